@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blogdata.output import DATASET, console, errors, say_json
-from errors import ConfigurationError
+from errors import ConfigurationError, PlatformError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -241,7 +241,6 @@ def _formats_of(known: LogFormats, file: Path) -> list[str]:
 
     A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
     """
-    from blogdata.land_logs import NoAccessLog
     from patterns.ingestion import log_formats
     from patterns.ingestion.combined_log import hour_of_combined
     from patterns.ingestion.landed_formats import DAMAGED
@@ -258,33 +257,45 @@ def _formats_of(known: LogFormats, file: Path) -> list[str]:
             next_step="name an undamaged copy of it, or a decompressed one",
         ) from error
     lines = [line.rstrip("\r") for line in beginning.decode(errors="replace").split("\n") if line.strip()]
-    if header := next((line for line in lines if line.startswith(HEADER) and not known.has_columns(line)), None):
+    headers = dict.fromkeys(line.strip() for line in lines if line.startswith(HEADER) and not known.has_columns(line))
+    if headers:
+        told = ", ".join(f"'{header}'" for header in headers)
         raise ConfigurationError(
-            what=f"its columns are in an order that is not known yet: {header}",
+            what=f"its columns are in an order that is not known yet: {'; '.join(headers)}",
             where=str(file),
-            next_step=f"add to blogdata.toml: [logs] format = '{header.strip()}'",
+            next_step=f"add to blogdata.toml: [logs] format = {told if len(headers) == 1 else f'[{told}]'}",
         )
     names = {line: name for line in lines if (name := known.format_of(line))}
-    requests = [line for line in lines if names.get(line, log_formats.COMMENT) != log_formats.COMMENT]
-    found = Counter(names[line] for line in requests if hour_of_combined(line.encode(), known))
-    if requests and not found:
-        raise NoAccessLog(
-            what=f"no line at its beginning has a time that can be read: the first one fits the format "
-            f"{names[requests[0]]}, but its time is no instant",
+    others = [line for line in lines if names.get(line) != log_formats.COMMENT]
+    found = Counter(names[line] for line in others if line in names and hour_of_combined(line.encode(), known))
+    # Behind comments only, the last line may be the first one, and only begun.
+    is_begun = bool(names) and not beginning.endswith(b"\n")
+    if len(others) > is_begun and not found:
+        raise _no_access_log(known, file, next((line for line in others if line in names), others[0]))
+    return [name for name, _ in found.most_common()]
+
+
+def _no_access_log(known: LogFormats, file: Path, line: str) -> PlatformError:
+    """Build the error of a file without a line that can be read, from one of its lines."""
+    from blogdata.land_logs import NoAccessLog
+    from patterns.ingestion import log_formats
+
+    if name := known.format_of(line):
+        return NoAccessLog(
+            what=f"no line at its beginning has a time that can be read: the first one fits the format {name}, but its "
+            "time is no instant",
             where=str(file),
             next_step="have the server log one of the times $time_local, $time_iso8601, $msec (nginx) or %t (Apache), "
             "with their offset from UTC",
         )
-    if lines and not names:
-        misfit = known.misfit_of(lines[0])
-        raise NoAccessLog(
-            what="no line at its beginning is an access log's: the first one is nearest to the format "
-            f"{misfit.format}, but {misfit.problem}",
-            where=str(file),
-            next_step=f"name a log in one of the formats {', '.join(log_formats.NAMES)}, "
-            "or declare its own in blogdata.toml: [logs] format = '...'",
-        )
-    return [name for name, _ in found.most_common()]
+    misfit = known.misfit_of(line)
+    return NoAccessLog(
+        what="no line at its beginning is an access log's: the first one is nearest to the format "
+        f"{misfit.format}, but {misfit.problem}",
+        where=str(file),
+        next_step=f"name a log in one of the formats {', '.join(log_formats.NAMES)}, "
+        "or declare its own in blogdata.toml: [logs] format = '...'",
+    )
 
 
 def _make_writable(target: Path) -> None:

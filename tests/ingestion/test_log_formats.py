@@ -157,6 +157,30 @@ def test_lines_with_anything_in_them_are_read_as_plain_python_reads_them(
         assert fields(line)["address"] == expected["address"]
 
 
+@pytest.mark.parametrize("name", ["s3", "alb"])
+def test_what_follows_the_last_field_that_is_needed_may_be_missing(name: str) -> None:
+    needed = SAMPLES[name].partition('Firefox/120.0"')
+    assert formats().format_of("".join(needed[:2])) == name
+    assert fields("".join(needed[:2])) == fields(SAMPLES[name])
+
+
+def test_columns_behind_the_last_one_that_is_needed_may_be_others() -> None:
+    known = formats(("#Fields: date time c-ip cs-method cs-uri-stem sc-status",))
+    cloudfront, iis, own = known.headers
+    early = " ".join(cloudfront.split()[:22])
+    assert early.endswith("x-forwarded-for ssl-protocol")
+    for header, is_read in {
+        early: True,
+        f"{early} x-new": True,
+        early.removesuffix(" x-forwarded-for ssl-protocol"): False,
+        f"{iis.removesuffix(' time-taken')} cs-version": True,
+        f"{iis} sc-bytes": False,
+        own: True,
+        f"{own} cs-version": False,
+    }.items():
+        assert known.has_columns(header) == is_read, header
+
+
 def test_what_was_forwarded_is_a_list_before_the_address_or_a_header() -> None:
     both = {f"10.0.0.2, 10.0.0.3,198.51.100.1 - - {REST}", f'198.51.100.1 - - {REST} "10.0.0.2, 10.0.0.3"'}
     assert {fields(line)["forwarded"].replace(" ", "") for line in both} == {"10.0.0.2,10.0.0.3"}

@@ -164,6 +164,10 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
             "the first one fits the format nginx_json, but its time is no instant",
         ),
         ((LINE % b"one").replace(b"+0000", b"+1930"), "the first one fits the format combined, but its time"),
+        (
+            b"#Version: 1.0\n2026-01-05 03:04:05 ::1 GET /a - 443 - - - - ok\n",
+            "nearest to the format iis, but its status",
+        ),
         (b"17 " + LINE % b"one", "nearest to the format combined, but its address does not fit"),
     ],
 )
@@ -248,6 +252,11 @@ def test_formats_are_declared_by_settings_and_columns_in_another_order_are_told(
     error = CliRunner().invoke(app, ["logs", str(tmp_path / "columns.log")]).exception
     assert isinstance(error, ConfigurationError)
     assert error.next_step == f"add to blogdata.toml: [logs] format = '{header}'"
+    several = tmp_path / "several.log"
+    several.write_text(f"{header}\n{header} cs-host\n{header}\n2022-10-03 19:59:42 203.0.113.9 GET /a 200\n")
+    error = CliRunner().invoke(app, ["logs", str(several)]).exception
+    assert isinstance(error, ConfigurationError)
+    assert error.next_step == f"add to blogdata.toml: [logs] format = ['{header}', '{header} cs-host']"
     assert not list(tmp_path.glob("landing/*/*.log"))
     own = '$status|$remote_addr|$msec|"$request"'
     (tmp_path / "blogdata.toml").write_text(f"[logs]\nformat = ['{header}', '{own}']\n")

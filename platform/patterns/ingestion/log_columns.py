@@ -57,6 +57,17 @@ def columns_of(declaration: str) -> list[str]:
     return declaration.removeprefix(HEADER).lower().split()
 
 
+def reads_columns(declaration: str, header: str) -> bool:
+    """Return whether the format of a declaration reads lines with the columns of a `#Fields` line.
+
+    What follows its last field of a request may be missing or another one, unless it is such a field, too.
+    """
+    known, found = columns_of(declaration), columns_of(header)
+    needed = max(at for at, column in enumerate(known, start=1) if column in _FIELDS)
+    is_open = len(known) > needed and not any(column in _FIELDS for column in found[needed:])
+    return known == found or (is_open and known[:needed] == found[:needed])
+
+
 def compile_columns(name: str, declaration: str) -> LogFormat:
     """Compile a `#Fields` line.
 

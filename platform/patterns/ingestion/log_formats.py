@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from patterns.ingestion import json_logs, log_columns
 from patterns.ingestion.json_logs import JsonFormat, compile_json
-from patterns.ingestion.log_columns import HEADER, columns_of, compile_columns
+from patterns.ingestion.log_columns import HEADER, compile_columns, reads_columns
 from patterns.ingestion.log_declarations import CAPTURED, OPTIONAL, PIECES, PREFIX, LogFormat, compile_format, in_python
 from patterns.ingestion.log_directives import declaration_in
 
@@ -149,8 +149,8 @@ class LogFormats:
         return Misfit(pattern="", format=name, field=next(field for field in REQUIRED if not fields.get(field)))
 
     def has_columns(self, header: str) -> bool:
-        """Whether some format has the columns of a `#Fields` line, in their order."""
-        return columns_of(header) in [columns_of(one) for one in self.headers]
+        """Whether some format reads lines with the columns of a `#Fields` line."""
+        return any(reads_columns(one, header) for one in self.headers)
 
     def _found(self, line: str) -> tuple[str, dict[str, str]] | None:
         line = _bare(line)
