@@ -8,6 +8,7 @@ import dagster as dg
 
 from assets.detector_checks import TIMED, deployment_of, evaluation_of
 from orchestration.carried_checks import CARRIED
+from orchestration.checks import newest_evaluation
 from planning import detectors
 from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
@@ -56,14 +57,14 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
 
 def _is_shown(instance: dg.DagsterInstance, evaluation: dg.AssetCheckEvaluation) -> bool:
     """Return whether the UI shows this verdict, as read since the newest publication."""
-    record = instance.get_latest_asset_check_evaluation_record(evaluation.asset_check_key)
-    if record is None or record.evaluation is None:
+    found = newest_evaluation(instance, evaluation.asset_check_key)
+    if found is None:
         return False
-    shown = record.evaluation.metadata
-    if CARRIED in shown or shown.get("verdict") != evaluation.metadata["verdict"]:
+    shown, stored_at = found
+    if CARRIED in shown.metadata or shown.metadata.get("verdict") != evaluation.metadata["verdict"]:
         return False
     newest = instance.get_latest_materialization_event(evaluation.asset_key)
-    return newest is None or newest.timestamp < record.create_timestamp
+    return newest is None or newest.timestamp < stored_at
 
 
 def _now() -> datetime:

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from assets.landing_checks import overdue_evaluation
+from orchestration.checks import newest_evaluation
 from planning.arrivals import Arrivals
 from quality.contracts import LANDED
 from resources.lake import LakeResource
@@ -53,8 +54,8 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
 
 def _shows_another(instance: dg.DagsterInstance, result: dg.AssetCheckEvaluation) -> bool:
     """Return whether the check was never evaluated, or shows another result because a person executed it."""
-    record = instance.get_latest_asset_check_evaluation_record(result.asset_check_key)
-    return record is None or record.evaluation is None or record.evaluation.passed != result.passed
+    shown = newest_evaluation(instance, result.asset_check_key)
+    return shown is None or shown[0].passed != result.passed
 
 
 def _digest(text: str) -> str:

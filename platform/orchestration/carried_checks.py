@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from errors import PlatformError
+from orchestration.checks import newest_evaluation
 from orchestration.computation import Context, evaluation, log_event
 from orchestration.names import asset_key
 from orchestration.waiting import waiting_check
@@ -33,8 +34,9 @@ def carried(instance: dg.DagsterInstance, contract: Contract) -> list[dg.AssetCh
     for name in (FLOW, LAG, SLA):
         if getattr(contract.watch, name) is None:
             continue
-        record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(asset_key(contract.dataset), name))
-        if record is not None and (newest := record.evaluation) is not None:
+        shown = newest_evaluation(instance, dg.AssetCheckKey(asset_key(contract.dataset), name))
+        if shown is not None:
+            newest, _ = shown
             found.append(
                 dg.AssetCheckEvaluation(
                     asset_key=newest.asset_key,

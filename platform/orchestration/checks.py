@@ -24,6 +24,26 @@ CONTRACT = "contract"
 LEDGER = "ledger"
 
 
+def newest_evaluation(
+    instance: dg.DagsterInstance, key: dg.AssetCheckKey
+) -> tuple[dg.AssetCheckEvaluation, float] | None:
+    """Find the newest evaluation of a check.
+
+    Args:
+        instance: Dagster's storage.
+        key: The check.
+
+    Returns:
+        The evaluation, and when it was stored (seconds since the epoch); None if the check was never evaluated, or if a
+        run has only planned it since: Dagster then shows it as not evaluated.
+    """
+    record = instance.get_latest_asset_check_evaluation_record(key)
+    # Of a planned check, Dagster returns the plan as the evaluation.
+    if record is None or not isinstance(record.evaluation, dg.AssetCheckEvaluation):
+        return None
+    return record.evaluation, record.create_timestamp
+
+
 def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
     """Return the check specs of a dataset: `contract` and `ledger`, which block downstream, and those it opts into."""
     rules = [f"{rule.name}: {rule.description}" for rule in contract.rules]

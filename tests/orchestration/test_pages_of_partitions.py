@@ -8,12 +8,14 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events import AssetCheckEvaluationPlanned, DagsterEvent
 
 import dagster_pages
 from assets.code import code
 from dagster_pages import Pages
 from errors import PlatformError
 from lineage.deployment import Deployment
+from orchestration.checks import newest_evaluation
 from orchestration.computation import Done
 from orchestration.names import asset_key
 from orchestration.refresh import Refresh, Request
@@ -161,3 +163,22 @@ def test_checks_stay_evaluated_while_another_run_publishes(world: World) -> None
     assert world.refresh(meanwhile=lambda: during.append(world.checks()))
     assert during == [before] * 2
     assert world.checks() == before
+
+
+def test_a_check_that_a_run_only_planned_stops_no_run(world: World) -> None:
+    """A run of an asset's own job plans all checks of the asset, those too that only sensors evaluate."""
+    with dagster_home.open_instance(world.deployment.settings) as instance:
+        key = dg.AssetCheckKey(asset_key(DATASET), FLOW)
+        instance.report_runless_asset_event(dg.AssetCheckEvaluation(key.asset_key, FLOW, False))
+        assert newest_evaluation(instance, key) is not None
+        run = instance.create_run_for_job(dg.GraphDefinition(name="planning").to_job())
+        planned = DagsterEvent(
+            event_type_value=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
+            job_name=run.job_name,
+            event_specific_data=AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=FLOW),
+        )
+        instance.report_dagster_event(planned, run_id=run.run_id)
+        assert newest_evaluation(instance, key) is None
+    world.refresh()
+    assert world.checks()["ledger"] is not None
+    assert world.stats() == (1, 1)
