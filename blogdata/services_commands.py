@@ -16,9 +16,7 @@ from blogdata.output import console, existing, say_json
 from errors import ConfigurationError
 from services import config, dagster_home, doctor, event_service, heartbeat, postgres, spark_connect
 from services.config import Settings
-from services.event_service import ReceiverStatus
-from services.postgres import PostgresStatus
-from services.spark_connect import SparkStatus
+from services.daemons import Status
 
 _HEALTH_SECONDS = 10.0
 
@@ -122,7 +120,7 @@ def _spark_down(settings: Settings) -> dict[str, Any]:
     return {"service": "spark", "state": "stopped", "detail": detail}
 
 
-def _status_row(service: str, seen: SparkStatus | PostgresStatus | ReceiverStatus) -> dict[str, Any]:
+def _status_row(service: str, seen: Status) -> dict[str, Any]:
     place = f" at {seen.url}" if seen.url else ""
     process = f", process {seen.pid}" if seen.pid else ""
     return {"service": service, **asdict(seen), "detail": f"{seen.detail}{place}{process}"}

@@ -7,19 +7,18 @@ import os
 import time
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
 
 from errors import PlatformError
 from errors.remedies import Diagnose, Remedy
-from services import processes
+from services import daemons, processes
 from services.config import Settings
+from services.daemons import Started, Status
 from services.event_receiver import HEALTH, PATH
-from services.files import locked, write_atomically
-from services.processes import ProcessIdentity
 
+_NAME = "events"
 _START_SECONDS = 30.0
 _PROBE_SECONDS = 5.0
 _ERROR = "error: "
@@ -30,37 +29,7 @@ class ReceiverFailed(PlatformError):
     """Raised when a starting receiver ended, or did not answer in time."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReceiverStatus:
-    """State of the receiver.
-
-    Args:
-        state: `running`, `silent` (its process runs and does not answer), `stopped`, `dead` (it ended by itself, or was
-            killed), or `off` (no sender makes calls).
-        url: Its address, if it was started.
-        pid: Its process id, if it runs.
-        detail: One sentence of explanation.
-    """
-
-    state: Literal["running", "silent", "stopped", "dead", "off"]
-    url: str | None
-    pid: int | None
-    detail: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _State:
-    pid: int
-    created: str
-    url: str
-    fingerprint: str
-
-    @property
-    def identity(self) -> ProcessIdentity:
-        return ProcessIdentity(pid=self.pid, created=self.created)
-
-
-def up(settings: Settings, command: Sequence[str]) -> ReceiverStatus:
+def up(settings: Settings, command: Sequence[str]) -> Status:
     """Start the receiver, unless it runs with these settings.
 
     Args:
@@ -75,12 +44,12 @@ def up(settings: Settings, command: Sequence[str]) -> ReceiverStatus:
         ReceiverFailed: It could not be started.
     """
     if not settings.events.received:
-        if _read(settings) is not None:
+        if daemons.read(settings, _NAME) is not None:
             # It still knows the senders that the settings no longer have.
             stop(settings)
         return status(settings)
-    with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
-        state = _read(settings)
+    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
+        state = daemons.read(settings, _NAME)
         if state is not None and (state.fingerprint != _fingerprint(settings) or not _answers(state)):
             processes.stop(state.identity)
             state = None
@@ -95,35 +64,30 @@ def stop(settings: Settings) -> bool:
     Returns:
         True if it was running.
     """
-    with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
-        state = _read(settings)
+    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
+        state = daemons.read(settings, _NAME)
         stopped = state is not None and processes.stop(state.identity)
-        _state_file(settings).unlink(missing_ok=True)
+        daemons.state_file(settings, _NAME).unlink(missing_ok=True)
     return stopped
 
 
-def status(settings: Settings) -> ReceiverStatus:
+def status(settings: Settings) -> Status:
     """Return the state of the receiver without changing anything."""
-    state = _read(settings)
+    state = daemons.read(settings, _NAME)
+    if state is None and not settings.events.received:
+        return Status(state="off", detail="No sender with a token is configured")
     if state is None:
-        if not settings.events.received:
-            return ReceiverStatus(state="off", url=None, pid=None, detail="No sender with a token is configured")
-        return ReceiverStatus(state="stopped", url=None, pid=None, detail="It was not started here")
-    if not processes.is_alive(state.identity):
-        detail = f"Process {state.pid} is no more; its log is {log_file(settings)}"
-        return ReceiverStatus(state="dead", url=state.url, pid=None, detail=detail)
-    if not _answers(state):
-        return ReceiverStatus(state="silent", url=state.url, pid=state.pid, detail="It does not answer")
-    return ReceiverStatus(state="running", url=state.url, pid=state.pid, detail="It answers")
+        return Status(state="stopped", detail="It was not started here")
+    return daemons.status(state.identity, state.url, log=log_file(settings), probe=partial(_probe, state))
 
 
 def log_file(settings: Settings) -> Path:
     """Return the path of the receiver's log."""
-    return _folder(settings) / "events.log"
+    return settings.service_folder(_NAME) / "events.log"
 
 
 def _start(settings: Settings, command: Sequence[str]) -> None:
-    folder = _folder(settings)
+    folder = settings.service_folder(_NAME)
     environment = {
         **os.environ,
         "BLOGDATA_HOME": str(settings.home),
@@ -132,20 +96,20 @@ def _start(settings: Settings, command: Sequence[str]) -> None:
     }
     said = folder / "start.log"
     identity = processes.start(command, environment=environment, log=said, folder=folder)
-    state = _State(
+    state = Started(
         pid=identity.pid,
         created=identity.created,
         url=f"http://{_reachable(settings)}:{settings.events.port}{PATH}",
         fingerprint=_fingerprint(settings),
     )
-    write_atomically(_state_file(settings), json.dumps(asdict(state)).encode(), mode=0o600)
+    daemons.write(settings, _NAME, state)
     deadline = time.monotonic() + _START_SECONDS
     while processes.is_alive(identity) and time.monotonic() < deadline:
         if _answers(state):
             return
         time.sleep(0.1)
     processes.stop(identity)
-    _state_file(settings).unlink(missing_ok=True)
+    daemons.state_file(settings, _NAME).unlink(missing_ok=True)
     lines = said.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it said nothing"]
     reason = next((line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)), lines[-1])
     raise ReceiverFailed(
@@ -160,7 +124,13 @@ def _reachable(settings: Settings) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _answers(state: _State) -> bool:
+def _probe(state: Started) -> str:
+    if not _answers(state):
+        raise ReceiverFailed(what="It does not answer", where=state.url, next_step=Remedy("run: ", Diagnose()))
+    return "It answers"
+
+
+def _answers(state: Started) -> bool:
     if not processes.is_alive(state.identity):
         return False
     # Not through a proxy: the receiver is on this machine.
@@ -176,22 +146,3 @@ def _answers(state: _State) -> bool:
 
 def _fingerprint(settings: Settings) -> str:
     return sha256(repr(settings.events).encode()).hexdigest()
-
-
-def _folder(settings: Settings) -> Path:
-    return settings.service_folder("events")
-
-
-def _state_file(settings: Settings) -> Path:
-    # Not by `_folder`, which creates the folder: a deployment without senders gets none.
-    return settings.home / "services" / "events" / "server.json"
-
-
-def _read(settings: Settings) -> _State | None:
-    try:
-        return _State(**json.loads(_state_file(settings).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError):
-        # Written by another version; the port then shows whether one still runs.
-        return None

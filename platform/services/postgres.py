@@ -16,23 +16,21 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from errors import ConfigurationError, PlatformError
 from errors.remedies import Diagnose, Remedy, StartService
-from services import processes
+from services import daemons, processes
 from services.config import Settings
-from services.files import locked, write_atomically
-from services.postgres_connection import PostgresUnreachable, probe, without_password
+from services.daemons import Status
+from services.files import write_atomically
+from services.postgres_connection import probe, without_password
 from services.processes import ProcessIdentity
 
-if TYPE_CHECKING:
-    pass
-
 _log = logging.getLogger(__name__)
+_NAME = "postgres"
 USER = DATABASE = "blogdata"
 _START_SECONDS = 60.0
 _NOBODY = 65534
@@ -41,24 +39,6 @@ _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 class PostgresFailed(PlatformError):
     """Raised when the server could not be started."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PostgresStatus:
-    """State of the server.
-
-    Args:
-        state: `running`, `silent` (the process runs, or an external server is configured, but it does not answer),
-            `stopped`, or `dead` (it ended by itself, or was killed).
-        url: Its address without the password, if one is known.
-        pid: The process id of the deployment's own server, if it runs.
-        detail: One sentence of explanation.
-    """
-
-    state: Literal["running", "silent", "stopped", "dead"]
-    url: str | None
-    pid: int | None
-    detail: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +80,11 @@ def up(settings: Settings) -> str:
     if settings.postgres.url is not None:
         probe(settings.postgres.url)
         return settings.postgres.url
-    with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
+    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
         if state is None or not processes.is_alive(state.identity):
             state = _start(settings, state)
-        _write(settings, replace(state, wanted=True))
+        daemons.write(settings, _NAME, replace(state, wanted=True))
     return state.url
 
 
@@ -134,55 +114,45 @@ def stop(settings: Settings) -> bool:
     Returns:
         True if it was running.
     """
-    with locked(_folder(settings) / "lock", seconds=_START_SECONDS + 60):
+    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
         if state is None:
             return False
         stopped = processes.stop(state.identity, first_signal=signal.SIGINT)
-        _write(settings, replace(state, wanted=False))
+        daemons.write(settings, _NAME, replace(state, wanted=False))
     return stopped
 
 
-def status(settings: Settings) -> PostgresStatus:
+def status(settings: Settings) -> Status:
     """Return the state of the server without changing anything."""
     url, state = settings.postgres.url, _read(settings)
-    if url is None and (state is None or not state.wanted):
-        return PostgresStatus(state="stopped", url=None, pid=None, detail="No server was started here")
-    if url is None and state is not None:
-        url = state.url
-        if not processes.is_alive(state.identity):
-            detail = f"Process {state.pid} is no more; its log is {log_file(settings)}"
-            return PostgresStatus(state="dead", url=without_password(url), pid=None, detail=detail)
-    assert url is not None
-    pid = state.pid if state is not None and settings.postgres.url is None else None
-    try:
-        version = probe(url)
-    except PostgresUnreachable as error:
-        return PostgresStatus(state="silent", url=without_password(url), pid=pid, detail=error.what)
-    return PostgresStatus(state="running", url=without_password(url), pid=pid, detail=f"PostgreSQL {version} answers")
+    identity = None
+    if url is None and state is not None and state.wanted:
+        url, identity = state.url, state.identity
+    if url is None:
+        return Status(state="stopped", detail="No server was started here")
+    own = url
+    return daemons.status(
+        identity, without_password(url), log=log_file(settings), probe=lambda: f"PostgreSQL {probe(own)} answers"
+    )
 
 
 def log_file(settings: Settings) -> Path:
     """Return the path of the server's log."""
-    return _folder(settings) / "server.log"
+    return settings.service_folder(_NAME) / "server.log"
 
 
 def _start(settings: Settings, before: _State | None) -> _State:
-    folder = _folder(settings)
+    folder = settings.service_folder(_NAME)
     binaries = _binaries()
     port = settings.postgres.port or (before.port if before else 0)
     if not port or (before is not None and not settings.postgres.port and not processes.port_is_free(port)):
         port = processes.free_port()
-    if not processes.port_is_free(port):
-        raise ConfigurationError(
-            what=f"Port {port} is taken by {processes.port_owner(port)}",
-            where=f"BLOGDATA_POSTGRES_PORT={port}",
-            next_step="Set BLOGDATA_POSTGRES_PORT to a free port (0 has one chosen), or end that process",
-        )
+    daemons.require_free(port, "BLOGDATA_POSTGRES_PORT")
     prefix = _unprivileged(binaries, folder)
     state = replace(before or _State(port=port, password=secrets.token_urlsafe(24), wanted=True), port=port)
     # Saved before port and password are used, so that an interrupted start can be continued.
-    _write(settings, state)
+    daemons.write(settings, _NAME, state)
     if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
         _make(binaries, folder, prefix, state.password)
     options = {
@@ -195,7 +165,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     identity = processes.start(command, environment=_ENVIRONMENT, log=log_file(settings), folder=folder)
     state = replace(state, pid=identity.pid, created=identity.created)
-    _write(settings, state)
+    daemons.write(settings, _NAME, state)
     _wait(settings, state)
     return state
 
@@ -304,17 +274,8 @@ def _last(text: str) -> str:
     return (lines or ["it said nothing"])[-1][:300]
 
 
-def _folder(settings: Settings) -> Path:
-    return settings.service_folder("postgres")
-
-
-def _write(settings: Settings, state: _State) -> None:
-    write_atomically(_folder(settings) / "server.json", json.dumps(asdict(state)).encode(), mode=0o600)
-
-
 def _read(settings: Settings) -> _State | None:
-    # Not by `_folder`, which creates the folder: a deployment without a PostgreSQL gets none.
-    file = settings.home / "services" / "postgres" / "server.json"
+    file = daemons.state_file(settings, _NAME)
     try:
         return _State(**json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:

@@ -16,20 +16,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
 
-from errors import ConfigurationError, PlatformError
+from errors import PlatformError
 from errors.remedies import Diagnose, Remedy
-from services import processes, spark_conf, spark_launch, spark_probe
+from services import daemons, processes, spark_conf, spark_launch, spark_probe
 from services.config import Settings
-from services.files import locked, write_atomically
+from services.daemons import Started, Status
+from services.files import write_atomically
 from services.jars import package_folder
 from services.processes import ProcessIdentity
 
 _log = logging.getLogger(__name__)
+_NAME = "spark"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _PROBE_SECONDS = 10.0
 _PATIENCE_SECONDS = 30.0
@@ -38,10 +39,6 @@ _SOCKET_NAME = 43
 """Bytes of the names that Spark gives to sockets, with the separator: `/.` and a UUID and `.sock`."""
 _LONGEST_SOCKET = 103
 """The longest path of a socket that every system allows, in bytes."""
-
-
-class PortInUse(ConfigurationError):
-    """Raised when another process listens on the server's configured port."""
 
 
 class SparkServerFailed(PlatformError):
@@ -74,36 +71,6 @@ class SparkServer:
         return f"SparkServer(url={spark_probe.without_token(self.url)!r}, pid={self.pid})"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SparkStatus:
-    """State of the server.
-
-    Args:
-        state: `running`, `silent` (the process runs, or a remote server is configured, but it does not answer),
-            `stopped`, or `dead` (it ended by itself, or was killed).
-        url: Its address without the token, if one is known.
-        pid: The process id, if it runs here.
-        detail: One sentence of explanation.
-    """
-
-    state: Literal["running", "silent", "stopped", "dead"]
-    url: str | None
-    pid: int | None
-    detail: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _State:
-    pid: int
-    created: str
-    url: str
-    fingerprint: str
-
-    @property
-    def identity(self) -> ProcessIdentity:
-        return ProcessIdentity(pid=self.pid, created=self.created)
-
-
 def running_server(settings: Settings) -> SparkServer:
     """Return a server that answers: the running one, or a new one.
 
@@ -124,10 +91,10 @@ def running_server(settings: Settings) -> SparkServer:
     parts = spark_conf.prepare(settings)
     conf = {**spark_conf.build(settings, parts), **_CONNECT_CONF}
     fingerprint = _fingerprint(settings, parts, conf)
-    state = _read(settings)
+    state = daemons.read(settings, _NAME)
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
         return SparkServer(url=state.url, process=state.identity)
-    with locked(settings.service_folder("spark") / "lock", seconds=settings.spark.start_seconds + 60):
+    with daemons.lock(settings, _NAME, start_seconds=settings.spark.start_seconds):
         notices: list[str] = []
         state = _settle(settings, fingerprint, notices)
         if state is None:
@@ -149,17 +116,17 @@ def stop(settings: Settings) -> bool:
     Raises:
         LockTimeout: Another process held the lock, starting or stopping the server, until the time ran out.
     """
-    with locked(settings.service_folder("spark") / "lock", seconds=settings.spark.start_seconds + 60):
-        state = _read(settings)
+    with daemons.lock(settings, _NAME, start_seconds=settings.spark.start_seconds):
+        state = daemons.read(settings, _NAME)
         stopped = state is not None and processes.stop(state.identity)
         for orphan in processes.with_argument(_marker(settings)):
             stopped = processes.stop(orphan) or stopped
-        _state_file(settings).unlink(missing_ok=True)
+        daemons.state_file(settings, _NAME).unlink(missing_ok=True)
         _clear(spark_conf.scratch(settings))
     return stopped
 
 
-def status(settings: Settings) -> SparkStatus:
+def status(settings: Settings) -> Status:
     """Return the state of the server without changing anything.
 
     Args:
@@ -168,32 +135,29 @@ def status(settings: Settings) -> SparkStatus:
     Returns:
         State, address, process and a sentence of explanation.
     """
-    url = settings.spark.remote
-    state = _read(settings) if url is None else None
-    if url is None and state is None:
-        return SparkStatus(state="stopped", url=None, pid=None, detail="No server was started here")
-    address = url if state is None else state.url
-    pid = None if state is None else state.pid
-    shown = spark_probe.without_token(address or "")
-    if state is not None and not processes.is_alive(state.identity):
-        detail = f"Process {pid} is no more; its log is {log_file(settings)}"
-        return SparkStatus(state="dead", url=shown, pid=None, detail=detail)
-    try:
-        spark_probe.probe(address or "", seconds=_PROBE_SECONDS)
-    except spark_probe.SparkServerUnreachable as error:
-        return SparkStatus(state="silent", url=shown, pid=pid, detail=error.what)
-    return SparkStatus(state="running", url=shown, pid=pid, detail="It answers")
+    remote = settings.spark.remote
+    state = daemons.read(settings, _NAME) if remote is None else None
+    address = state.url if state is not None else remote
+    if address is None:
+        return Status(state="stopped", detail="No server was started here")
+
+    def probe() -> str:
+        spark_probe.probe(address, seconds=_PROBE_SECONDS)
+        return "It answers"
+
+    identity = state.identity if state is not None else None
+    return daemons.status(identity, spark_probe.without_token(address), log=log_file(settings), probe=probe)
 
 
 def is_running(settings: Settings) -> bool:
     """Check whether the process of the deployment's own server runs, without a request to it."""
-    state = _read(settings)
+    state = daemons.read(settings, _NAME)
     return state is not None and processes.is_alive(state.identity)
 
 
 def log_file(settings: Settings) -> Path:
     """Return the path of the server's log."""
-    return settings.service_folder("spark") / "server.log"
+    return settings.service_folder(_NAME) / "server.log"
 
 
 _CONNECT_CONF = {
@@ -203,9 +167,9 @@ _CONNECT_CONF = {
 }
 
 
-def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> _State | None:
+def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started | None:
     """Return the usable server, or stop unusable ones and return None; the caller holds the lock."""
-    state = _read(settings)
+    state = daemons.read(settings, _NAME)
     if state is not None:
         if not processes.is_alive(state.identity):
             taken = "; its number belongs to another process now" if _exists(state.pid) else ""
@@ -220,22 +184,17 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> _State 
                 f"The Spark server (process {state.pid}) did not answer for {_PATIENCE_SECONDS:g} s; it was restarted"
             )
             processes.stop(state.identity)
-        _state_file(settings).unlink(missing_ok=True)
+        daemons.state_file(settings, _NAME).unlink(missing_ok=True)
     for orphan in processes.with_argument(_marker(settings)):
         notices.append(f"A Spark server that nobody knew of (process {orphan.pid}) was stopped")
         processes.stop(orphan)
     return None
 
 
-def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> _State:
-    folder = settings.service_folder("spark")
+def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> Started:
+    folder = settings.service_folder(_NAME)
     port = settings.spark.port or processes.free_port()
-    if not processes.port_is_free(port):
-        raise PortInUse(
-            what=f"Port {port} is taken by {processes.port_owner(port)}",
-            where=f"BLOGDATA_SPARK_PORT={port}",
-            next_step="Set BLOGDATA_SPARK_PORT to a free port (0 has one chosen), or end that process",
-        )
+    daemons.require_free(port, "BLOGDATA_SPARK_PORT")
     token = secrets.token_urlsafe(24)
     _clear(spark_conf.scratch(settings))
     own = {"spark.connect.grpc.binding.port": str(port), **_sockets(settings)}
@@ -250,19 +209,19 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         folder=folder,
         umask=processes.PRIVATE if private else processes.INHERITED,
     )
-    state = _State(
+    state = Started(
         pid=identity.pid,
         created=identity.created,
         url=f"sc://localhost:{port}/;token={token}",
         fingerprint=fingerprint,
     )
-    write_atomically(_state_file(settings), json.dumps(asdict(state)).encode(), mode=0o600)
+    daemons.write(settings, _NAME, state)
     spark_probe.load_client()
     if _serves(state, settings.spark.start_seconds):
         return state
     ended = not processes.is_alive(identity)
     processes.stop(identity)
-    _state_file(settings).unlink(missing_ok=True)
+    daemons.state_file(settings, _NAME).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
     raise SparkServerFailed(
         what=f"The Spark server {reason}: {_last_words(log_file(settings))}",
@@ -297,7 +256,7 @@ def _clear(scratch: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _serves(state: _State, seconds: float) -> bool:
+def _serves(state: Started, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     port = int(state.url.split(":")[2].split("/")[0])
     while processes.is_alive(state.identity):
@@ -339,20 +298,6 @@ def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping
 
 def _marker(settings: Settings) -> str:
     return f"-Dblogdata.home={settings.home}"
-
-
-def _state_file(settings: Settings) -> Path:
-    return settings.service_folder("spark") / "server.json"
-
-
-def _read(settings: Settings) -> _State | None:
-    try:
-        return _State(**json.loads(_state_file(settings).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError):
-        _log.warning("The state file %s is damaged; it is taken as absent", _state_file(settings))
-        return None
 
 
 def _exists(pid: int) -> bool:

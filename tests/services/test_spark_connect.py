@@ -17,7 +17,7 @@ from assets.transforms.sessions import SPEC
 from errors import PlatformError
 from kills import kill
 from patterns.data_value.incremental_sessionizer import sessionize
-from services import processes, spark_connect, spark_probe, spark_session
+from services import daemons, processes, spark_connect, spark_probe, spark_session
 from services.config import Settings
 from services.spark_connect import SparkServer
 
@@ -194,7 +194,7 @@ def test_a_taken_port_is_refused_naming_its_owner(fresh: Settings) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(spark_connect.PortInUse) as caught:
+        with pytest.raises(daemons.PortInUse) as caught:
             spark_connect.running_server(replace(fresh, spark=replace(fresh.spark, port=port)))
     assert f"Port {port}" in caught.value.what
     assert f"process {os.getpid()}" in caught.value.what
