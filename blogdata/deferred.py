@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Deferred:
     """A command, and its help in the list of commands.
 
     Args:
-        find: Imports the command; returns its function, or the Typer application of a group of commands.
+        place: Where it is, as `module:name`: a function, or the Typer application of a group of commands.
         help: The first paragraph of the command's own help.
     """
 
-    find: Callable[[], Any]
+    place: str
     help: str
 
     def load(self, name: str) -> Any:
@@ -28,30 +29,12 @@ class Deferred:
         Args:
             name: Its name on the command line.
         """
-        found = self.find()
+        found = resolve_name(self.place)
         if isinstance(found, typer.Typer):
             return typer.main.get_command(found)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         alone.command(name)(found)
         return typer.main.get_command(alone)
-
-
-def command_of(
-    commands: dict[str, Deferred], name: str, help_text: str
-) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Return a decorator that adds the command a function imports to a list of commands.
-
-    Args:
-        commands: The list.
-        name: Its name on the command line.
-        help_text: The first paragraph of its help.
-    """
-
-    def add(find: Callable[[], Any]) -> Callable[[], Any]:
-        commands[name] = Deferred(find=find, help=help_text)
-        return find
-
-    return add
 
 
 def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:

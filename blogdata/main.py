@@ -4,251 +4,104 @@ from __future__ import annotations
 
 import errno
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from blogdata.deferred import Deferred, command_of, group_of
+from blogdata.deferred import Deferred, group_of
 from blogdata.output import console, errors, for_the_rest, say_error
 from blogdata.remedies import register
 from errors import DiskFull, PlatformError, foreign
 
-COMMANDS: dict[str, Deferred] = {}
+COMMANDS = {
+    "land": Deferred("blogdata.land_commands:app", "Put data into the landing zone."),
+    "run": Deferred("blogdata.run_command:run", "Materialize bronze to gold for what has landed."),
+    "plan": Deferred(
+        "blogdata.plan_command:plan",
+        "Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.",
+    ),
+    "ledger": Deferred(
+        "blogdata.ledger_command:ledger",
+        "Show that nothing is lost: rows in = rows out + every row left out, with its reason.",
+    ),
+    "refused": Deferred(
+        "blogdata.refused_command:refused",
+        "List the batches that failed an audit; each is a table to look at for two weeks.",
+    ),
+    "profile": Deferred(
+        "blogdata.profile_command:profile",
+        "Profile what is new in the observed datasets: shares of nulls, distributions, references; and warn of drift.",
+    ),
+    "validate": Deferred(
+        "blogdata.validate_command:validate",
+        "Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken.",
+    ),
+    "repair": Deferred(
+        "blogdata.repair_command:repair",
+        "Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
+    ),
+    "lineage": Deferred(
+        "blogdata.lineage_command:lineage",
+        "Show which datasets the newest publications really read, and who owns them.",
+    ),
+    "report": Deferred(
+        "blogdata.report_command:report",
+        "Write one page about the blog and its data: who reads what, what waits for a person, where every row went.",
+    ),
+    "stream": Deferred(
+        "blogdata.stream_command:stream",
+        "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
+    ),
+    "alerts": Deferred(
+        "blogdata.alerts_command:alerts",
+        "Show what a person should know now, which channels are told, and what was sent.",
+    ),
+    "events": Deferred(
+        "blogdata.events_command:events",
+        "List the events from outside: what waits, what started which run, what was refused.",
+    ),
+    "places": Deferred(
+        "blogdata.places_command:places", "Count the addresses whose place is known, and those that wait for an answer."
+    ),
+    "feed": Deferred(
+        "blogdata.feed_command:feed",
+        "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",
+    ),
+    "metrics": Deferred(
+        "blogdata.metrics_command:metrics",
+        "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.",
+    ),
+    "sql": Deferred("blogdata.sql_command:sql", "Query the lake's tables as layer.table."),
+    "audience": Deferred(
+        "blogdata.audience_command:audience",
+        "Show the page views and the visitors of any hours, pages, origins or campaigns, each visitor counted once.",
+    ),
+    "versions": Deferred("blogdata.versions_command:versions", "Show which copy of a dataset was visible when."),
+    "views": Deferred(
+        "blogdata.views_command:views",
+        "Write the views for consumers, and of what is several tables, as SQL into the lake.",
+    ),
+    "schema": Deferred("blogdata.schema_command:app", "Change the schema of a dataset safely."),
+    "ui": Deferred(
+        "blogdata.ui_command:ui",
+        "Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.",
+    ),
+    "break": Deferred(
+        "blogdata.break_command:break_",
+        "Kill a writer, send bad or late rows, drop a field, stop a partner's clock: and see that no row is lost.",
+    ),
+    "up": Deferred("blogdata.services_commands:up", "Start services, or find them running."),
+    "down": Deferred("blogdata.services_commands:down", "Stop services."),
+    "status": Deferred(
+        "blogdata.services_commands:status",
+        "Show which services run; exit code 1 when one that should run does not answer.",
+    ),
+    "doctor": Deferred(
+        "blogdata.services_commands:examine",
+        "Look at everything the platform needs, and say what to fix; exit code 1 when there is something.",
+    ),
+}
 """Every command, in the order of the help."""
-
-
-@command_of(COMMANDS, "land", "Put data into the landing zone.")
-def _land() -> Any:
-    from blogdata.land_commands import app
-
-    return app
-
-
-@command_of(COMMANDS, "run", "Materialize bronze to gold for what has landed.")
-def _run() -> Any:
-    from blogdata.run_command import run
-
-    return run
-
-
-@command_of(
-    COMMANDS,
-    "plan",
-    "Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.",
-)
-def _plan() -> Any:
-    from blogdata.plan_command import plan
-
-    return plan
-
-
-@command_of(COMMANDS, "ledger", "Show that nothing is lost: rows in = rows out + every row left out, with its reason.")
-def _ledger() -> Any:
-    from blogdata.ledger_command import ledger
-
-    return ledger
-
-
-@command_of(COMMANDS, "refused", "List the batches that failed an audit; each is a table to look at for two weeks.")
-def _refused() -> Any:
-    from blogdata.refused_command import refused
-
-    return refused
-
-
-@command_of(
-    COMMANDS,
-    "profile",
-    "Profile what is new in the observed datasets: shares of nulls, distributions, references; and warn of drift.",
-)
-def _profile() -> Any:
-    from blogdata.profile_command import profile
-
-    return profile
-
-
-@command_of(
-    COMMANDS,
-    "validate",
-    "Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken.",
-)
-def _validate() -> Any:
-    from blogdata.validate_command import validate
-
-    return validate
-
-
-@command_of(
-    COMMANDS,
-    "repair",
-    "Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
-)
-def _repair() -> Any:
-    from blogdata.repair_command import repair
-
-    return repair
-
-
-@command_of(COMMANDS, "lineage", "Show which datasets the newest publications really read, and who owns them.")
-def _lineage() -> Any:
-    from blogdata.lineage_command import lineage
-
-    return lineage
-
-
-@command_of(
-    COMMANDS,
-    "report",
-    "Write one page about the blog and its data: who reads what, what waits for a person, where every row went.",
-)
-def _report() -> Any:
-    from blogdata.report_command import report
-
-    return report
-
-
-@command_of(
-    COMMANDS,
-    "stream",
-    "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
-)
-def _stream() -> Any:
-    from blogdata.stream_command import stream
-
-    return stream
-
-
-@command_of(COMMANDS, "alerts", "Show what a person should know now, which channels are told, and what was sent.")
-def _alerts() -> Any:
-    from blogdata.alerts_command import alerts
-
-    return alerts
-
-
-@command_of(COMMANDS, "events", "List the events from outside: what waits, what started which run, what was refused.")
-def _events() -> Any:
-    from blogdata.events_command import events
-
-    return events
-
-
-@command_of(COMMANDS, "places", "Count the addresses whose place is known, and those that wait for an answer.")
-def _places() -> Any:
-    from blogdata.places_command import places
-
-    return places
-
-
-@command_of(
-    COMMANDS,
-    "feed",
-    "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",
-)
-def _feed() -> Any:
-    from blogdata.feed_command import feed
-
-    return feed
-
-
-@command_of(COMMANDS, "metrics", "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.")
-def _metrics() -> Any:
-    from blogdata.metrics_command import metrics
-
-    return metrics
-
-
-@command_of(COMMANDS, "sql", "Query the lake's tables as layer.table.")
-def _sql() -> Any:
-    from blogdata.sql_command import sql
-
-    return sql
-
-
-@command_of(
-    COMMANDS,
-    "audience",
-    "Show the page views and the visitors of any hours, pages, origins or campaigns, each visitor counted once.",
-)
-def _audience() -> Any:
-    from blogdata.audience_command import audience
-
-    return audience
-
-
-@command_of(COMMANDS, "versions", "Show which copy of a dataset was visible when.")
-def _versions() -> Any:
-    from blogdata.versions_command import versions
-
-    return versions
-
-
-@command_of(COMMANDS, "views", "Write the views for consumers, and of what is several tables, as SQL into the lake.")
-def _views() -> Any:
-    from blogdata.views_command import views
-
-    return views
-
-
-@command_of(COMMANDS, "schema", "Change the schema of a dataset safely.")
-def _schema() -> Any:
-    from blogdata.schema_command import app
-
-    return app
-
-
-@command_of(
-    COMMANDS,
-    "ui",
-    "Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.",
-)
-def _ui() -> Any:
-    from blogdata.ui_command import ui
-
-    return ui
-
-
-@command_of(
-    COMMANDS,
-    "break",
-    "Kill a writer, send bad or late rows, drop a field, stop a partner's clock: and see that no row is lost.",
-)
-def _break() -> Any:
-    from blogdata.break_command import break_
-
-    return break_
-
-
-@command_of(COMMANDS, "up", "Start services, or find them running.")
-def _up() -> Any:
-    from blogdata.services_commands import up
-
-    return up
-
-
-@command_of(COMMANDS, "down", "Stop services.")
-def _down() -> Any:
-    from blogdata.services_commands import down
-
-    return down
-
-
-@command_of(COMMANDS, "status", "Show which services run; exit code 1 when one that should run does not answer.")
-def _status() -> Any:
-    from blogdata.services_commands import status
-
-    return status
-
-
-@command_of(
-    COMMANDS,
-    "doctor",
-    "Look at everything the platform needs, and say what to fix; exit code 1 when there is something.",
-)
-def _doctor() -> Any:
-    from blogdata.services_commands import examine
-
-    return examine
-
 
 app = typer.Typer(
     name="blogdata",
