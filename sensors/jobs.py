@@ -13,7 +13,7 @@ from assets.gold.visits_weekly import frozen_years
 from assets.streams import STREAMS
 from orchestration.feeds import PartnerFeed
 from orchestration.names import asset_key
-from orchestration.refresh import JOB, refresh_job
+from orchestration.refresh import refresh_job
 from orchestration.sinks import Sink
 from patterns.data_flow.concurrent_runner import ARRIVING
 from quality.data_docs import data_docs as data_docs_of_newest
@@ -38,53 +38,26 @@ def _tick(name: str, stream: str, what: str) -> dg.UnresolvedAssetJobDefinition:
     )
 
 
+def _over(name: str, asset: dg.AssetsDefinition, what: str) -> dg.UnresolvedAssetJobDefinition:
+    return dg.define_asset_job(name, selection=dg.AssetSelection.assets(asset), description=what)
+
+
 live = _tick("live", "visits", "of visits")
 live_enriched = _tick("live_enriched", "enriched", "that joins visits with users, devices and places")
 live_ads = _tick("live_ads", "ads", "that joins visits and ads")
 live_sessions = _tick("live_sessions", "sessions", "of sessions")
-freeze = dg.define_asset_job(
-    "freeze",
-    selection=dg.AssetSelection.assets(frozen_years),
-    description="Turn the weeks of each past year, once they are final, into one immutable table",
+freeze = _over(
+    "freeze", frozen_years, "Turn the weeks of each past year, once they are final, into one immutable table"
 )
-retention = dg.define_asset_job(
-    "retention",
-    selection=dg.AssetSelection.assets(ops.retired_copies),
-    description="Remove the copies and replaced tables whose time is over; never what is visible",
+retention = _over(
+    "retention", ops.retired_copies, "Remove the copies and replaced tables whose time is over; never what is visible"
 )
-data_docs = dg.define_asset_job(
-    "data_docs",
-    selection=dg.AssetSelection.assets(data_docs_of_newest),
-    description="Validate the newest partitions with Great Expectations and render the Data Docs",
+data_docs = _over(
+    "data_docs", data_docs_of_newest, "Validate the newest partitions with Great Expectations and render the Data Docs"
 )
-profiles = dg.define_asset_job(
-    "profiles",
-    selection=dg.AssetSelection.assets(profiles_of_new),
-    description="Profile what was published since the last look, and compare it with what was usual",
+profiles = _over(
+    "profiles", profiles_of_new, "Profile what was published since the last look, and compare it with what was usual"
 )
-lineage = dg.define_asset_job(
-    "lineage",
-    selection=dg.AssetSelection.assets(ops.lineage),
-    description="Export what was published as OpenLineage events",
-)
-report = dg.define_asset_job(
-    "report",
-    selection=dg.AssetSelection.assets(ops.report),
-    description="Write the page about the blog and its data",
-)
+lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
+report = _over("report", ops.report, "Write the page about the blog and its data")
 JOBS = (live, live_enriched, live_ads, live_sessions, freeze, retention, data_docs, profiles, lineage, report)
-__all__ = [
-    "JOB",
-    "JOBS",
-    "data_docs",
-    "freeze",
-    "lineage",
-    "live",
-    "live_ads",
-    "live_enriched",
-    "live_sessions",
-    "profiles",
-    "refresh",
-    "report",
-    "retention",
-]
