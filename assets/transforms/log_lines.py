@@ -166,6 +166,10 @@ def _struct(document: Column, log_format: JsonFormat) -> Column:
     nothing = F.lit(None).cast("string")
     # Apache's directive for the time has brackets, also where it is a value of an object.
     captured["time"] = F.translate(captured["time"], "[]", "")
+    address = captured["address"]
+    before = F.when(address.contains(","), F.regexp_replace(address, r", ?[^,]*\z", ""))
+    captured["address"] = F.regexp_replace(address, "(?s)^.*, ?", "")
+    captured["forwarded"] = F.coalesce(captured.get("forwarded", nothing), before)
     composed = _request(*(captured.get(name, nothing) for name in ("method", "target", "query")))
     captured["request"] = F.coalesce(captured.get("request", nothing), composed)
     captured[FORMAT] = F.lit(log_format.name)

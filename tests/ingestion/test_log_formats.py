@@ -184,6 +184,9 @@ def test_columns_behind_the_last_one_that_is_needed_may_be_others() -> None:
 def test_what_was_forwarded_is_a_list_before_the_address_or_a_header() -> None:
     both = {f"10.0.0.2, 10.0.0.3,198.51.100.1 - - {REST}", f'198.51.100.1 - - {REST} "10.0.0.2, 10.0.0.3"'}
     assert {fields(line)["forwarded"].replace(" ", "") for line in both} == {"10.0.0.2,10.0.0.3"}
+    (traefik,) = (line for name, line in SAMPLES.items() if name == "traefik_json")
+    listed = fields(traefik.replace('"ClientHost": "', '"ClientHost": "10.0.0.2, 10.0.0.3,'))
+    assert (listed["address"], listed["forwarded"]) == ("203.0.113.9", "10.0.0.2, 10.0.0.3")
     only = compile_format("own", '%{X-Forwarded-For}i %l %u %t "%r" %>s %b')
     own = compile_format("own", '$proxy_add_x_forwarded_for - - [$time_local] "$request" $status $bytes_sent')
     assert only.groups == own.groups == ("forwarded", "address", "time", "request", "status", "bytes")

@@ -84,6 +84,7 @@ def test_the_fields_that_only_some_formats_have_are_null_in_the_others(spark: Sp
         "\ufeff\ufeff",
     )
     lines += [f"{before}{one}" for before in containers for one in lines[: len(log_formats.NAMES)]]
+    lines += [str(one).replace('"10.0.0.1"', '"10.0.0.3, ::1,10.0.0.1"') for one in lines if str(one).startswith("{")]
     lines += [f"10.0.0.2, {line()}", "prose", "Oct  3 21:59:42 web1 nginx: {", *(text for text, _ in UNFIT)]
     read = log_lines.with_fields(frame_of(spark, lines), log_formats.formats()).orderBy("source_offset").collect()
     for text, row in zip(lines, read, strict=True):

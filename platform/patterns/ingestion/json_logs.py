@@ -44,7 +44,9 @@ class JsonFormat:
             value = next((text for text in texts if text is not None), None)
             if value is not None:
                 found[field] = value
-        return found
+        # Traefik's ClientHost is the whole list that was forwarded, if one was.
+        before, comma, address = found.get("address", "").rpartition(",")
+        return {"forwarded": before, **found, "address": address.removeprefix(" ")} if comma else found
 
 
 def compile_json(name: str, declaration: str) -> JsonFormat:
