@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from typer.testing import CliRunner
@@ -274,19 +275,63 @@ def test_the_report_has_the_figures_of_gold(blog: Blog, reported: Report) -> Non
     ], "the log ended years ago"
 
 
+def goaccess(log: Path, folder: Path, *options: str) -> Any:
+    """Give what GoAccess counts in a log."""
+    fixed = ("--log-format=COMBINED", "--no-query-string", "--no-global-config", "-o", "counted.json")
+    subprocess.run(["goaccess", log, *fixed, *options], cwd=folder, check=True, capture_output=True)
+    # Bytes that clients have escaped are written as they are.
+    return json.loads((folder / "counted.json").read_text(encoding="utf-8", errors="replace"))
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(shutil.which("goaccess") is None, reason="needs goaccess")
+def test_all_requests_are_those_that_goaccess_counts(blog: Blog, tmp_path: Path) -> None:
+    counted = goaccess(LOG, tmp_path)
+    rows = blog.deployment.rows("gold.requests_daily", "event_date", "status", "path", "requests", "bytes")
+    days, statuses, missing = Counter[str](), Counter[str](), Counter[str]()
+    for day, status, path, requests, _ in rows:
+        days[day.replace("-", "")] += requests
+        statuses[status] += requests
+        if status == "404":
+            # GoAccess decodes escapes, and trims what they leave.
+            missing[unquote(path).rstrip()] += requests
+    general = counted["general"]
+    assert (sum(days.values()), general["failed_requests"]) == (general["valid_requests"], 0) == (LINES, 0)
+    assert sum(sent for *_, sent in rows) == general["bandwidth"] == 1_202_896_060
+    assert days == {row["data"]: row["hits"]["count"] for row in counted["visitors"]["data"]}
+    codes = [item for row in counted["status_codes"]["data"] for item in row["items"]]
+    assert statuses == {item["data"][:3]: item["hits"]["count"] for item in codes}
+    theirs = Counter[str]()
+    for row in counted["not_found"]["data"]:
+        theirs[row["data"]] += row["hits"]["count"]
+    assert missing == theirs
+    assert sum(theirs.values()) == statuses["404"] == 93
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(shutil.which("goaccess") is None, reason="needs goaccess")
+def test_more_requests_are_crawlers_than_goaccess_leaves_out(blog: Blog, tmp_path: Path) -> None:
+    rows = blog.deployment.rows("bronze.visits", "raw", "crawler")
+    people = {}
+    for name, of_crawlers in (("crawler", True), ("other", False)):
+        lines = [raw for raw, crawler in rows if (crawler is not None) == of_crawlers]
+        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines))
+        people[name] = (
+            len(lines),
+            goaccess(tmp_path / name, tmp_path, "--ignore-crawlers")["general"]["valid_requests"],
+        )
+    # Besides names of crawlers: feed readers, tools, no agent, and who reads robots.txt.
+    assert people == {"crawler": (1630, 690), "other": (2895, 2853)}
+    assert goaccess(LOG, tmp_path, "--ignore-crawlers")["general"]["valid_requests"] == 3543
+
+
 @pytest.mark.shared
 @pytest.mark.skipif(shutil.which("goaccess") is None, reason="needs goaccess")
 def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tmp_path: Path) -> None:
     rows = blog.deployment.rows("bronze.visits", "raw", "reasons", "filtered_by")
     views = tmp_path / "views.log"
     views.write_bytes(b"".join(raw + b"\n" for raw, reasons, filtered in rows if not reasons and filtered is None))
-    subprocess.run(
-        ["goaccess", views, "--log-format=COMBINED", "--no-query-string", "--no-global-config", "-o", "counted.json"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
-    counted = json.loads((tmp_path / "counted.json").read_text(encoding="utf-8"))
+    counted = goaccess(views, tmp_path)
     # GoAccess counts both lines of a repeated request.
     assert counted["general"]["valid_requests"] == VIEWS == UNIQUE + DUPLICATES
     pages: Counter[str] = Counter()
