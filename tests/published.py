@@ -46,11 +46,12 @@ def bronze(
     landed: Mapping[str, str] | None = None,
     dead: Mapping[str, int] | None = None,
     reasons: Sequence[Any] = (),
+    line_format: str = "json",
     at: datetime | None = None,
 ) -> int:
     """Publish hours of bronze.visits: hour of arrival to its rows by event hour, and to its dead letters beside them.
 
-    Of the dead letters `reasons` has rows of hour, reason and count.
+    Of the dead letters `reasons` has rows of hour, reason and count. `line_format` is that of the others.
 
     Returns:
         The table's version.
@@ -58,7 +59,9 @@ def bronze(
     letters = dead or {}
     rows = {arrival: sum(hours.values()) + letters.get(arrival, 0) for arrival, hours in arrivals.items()}
     breakdown = [
-        [arrival, hour, None, "json", count] for arrival, hours in arrivals.items() for hour, count in hours.items()
+        [arrival, hour, None, line_format, count]
+        for arrival, hours in arrivals.items()
+        for hour, count in hours.items()
     ]
     return publish(
         lake,

@@ -1,4 +1,4 @@
-"""What came in and did not come through: the blog's dead letters and late visit events."""
+"""What came in: the formats of landed logs, and the dead letters and late visit events that did not come through."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from lake.commit import Entry
 from lake.lake import Lake
 from quality.contracts import EVERY
 from quality.contracts import columns as c
+from quality.contracts.requests import NO_REQUESTS
+from report.data_part import LineFormat
 from report.elements import words_of
 from report.rejected_rows import DayOfArrival, RejectedReason, RejectedRows, Sample, shape_of
 
@@ -58,6 +60,21 @@ def rejected(lake: Lake, events: EventLog, *, days: int) -> RejectedRows:
         days=list(_days(events.publications(LINES), dead, events.publications(LATE)))[-days:],
         remedy=words_of(remedy),
     )
+
+
+def formats(events: EventLog) -> list[LineFormat]:
+    """Count the lines of access logs by the format that each was found to have, most lines first; comments are none."""
+    lines: Counter[str] = Counter()
+    days: dict[str, list[str]] = {}
+    for hour, entry in sorted(events.publications(LINES).items()):
+        for (_, _, name), count in entry.breakdowns.get("event_hours", {}).items():
+            if name is not None and name not in NO_REQUESTS:
+                lines[name] += count
+                days.setdefault(name, []).append(hour[:_DAY])
+    return [
+        LineFormat(name=name, lines=count, first=days[name][0], last=days[name][-1])
+        for name, count in sorted(lines.items(), key=lambda one: (-one[1], one[0]))
+    ]
 
 
 def _reasons(events: EventLog) -> Iterator[RejectedReason]:

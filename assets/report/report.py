@@ -90,7 +90,12 @@ def compute(
     with ThreadPoolExecutor(max_workers=1) as beside:
         # Reading the page views is the work of native code, which lets other threads go on.
         audience = beside.submit(blog.audience, lake, days=days, referrers=referrers)
-        data = data_part(source, lambda: arrivals.rejected(lake, events, days=days), days=days)
+        data = data_part(
+            source,
+            lambda: arrivals.rejected(lake, events, days=days),
+            lambda: arrivals.formats(events),
+            days=days,
+        )
         return Report(made_at=now, blog=audience.result(), data=data)
 
 

@@ -74,6 +74,23 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LineFormat:
+    """The landed lines of a format.
+
+    Args:
+        name: Name of the format.
+        lines: How many.
+        first: First day of arrival.
+        last: Last day of arrival.
+    """
+
+    name: str
+    lines: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataPart:
     """The state of the data.
 
@@ -82,6 +99,7 @@ class DataPart:
         data_until: End of the newest hour that is published; None without one.
         datasets: The datasets of the lake that were published or can be, in the order of the lineage.
         rejected: Dead letters and late rows.
+        formats: Formats of landed logs, most lines first; empty if none has landed.
         trends: Measures by day.
         distributions: Profiled columns in the newest period, each beside the usual.
         runs: The newest runs, the newest first.
@@ -94,6 +112,7 @@ class DataPart:
     data_until: datetime | None
     datasets: Sequence[DatasetState]
     rejected: RejectedRows
+    formats: Sequence[LineFormat]
     trends: Sequence[Trend]
     distributions: Sequence[Distribution]
     runs: Sequence[RunCost]
@@ -102,12 +121,19 @@ class DataPart:
     lineage: Picture
 
 
-def data_part(source: Source, rejected: Callable[[], RejectedRows], *, days: int) -> DataPart:
+def data_part(
+    source: Source,
+    rejected: Callable[[], RejectedRows],
+    formats: Callable[[], Sequence[LineFormat]],
+    *,
+    days: int,
+) -> DataPart:
     """Compute the part about the data.
 
     Args:
         source: Where the figures come from.
         rejected: Computes dead letters and late rows, of those who know their columns.
+        formats: Counts the lines of landed logs by format.
         days: How many days of history the series have.
     """
     events, contracts = source.events, source.lake_contracts
@@ -137,6 +163,7 @@ def data_part(source: Source, rejected: Callable[[], RejectedRows], *, days: int
             if name in shown
         ],
         rejected=rejected(),
+        formats=formats(),
         trends=[
             trend
             for name, contract in contracts.items()

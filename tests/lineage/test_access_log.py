@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -323,6 +323,13 @@ def test_more_requests_are_crawlers_than_goaccess_leaves_out(blog: Blog, tmp_pat
     # Besides names of crawlers: feed readers, tools, no agent, and who reads robots.txt.
     assert people == {"crawler": (1630, 690), "other": (2895, 2853)}
     assert goaccess(LOG, tmp_path, "--ignore-crawlers")["general"]["valid_requests"] == 3543
+
+
+@pytest.mark.shared
+def test_the_report_has_the_format_of_the_lines(reported: Report) -> None:
+    assert [asdict(one) for one in reported.data.formats] == [
+        {"name": "combined", "lines": LINES, "first": "2015-05-17", "last": "2015-05-18"}
+    ]
 
 
 @pytest.mark.shared

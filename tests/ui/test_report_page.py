@@ -44,7 +44,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
     write_days(lake.lake, "gold.requests_daily", [*requests, {**requests[-1], **hostile}])
     reasons = ["invalid_time:context.user.connected_since", "not_json"]
     rejected = [[LAST, reason, 1] for reason in reasons]
-    published.bronze(lake.lake, {LAST: {LAST: 3}}, dead={LAST: len(reasons)}, reasons=rejected)
+    published.bronze(lake.lake, {LAST: {LAST: 3}}, dead={LAST: len(reasons)}, reasons=rejected, line_format="combined")
     published.publish(
         lake.lake,
         "bronze.dead_letters",

@@ -1,0 +1,38 @@
+"""What came in is counted by the format of its lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import published
+from assets.report import arrivals
+from evidence.events import EventLog
+from lake.lake import Lake
+
+
+def test_lines_of_logs_are_counted_by_their_format(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    rows = [
+        ["2026-01-05T03", "2026-01-05T03", None, "combined", 5],
+        ["2026-01-05T03", "2026-01-05T02", "crawler", "combined", 4],
+        ["2026-01-05T03", None, None, "log", 1],
+        ["2026-01-05T03", "2026-01-05T03", "comment", "comment", 2],
+        ["2026-01-05T03", "2026-01-05T03", None, "json", 99],
+        ["2026-01-07T23", "2026-01-07T23", None, "combined", 1],
+        ["2026-01-07T23", "2026-01-07T23", None, "caddy", 30],
+    ]
+    hours = {hour: sum(row[-1] for row in rows if row[0] == hour) for hour in ("2026-01-05T03", "2026-01-07T23")}
+    published.publish(lake, "bronze.visits", "arrival_hour", hours, breakdowns={"event_hours": rows})
+    found = [(one.name, one.lines, one.first, one.last) for one in arrivals.formats(EventLog(lake))]
+    assert found == [
+        ("caddy", 30, "2026-01-07", "2026-01-07"),
+        ("combined", 10, "2026-01-05", "2026-01-07"),
+        ("log", 1, "2026-01-05", "2026-01-05"),
+    ]
+
+
+def test_without_logs_there_are_no_formats(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    assert arrivals.formats(EventLog(lake)) == []
+    published.bronze(lake, {"2026-01-05T03": {"2026-01-05T03": 3}})
+    assert arrivals.formats(EventLog(lake)) == []
