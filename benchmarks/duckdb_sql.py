@@ -140,8 +140,9 @@ SELECT place, rank, payload <> winner AS conflicting, count(*) OVER same AS occu
 FROM in_order WINDOW same AS (PARTITION BY {IDENTITY})
 """
 SILVER_VISITS = f"""
-SELECT event_hour, visit_id, event_time, user_id, keep_private, page, referral, ad_id, {TECHNICAL}, ip, login,
-    connected_since, occurrences, conflicts, raw, arrival_hour, source_file, source_offset, format
+SELECT event_hour, visit_id, event_time, user_id, keep_private, page, NULL::VARCHAR AS utm, referral, ad_id,
+    {TECHNICAL}, ip, login, connected_since, occurrences, conflicts, raw, arrival_hour, source_file, source_offset,
+    format
 FROM visits JOIN ranked ON visits.rowid = place WHERE rank = 1
 """
 VISIT_CONFLICTS = """
@@ -153,7 +154,7 @@ WITH hosts AS (
     SELECT visits.*, lower(regexp_extract(referral, '^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)', 1)) AS host
     FROM visits JOIN ranked ON visits.rowid = place WHERE rank = 1
 )
-SELECT event_hour, visit_id, event_time, user_id, keep_private, page, referral, ad_id,
+SELECT event_hour, visit_id, event_time, user_id, keep_private, page, NULL::VARCHAR AS utm, referral, ad_id,
     CASE WHEN length(host) > 0 THEN host ELSE 'direct' END AS referral_host, {TECHNICAL}, full_name AS device_name,
     registered_datetime AS user_registered, valid_from AS user_version_from,
     valid_from IS NOT NULL AS user_known, occurrences IS NOT NULL AS device_known

@@ -111,6 +111,8 @@ def parse(events: DataFrame) -> DataFrame:
         event["user_id"].alias("user_id"),
         F.coalesce(event["keep_private"], F.lit(True)).alias("keep_private"),
         event["page"].alias("page"),
+        # No page of the simulation has a query.
+        F.lit(None).cast("string").alias("utm"),
         *(context[name].alias(name) for name in ("referral", "ad_id")),
         *(context["technical"][name].alias(name) for name in TECHNICAL),
         *(context["user"][name].alias(name) for name in ("ip", "login")),

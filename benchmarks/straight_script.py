@@ -254,7 +254,7 @@ class Script:
         host = F.lower(F.regexp_extract("referral", r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1))
         joined = visits.join(users, held, "left").join(devices, ["device_type", "device_version"], "left")
         return joined.select(
-            *("event_hour", "visit_id", "event_time", "user_id", "keep_private", "page", "referral", "ad_id"),
+            *("event_hour", "visit_id", "event_time", "user_id", "keep_private", "page", "utm", "referral", "ad_id"),
             F.when(F.length(host) > 0, host).otherwise("direct").alias("referral_host"),
             *TECHNICAL,
             "device_name",

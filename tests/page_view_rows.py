@@ -23,6 +23,7 @@ HOSTS = ("direct", "news.example", "duckduckgo.com")
 OWN = "blog.example.org"
 """The blog itself: where most page views after the first of a visit come from."""
 COUNTRIES = ("DE", "JP", None)
+UTM = ("newsletter / email / spring", "mastodon / - / -", None, None)
 BROWSERS = ("Firefox", "Chrome", "Safari", None)
 DEVICES = ("Windows", "iPhone", "", "Pixel 8", "Fairphone")
 SYSTEMS = {"Windows": "Windows", "iPhone": "iOS", "Pixel 8": "Android"}
@@ -39,6 +40,7 @@ class View:
     page: str
     host: str = "direct"
     country: str | None = "DE"
+    utm: str | None = None
     browser: str | None = "Firefox"
     device: str | None = "Windows"
     private: bool = False
@@ -77,6 +79,7 @@ def random_views(hours: int, *, seed: int) -> list[View]:
                         visitor=visitor,
                         page=draw.choice(PAGES[: 1 + draw.randrange(len(PAGES))]),
                         host=draw.choice(HOSTS) if step == 0 or draw.random() < 0.2 else OWN,
+                        utm=UTM[visit % len(UTM)] if step == 0 else None,
                         country=draw.choice(COUNTRIES),
                         browser=draw.choice(BROWSERS),
                         device=draw.choice(DEVICES),
@@ -99,6 +102,7 @@ def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
             "keep_private": pa.array([view.private for view in views], pa.bool_()),
             "page": pa.array([view.page for view in views], pa.string()),
             "referral_host": pa.array([view.host for view in views], pa.string()),
+            "utm": pa.array([view.utm for view in views], pa.string()),
             "country": pa.array([view.country for view in views], pa.string()),
             "browser": pa.array([view.browser for view in views], pa.string()),
             "device_type": pa.array([view.device for view in views], pa.string()),
@@ -161,6 +165,7 @@ def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
         "private_views": sum(view.private for view in chosen),
         "page": _by(chosen, "page"),
         "referral_host": _by(chosen, "host"),
+        "utm": _by(chosen, "utm"),
         "country": _by(chosen, "country"),
         "browser": _by(chosen, "browser"),
         "device_type": _by(chosen, "device"),

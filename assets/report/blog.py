@@ -30,12 +30,13 @@ KNOWN = 28 * DAY
 """Hours of history before a period that is compared, without which nobody can be told to be new."""
 _AS_FAR_AS = "as far back as this page reads"
 ALL, SO_FAR = "all", "today"
-_HOST, _KIND = "referral_host", "referral_kind"
+_HOST, _KIND, _UTM = "referral_host", "referral_kind", "utm"
 _COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
     Kind(name="page", label="Pages", of="page", columns=_COLUMNS, monospaced=True),
     Kind(name=_HOST, label="Other sites they came from", of="site", columns=_COLUMNS),
     Kind(name=_KIND, label="Kinds of sites they came from", of="kind", columns=_COLUMNS),
+    Kind(name=_UTM, label="Campaigns of links they followed", of="source / medium / campaign", columns=_COLUMNS),
     Kind(name="country", label="Countries", of="country", columns=_COLUMNS),
     Kind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
     Kind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
@@ -43,7 +44,10 @@ RANKINGS = (
 )
 SECTIONS = (
     Section(title="What was read, and from where", rankings=("page", _HOST)),
-    Section(title="Who read it, and how they came", rankings=(_KIND, "country", "browser", "device_type", "system")),
+    Section(
+        title="Who read it, and how they came",
+        rankings=(_KIND, _UTM, "country", "browser", "device_type", "system"),
+    ),
     *DAILY_SECTIONS,
 )
 NO_SITES = {name: name for name in (ReferrerKind.SPAM.value, UNKNOWN)} | {DIRECT: ReferrerKind.DIRECT.value}
@@ -236,6 +240,7 @@ def _apart(views: PageViews) -> Mapping[str, Mapping[str, str]]:
     return {
         _HOST: {**NO_SITES, **{host: f"{host}, this blog" for host in views.own_hosts}},
         _KIND: {kind.value: kind.value for kind in NO_KINDS},
+        _UTM: {UNKNOWN: "no campaign"},
     }
 
 

@@ -20,7 +20,7 @@ from quality.contracts.columns import DIRECT, UNKNOWN
 
 DATASET = "silver.visits_enriched"
 _HOST = "referral_host"
-_COLUMNS = ("page", _HOST, "country", "browser", "device_type")
+_COLUMNS = ("page", _HOST, "utm", "country", "browser", "device_type")
 DIMENSIONS = (*_COLUMNS, "referral_kind", "system")
 _ENCODED = ("visit_id", "user_id", *_COLUMNS)
 _READ = ("event_hour", "event_time", "keep_private", *_ENCODED)

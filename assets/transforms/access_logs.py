@@ -16,7 +16,16 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import crawlers, log_clients, log_exclusions, log_lines, log_proxies, log_targets, user_agents
+from assets.transforms import (
+    crawlers,
+    link_campaigns,
+    log_clients,
+    log_exclusions,
+    log_lines,
+    log_proxies,
+    log_targets,
+    user_agents,
+)
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from assets.transforms.visit_times import impossible, start_of
@@ -91,9 +100,9 @@ def parsed(rows: DataFrame, key: str, logs: LogSettings) -> DataFrame:
         logs: How access logs are read.
 
     Returns:
-        The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, referral (the
-        referring host), ad_id, ip (null for a host name), login, connected_since, browser, browser_version,
-        network_type, device_type and device_version.
+        The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, utm (see
+        :mod:`assets.transforms.link_campaigns`), referral (the referring host), ad_id, ip (null for a host name),
+        login, connected_since, browser, browser_version, network_type, device_type and device_version.
     """
     read = _read(rows, logs)
     agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
@@ -107,6 +116,7 @@ def parsed(rows: DataFrame, key: str, logs: LogSettings) -> DataFrame:
         "user_id": F.substring(user, 1, ID_DIGITS),
         "keep_private": F.lit(True),
         "page": F.col("path"),
+        "utm": link_campaigns.of_query(F.col("query")),
         "referral": log_targets.referring_host(F.col("referrer")),
         "ad_id": nothing,
         "ip": F.when(log_clients.is_address(F.col("client")), F.col("client")),

@@ -19,7 +19,7 @@ def enrich(
     """Add the versions of user, device and place that were valid at the event, and the referring host.
 
     Args:
-        events: Rows of silver.visits.
+        events: Rows of silver.visits; those of a table written before links had campaigns have none.
         users: silver.users, or None when no users were ever delivered.
         devices: silver.devices, or None when no devices were ever delivered. In a table written before validity
             ranges existed, all rows are always valid.
@@ -29,6 +29,8 @@ def enrich(
         Rows of silver.visits_enriched: one per event, known or not.
     """
     spark = events.sparkSession
+    if "utm" not in events.columns:
+        events = events.withColumn("utm", F.lit(None).cast("string"))
     versions = users if users is not None else spark.createDataFrame([], USER_COLUMNS)
     reference = devices if devices is not None else spark.createDataFrame([], DEVICE_COLUMNS)
     with_user = static_joiner.join_as_of(

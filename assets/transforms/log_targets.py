@@ -75,16 +75,20 @@ def referring_host(referrer: Column) -> Column:
     return F.when(~referrer.isin("", "-") & (host != ""), host)
 
 
+def percent_escaped(text: Column) -> Column:
+    """Return the text as it was sent: the escapes of a server as percent escapes."""
+    # Two backslashes are one: the first of them begins no escape of the second.
+    escaped = F.replace(text, F.lit("\\\\"), F.lit("%5C"))
+    escaped = F.regexp_replace(escaped, r"\\x([0-9A-Fa-f]{2})", "%$1")
+    return F.replace(escaped, F.lit('\\"'), F.lit("%22"))
+
+
 def _without_origin(target: Column) -> Column:
     return F.when(target.startswith("/"), target).otherwise(F.regexp_replace(target, _ORIGIN, "/"))
 
 
 def _decoded(text: Column) -> Column:
-    # Two backslashes are one: the first of them begins no escape of the second.
-    escaped = F.replace(text, F.lit("\\\\"), F.lit("%5C"))
-    escaped = F.regexp_replace(escaped, r"\\x([0-9A-Fa-f]{2})", "%$1")
-    escaped = F.replace(escaped, F.lit('\\"'), F.lit("%22"))
-    tokens = F.regexp_extract_all(escaped, F.lit(_TOKEN), F.lit(0))
+    tokens = F.regexp_extract_all(percent_escaped(text), F.lit(_TOKEN), F.lit(0))
     return F.array_join(F.transform(tokens, _decoded_token), "")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Set
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import access_logs, json_lines, visit_judging
+from assets.transforms import access_logs, json_lines, link_campaigns, visit_judging
 from assets.transforms.visit_times import hour_of, iso_time
 from errors import ConfigurationError
 from patterns.data_value import wrapper
@@ -35,6 +35,7 @@ FIELDS = (
     "user_id",
     "keep_private",
     "page",
+    "utm",
     "referral",
     "ad_id",
     "ip",
@@ -148,6 +149,7 @@ def _parsed_json(events: DataFrame) -> DataFrame:
     user, technical = context["user"], context["technical"]
     computed = {
         **{name: event[name] for name in ("visit_id", "user_id", "page")},
+        "utm": link_campaigns.of_page(event["page"]),
         "keep_private": F.coalesce(event["keep_private"], F.lit(True)),
         **{name: context[name] for name in ("referral", "ad_id")},
         **{name: user[name] for name in ("ip", "login")},

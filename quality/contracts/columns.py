@@ -80,6 +80,11 @@ VISIT = (
     Column(name="referral", type="STRING", description="Where the visitor came from"),
     Column(name="ad_id", type="STRING", description="The ad that was clicked"),
 )
+UTM = Column(
+    name="utm",
+    type="STRING",
+    description="Campaign of the followed link: utm source / medium / campaign, - for a missing one; null without any",
+)
 IDENTIFIERS = ("visit_id", "user_id")
 """Columns of a visit that must not be blank: a blank value identifies nobody."""
 AD = (

@@ -22,6 +22,7 @@ VISITS_ENRICHED = Contract(
     columns=(
         c.EVENT_HOUR,
         *c.VISIT,
+        c.UTM,
         Column(
             name="referral_host",
             type="STRING",

@@ -51,6 +51,7 @@ VISITS = observed(
         columns=(
             c.EVENT_HOUR,
             *c.VISIT,
+            c.UTM,
             *c.CONTEXT,
             *c.IDENTITY,
             Column(

@@ -20,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 import oracle
+import oracle_requests
 from assets.report import report
 from assets.report.report import Report
 from blogdata.main import app
@@ -330,6 +331,16 @@ def test_the_report_has_the_format_of_the_lines(reported: Report) -> None:
     assert [asdict(one) for one in reported.data.formats] == [
         {"name": "combined", "lines": LINES, "first": "2015-05-17", "last": "2015-05-18"}
     ]
+
+
+@pytest.mark.shared
+def test_the_report_has_the_campaigns_of_the_links(blog: Blog, reported: Report) -> None:
+    rows = blog.deployment.rows("bronze.visits", "raw", "reasons", "filtered_by")
+    views = [raw.decode() for raw, reasons, filtered in rows if not reasons and filtered is None]
+    queries = [oracle_requests.parts_of(line.split('"')[1])[2] for line in views]
+    expected = Counter(filter(None, map(oracle_requests.campaign_of, queries)))
+    assert expected
+    assert in_all(reported, "utm") == {**expected, "no campaign": UNIQUE - expected.total()}
 
 
 @pytest.mark.shared

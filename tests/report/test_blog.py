@@ -18,8 +18,12 @@ from page_view_rows import OWN, PAGES, START, View, counted, random_views, write
 from report.elements import Audience, Period
 
 HOST, KIND = "referral_host", "referral_kind"
-APART = {"no referrer": "direct", f"{OWN}, this blog": OWN}
-"""What is no site that readers came from, by what it is shown as."""
+APART = {
+    HOST: {"no referrer": "direct", f"{OWN}, this blog": OWN},
+    KIND: {"no referrer": "no referrer", "this blog": "this blog"},
+    "utm": {"no campaign": "unknown"},
+}
+"""What stands apart from a ranking, by what it is shown as."""
 
 
 def audience(folder: Path, views: list[View], *, days: int = 400) -> Audience:
@@ -78,9 +82,9 @@ def test_every_ranking_equals_a_plain_count(found: Audience, views: list[View]) 
         expected = counted(views, period.first, period.last)
         for ranking in period.rankings:
             groups = expected[ranking.name]
-            apart = {row.name: APART[row.name] if ranking.name == HOST else row.name for row in ranking.apart}
-            unranked = {HOST: set(APART.values()), KIND: {"no referrer", "this blog"}}.get(ranking.name, set())
-            assert set(apart.values()) == groups.keys() & unranked
+            shown_as = APART.get(ranking.name, {})
+            apart = {row.name: shown_as[row.name] for row in ranking.apart}
+            assert set(apart.values()) == groups.keys() & set(shown_as.values())
             ranked = {name: group for name, group in groups.items() if name not in apart.values()}
             assert len(ranking.rows) + ranking.others == len(ranked)
             assert {row.name: list(row.values) for row in ranking.rows}.items() <= ranked.items()
@@ -298,7 +302,7 @@ def test_any_range_of_days_is_counted_from_the_history(found: Audience, views: l
         assert bounced == pytest.approx((expected["bounce"] or 0) * expected["visits"])
         for name, by_day in known.rankings.items():
             groups = {each: group[0] for each, group in expected[name].items()}
-            apart = APART if name == HOST else {}
+            apart = APART.get(name, {})
             counts = {apart.get(each, each): 0 for each in by_day.names}
             for shown, flat in zip(by_day.names, by_day.counts, strict=True):
                 on = zip(flat[::2], flat[1::2], strict=True)

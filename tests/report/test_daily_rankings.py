@@ -174,7 +174,7 @@ def test_a_blog_without_gold_has_no_daily_rankings(tmp_path: Path) -> None:
     write(lake, random_views(30, seed=3))
     audience = blog.audience(lake, days=400)
     assert audience is not None
-    columns = ["page", "referral_host", "referral_kind", "country", "browser", "device_type", "system"]
+    columns = ["page", "referral_host", "referral_kind", "utm", "country", "browser", "device_type", "system"]
     assert _names([*audience.periods[0].rankings]) == columns
     shown = {name for each in audience.sections for name in each.rankings}
     assert {"entry_page", "exit_page", "path", "campaign"} <= shown

@@ -156,11 +156,15 @@ def test_a_megabyte_of_escapes_or_of_addresses_is_judged(spark: SparkSession) ->
 
 
 def test_page_views_have_their_columns(spark: SparkSession) -> None:
-    row = parsed(spark, [line(agent=IPHONE, referrer="https://Search.Example.org:8080/find?q=1")])[0]
+    request = "GET /blog/a?x=1&utm_source=News HTTP/1.1"
+    row = parsed(spark, [line(request, agent=IPHONE, referrer="https://Search.Example.org:8080/find?q=1")])[0]
     assert tuple(row.asDict()) == visit_events.PARSED
-    known = {name: row[name] for name in ("page", "referral", "ip", "keep_private", "browser", "browser_version")}
+    known = {
+        name: row[name] for name in ("page", "utm", "referral", "ip", "keep_private", "browser", "browser_version")
+    }
     assert known == {
         "page": "/blog/a",
+        "utm": "news / - / -",
         "referral": "search.example.org",
         "ip": "10.0.0.1",
         "keep_private": True,

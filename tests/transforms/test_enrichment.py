@@ -88,6 +88,13 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
     }
 
 
+def test_visits_published_before_links_had_campaigns_have_none(spark: Any) -> None:
+    rows = spark.createDataFrame([visit("/", utc("2026-01-05"))], EVENT)
+    for events, campaign in ((rows, None), (rows.withColumn("utm", F.lit("a / - / -")), "a / - / -")):
+        found = enrichment.enrich(events, users=None, devices=None, places=None)
+        assert [row["utm"] for row in found.select("utm").collect()] == [campaign]
+
+
 def test_a_place_holds_from_its_answer_to_the_next(spark: Any) -> None:
     moved = utc("2026-02-01")
     told = table_of_places(

@@ -68,6 +68,7 @@ def test_every_field_has_its_column_and_type(spark: SparkSession) -> None:
         "user_id": "u1",
         "keep_private": False,
         "page": "/home",
+        "utm": None,
         "referral": "https://example.org/x",
         "ad_id": "ad_1",
         "ip": "10.0.0.1",
@@ -83,6 +84,12 @@ def test_every_field_has_its_column_and_type(spark: SparkSession) -> None:
         "arrival_hour": "2026-01-31T05",
         "format": "json",
     }
+
+
+def test_the_query_of_a_page_has_a_campaign_and_stays(spark: SparkSession) -> None:
+    page = "/home?utm_source=News&utm_medium=email"
+    row = parsed(spark, [{**EVENT, "page": page}])[0]
+    assert (row["page"], row["utm"]) == (page, "news / email / -")
 
 
 @pytest.mark.parametrize("answer", ["absent", None])
