@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 FOR_FEW_ROWS = {
@@ -12,11 +13,24 @@ FOR_FEW_ROWS = {
 """Settings of the tests' server: for few rows, a plan's time goes into its code, and into tasks without rows."""
 COMPILED_ONCE = ("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1")
 """Option of the tests' server: in the minutes that it lives, a third of its time would go into compiling code again."""
+MASTER = "local[2]"
+"""Of the tests' server, on any machine: how many tasks and files there are depends on the cores."""
+_JOBS = "io.blogdata.engine.JobCounts"
 AS_IN_PRODUCTION = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "4",
 }
+
+
+def jobs_file(home: Path) -> Path:
+    """The file to which the tests' server writes its jobs."""
+    return home / "jobs.jsonl"
+
+
+def counted(home: Path) -> dict[str, str]:
+    """Settings of a server that writes its jobs."""
+    return {"spark.extraListeners": _JOBS, "spark.blogdata.counts": str(jobs_file(home))}
 
 
 def configure(spark: Any, settings: dict[str, str]) -> None:

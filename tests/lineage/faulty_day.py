@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import oracle
 from blogdata.outcome import Outcome
-from lineage import brute_force
+from lineage import brute_force, costs
 from lineage.brute_force import Lines
+from lineage.costs import Costs
 from lineage.deployment import Deployment
 from oracle import OracleTruth
 from simulator.faults import LINE_FAULTS, FaultRates
@@ -17,7 +20,8 @@ from simulator.truth import Truth
 # Five megabytes each, so one of them has to do; every other fault comes at five per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0008, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES))
-MISSING, EMPTY = "2026-01-05T09", "2026-01-05T11"
+DAY = "2026-01-05"
+MISSING, EMPTY = f"{DAY}T09", f"{DAY}T11"
 
 
 @dataclass(frozen=True)
@@ -28,16 +32,23 @@ class World:
     truth: Truth
     counted: OracleTruth
     lines: Lines
-    outcome: Outcome
+    outcomes: Sequence[Outcome]
+    costs: dict[str, Costs]
 
     @classmethod
-    def of(cls, deployment: Deployment) -> World:
-        """Simulate the day, count its lines, and run it."""
+    def of(cls, deployment: Deployment, jobs: Path) -> World:
+        """Simulate the day, count its lines, and run it: all but the last hour, then that hour with its late rows."""
         truth = deployment.simulate(SPEC)
-        return cls(
-            deployment=deployment,
-            truth=truth,
-            counted=oracle.count(deployment.landing),
-            lines=brute_force.read(deployment.landing),
-            outcome=deployment.run(),
-        )
+        counted, lines = oracle.count(deployment.landing), brute_force.read(deployment.landing)
+        outcomes, found = [], {}
+        hours = {path: path.with_name(f".{path.name}") for path in deployment.landing.glob(f"*/date={DAY}/hour=23")}
+        for path, hidden in hours.items():
+            path.rename(hidden)
+        for run in ("a day", "an hour"):
+            with costs.counting() as counting:
+                outcomes.append(deployment.run())
+            found[run] = costs.of_newest_run(deployment, counting, jobs)
+            for path, hidden in hours.items():
+                if hidden.exists():
+                    hidden.rename(path)
+        return cls(deployment=deployment, truth=truth, counted=counted, lines=lines, outcomes=outcomes, costs=found)

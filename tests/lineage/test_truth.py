@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 import oracle
+import plans
 from assets.transforms.live_enriched import STREAM
 from declared import DAILY, WEEKLY, computed_from
 from evidence import ledger
-from lineage import brute_force, expected, live
+from lineage import brute_force, costs, expected, live
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
@@ -33,11 +34,12 @@ from planning.look import Snapshot
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import LG_K
 from quality.contracts.live_enriched import ENRICHED_LIVE
+from services.config import Settings
 
 
 @pytest.fixture(scope="module")
-def world(deploy: Deploy) -> World:
-    return World.of(deploy("truth").as_in_production())
+def world(deploy: Deploy, settings: Settings) -> World:
+    return World.of(deploy("truth").as_in_production(), plans.jobs_file(settings.home))
 
 
 def nonzero(counts: dict[str, int]) -> dict[str, int]:
@@ -45,8 +47,13 @@ def nonzero(counts: dict[str, int]) -> dict[str, int]:
 
 
 def test_faulty_day_runs_without_problems_and_ledger_balances(world: World) -> None:
-    assert world.outcome.problems == []
+    assert [outcome.problems for outcome in world.outcomes] == [[], []]
     assert world.deployment.problems() == []
+
+
+def test_a_day_and_an_hour_cost_no_more_than_is_recorded(world: World, tmp_path: Path) -> None:
+    """Seconds are noisy, and follow from these counts."""
+    assert costs.raised(world.costs, now=tmp_path / "costs.json") == {}
 
 
 def test_simulated_day_has_every_fault_and_counts_agree(world: World) -> None:

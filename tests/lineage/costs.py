@@ -1,0 +1,154 @@
+"""What a run costs that cannot be noisy, step by step: Spark's jobs, requests, rows, files, commits, events."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import dagster as dg
+import deltalake
+import pytest
+from pyspark.sql.connect.client import SparkConnectClient
+
+from lineage.deployment import Deployment
+from services import dagster_home
+
+RECORDED = Path(__file__).with_suffix(".json")
+BESIDE = "beside the steps"
+TOLERATED = 1.03
+"""Bytes differ a little from run to run, since what is written has ids and times in it; other counts do not."""
+Costs = dict[str, dict[str, int]]
+"""Counts of a run by step; what no step did is under :data:`BESIDE`."""
+_STARTED, _ENDED = (
+    dg.DagsterEventType.STEP_START,
+    (
+        dg.DagsterEventType.STEP_SUCCESS,
+        dg.DagsterEventType.STEP_FAILURE,
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """Something that was counted, and when: seconds since the epoch."""
+
+    at: float
+    counts: dict[str, int]
+
+
+@dataclass(kw_only=True)
+class Counting:
+    """Counts what this process asks of Spark, and how often it reads a Delta log."""
+
+    began: float = field(default_factory=time.time)
+    moments: list[Moment] = field(default_factory=list)
+
+    def add(self, **counts: int) -> None:
+        """Count something now."""
+        self.moments.append(Moment(at=time.time(), counts=counts))
+
+
+@contextmanager
+def counting() -> Iterator[Counting]:
+    """Count while a run is executed in this process."""
+    counted = Counting()
+    execute, open_table = SparkConnectClient._execute_and_fetch, deltalake.DeltaTable.__init__
+
+    def executed(*arguments, **options):  # type: ignore[no-untyped-def]
+        result = execute(*arguments, **options)
+        counted.add(requests=1, rows_collected=0 if result[0] is None else result[0].num_rows)
+        return result
+
+    def opened(*arguments, **options):  # type: ignore[no-untyped-def]
+        counted.add(log_reads=1)
+        open_table(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SparkConnectClient, "_execute_and_fetch", executed)
+        patch.setattr(deltalake.DeltaTable, "__init__", opened)
+        yield counted
+
+
+def of_newest_run(deployment: Deployment, counted: Counting, jobs: Path) -> Costs:
+    """Compute what the newest run of a deployment cost.
+
+    Args:
+        deployment: The deployment.
+        counted: What was counted while it ran.
+        jobs: File of the jobs of the tests' Spark server.
+    """
+    with deployment.session() as spark:
+        session = f"_Session_{spark.session_id}_"
+    steps, events = _steps(deployment)
+    costs: dict[str, Counter[str]] = {name: Counter() for name in (*steps, BESIDE)}
+    for moment in [*counted.moments, *_jobs(jobs, session), *_commits(deployment), *events]:
+        if moment.at >= counted.began:
+            step = next((name for name, (start, end) in steps.items() if start <= moment.at <= end), BESIDE)
+            costs[step].update(moment.counts)
+    return {name: dict(sorted((+counts).items())) for name, counts in costs.items()}
+
+
+def _jobs(file: Path, session: str) -> Iterator[Moment]:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        job = json.loads(line)
+        if session in job.pop("tags"):
+            yield Moment(at=job.pop("began") / 1000, counts={"jobs": 1, **job})
+
+
+def _commits(deployment: Deployment) -> Iterator[Moment]:
+    for file in deployment.settings.lake.rglob("_delta_log/*.json"):
+        actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        (at,) = [action["commitInfo"]["timestamp"] for action in actions if "commitInfo" in action]
+        added = [action["add"] for action in actions if "add" in action]
+        yield Moment(
+            at=at / 1000,
+            counts={
+                "commits": 1,
+                "files_added": len(added),
+                "files_removed": sum("remove" in action for action in actions),
+                "rows_added": sum(json.loads(one["stats"])["numRecords"] for one in added if one.get("stats")),
+            },
+        )
+
+
+def _steps(deployment: Deployment) -> tuple[dict[str, tuple[float, float]], list[Moment]]:
+    """Find when each step of the newest run began and ended, and when its events were stored."""
+    with dagster_home.open_instance(deployment.settings) as instance:
+        (record,) = instance.get_run_records(limit=1)
+        logged = [entry for entry in instance.all_logs(record.dagster_run.run_id) if entry.is_dagster_event]
+    found: dict[str, tuple[float, float]] = {}
+    for entry in logged:
+        event = entry.get_dagster_event()
+        if event.step_key is not None and event.event_type == _STARTED:
+            found[event.step_key] = (entry.timestamp, entry.timestamp)
+        elif event.step_key is not None and event.event_type in _ENDED:
+            found[event.step_key] = (found[event.step_key][0], entry.timestamp)
+    return found, [Moment(at=entry.timestamp, counts={"dagster_events": 1}) for entry in logged]
+
+
+def raised(found: dict[str, Costs], *, now: Path) -> dict[str, list[str]]:
+    """Compare runs with what they cost when somebody last looked.
+
+    Args:
+        found: Costs by run.
+        now: File to write them to: a copy of it over :data:`RECORDED` is how a count is raised, on purpose.
+
+    Returns:
+        By run, what is more than is recorded, before and after; runs that cost no more are left out.
+    """
+    now.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    known = json.loads(RECORDED.read_text(encoding="utf-8"))
+    more: dict[str, list[str]] = {}
+    for run, costs in found.items():
+        for step, counts in costs.items():
+            before = known[run].get(step, {})
+            for name, count in counts.items():
+                most = before.get(name, 0) * (TOLERATED if name.startswith("bytes") else 1)
+                if count > most:
+                    more.setdefault(run, []).append(f"{step}, {name}: {before.get(name, 0)} -> {count}")
+    return {run: [*lines, f"on purpose? cp {now} {RECORDED}"] for run, lines in more.items()}
