@@ -30,19 +30,19 @@ help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: environment ## Make .venv, and that of the analytics team, from their uv.lock (does nothing when they are current)
-	@sh platform/deploy/environment.sh --project analytics
+	@sh platform/blogdata/deploy/environment.sh --project analytics
 
 environment:
-	@sh platform/deploy/environment.sh
+	@sh platform/blogdata/deploy/environment.sh
 
 setup-bench:
-	@sh platform/deploy/environment.sh bench
+	@sh platform/blogdata/deploy/environment.sh bench
 
 setup-site:
-	@sh platform/deploy/environment.sh site
+	@sh platform/blogdata/deploy/environment.sh site
 
 setup-ui:
-	@sh platform/deploy/environment.sh ui
+	@sh platform/blogdata/deploy/environment.sh ui
 
 run: setup ## Run the main job: simulated visits (BEGIN=day), or LOGS=access.log for your own, or LANDING=dir
 	@set -e; \
@@ -87,14 +87,14 @@ format: setup ## Let ruff format the code
 	@$(BIN)/ruff check --fix .
 
 docs: setup ## Write the generated pages: patterns, contracts, commands, the lineage
-	@$(BIN)/python -m blogdata.docs
+	@$(BIN)/python -m tools.docs
 
 site: setup-site ## Build the documentation as a site that needs no network, into build/site (a dead link ends it)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
 docs-figures: setup ## Measure the patterns' figures in a sample deployment (minutes; make docs then writes them)
-	@$(BIN)/python -m blogdata.measure_figures
+	@$(BIN)/python -m tools.measure_figures
 
 bench: setup-bench ## Measure against hand-written peers
 	@$(BIN)/python -m benchmarks $(ARGS)

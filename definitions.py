@@ -10,14 +10,15 @@ from assets.code import code
 from assets.gold.visits_weekly import frozen_years
 from assets.serving.page_files import page_files
 from assets.streams import STREAMS
-from blogdata import remedies
-from orchestration import dead_runs
-from orchestration.calendar import calendar
-from orchestration.dataset import AssetBuilder
-from orchestration.refresh import Request
-from orchestration.run_values import values_only
-from orchestration.split_files import shared_rows
-from planning.deployment import ended_at
+from blogdata.cli import remedies
+from blogdata.orchestration import dead_runs
+from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.dataset import AssetBuilder
+from blogdata.orchestration.refresh import Request
+from blogdata.orchestration.run_values import values_only
+from blogdata.orchestration.split_files import shared_rows
+from blogdata.planning.deployment import ended_at
+from blogdata.services.config import Settings, load
 from quality.contracts import LANDED
 from quality.data_docs import data_docs
 from quality.profiles import profiles
@@ -26,7 +27,6 @@ from resources.days import days_of
 from resources.fixed import fixed
 from resources.zone import zone_of
 from sensors import JOBS, instigators, jobs
-from services.config import Settings, load
 
 
 def build(settings: Settings) -> dg.Definitions:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from assets import bronze, gold, silver
 from assets.code_version import version
-from orchestration.computation import Code, computations
+from blogdata.orchestration.computation import Code, computations
 from quality.contracts import GRAPH
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import assets
-import evidence
-import lake
-import patterns
-import publish
 import quality
-from publish.run import code_version
+from blogdata import evidence, lake, patterns, publish
+from blogdata.publish.run import code_version
 
 SOURCES = tuple(Path(package.__file__ or "").parent for package in (assets, evidence, lake, patterns, publish, quality))
 """Folders whose code determines the rows."""

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from evidence.events import EventLog
-from patterns.error_management.dead_letter_replay import Correction, ReplayRefused
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.landed_formats import extension
-from patterns.ingestion.log_formats import LogFormats
-from patterns.ingestion.readiness_marker import LandingZone
-from planning.look import Snapshot
-from planning.plan import STALE, Planner
-from planning.reach import EventsOf, landed_input
-from publish.contract import Contract
-from publish.partitions import Grain, following, key_of
+from blogdata.evidence.events import EventLog
+from blogdata.patterns.error_management.dead_letter_replay import Correction, ReplayRefused
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.landed_formats import extension
+from blogdata.patterns.ingestion.log_formats import LogFormats
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import STALE, Planner
+from blogdata.planning.reach import EventsOf, landed_input
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain, following, key_of
 from quality.contracts import CONTRACTS, GRAPH
 
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:Z|([+-]\d\d)(?::?(\d\d))?)")

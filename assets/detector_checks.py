@@ -9,13 +9,13 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from orchestration.names import asset_key
-from orchestration.step import LakeAccess
-from patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
-from planning import detectors
-from planning.deployment import Deployment
-from planning.look import Snapshot
-from publish.contract import Contract
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.step import LakeAccess
+from blogdata.patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
+from blogdata.planning import detectors
+from blogdata.planning.deployment import Deployment
+from blogdata.planning.look import Snapshot
+from blogdata.publish.contract import Contract
 from quality.contracts import EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
 

@@ -9,10 +9,10 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from orchestration.step import LakeAccess
-from planning.arrivals import Arrivals, Overdue
-from planning.reach import landed_input
-from publish.contract import Contract
+from blogdata.orchestration.step import LakeAccess
+from blogdata.planning.arrivals import Arrivals, Overdue
+from blogdata.planning.reach import landed_input
+from blogdata.publish.contract import Contract
 from quality.contracts import LANDED
 
 OVERDUE = "overdue"

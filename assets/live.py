@@ -4,7 +4,7 @@ import dagster as dg
 
 from assets.code_version import version
 from assets.streams import STREAMS
-from orchestration.streamed_dataset import streamed
+from blogdata.orchestration.streamed_dataset import streamed
 from quality.contracts import STREAMED
 
 

@@ -6,15 +6,15 @@ import dagster as dg
 
 from assets.report import FILE
 from assets.report import report as report_figures
-from errors import PlatformError
-from lake import retired
-from lake.retired import Removed
-from orchestration.names import asset_key
-from orchestration.retries import failure
-from orchestration.step import LakeAccess
-from patterns.data_value import lake_views
-from patterns.observability import dataset_tracker
-from publish import refused
+from blogdata.errors import PlatformError
+from blogdata.lake import retired
+from blogdata.lake.retired import Removed
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.retries import failure
+from blogdata.orchestration.step import LakeAccess
+from blogdata.patterns.data_value import lake_views
+from blogdata.patterns.observability import dataset_tracker
+from blogdata.publish import refused
 from quality.contracts import DECLARED, EVERY
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])

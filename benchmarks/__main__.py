@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import machine, page, tables
 from benchmarks.deployment import Bench
 from benchmarks.measure import Result, Size
-from errors import PlatformError
+from blogdata.errors import PlatformError
 
 MODULES = {
     "a": "bronze_to_gold",

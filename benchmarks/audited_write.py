@@ -9,15 +9,15 @@ from pyspark.sql import functions as F
 from benchmarks import same
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
-from lake.commit import Account
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from publish.contract import Contract
-from publish.partitions import Grain, between
-from publish.run import RunContext
-from publish.schema import Audit, Column, Partitioning, RowRule
-from publish.target import Provenance
-from publish.target import Target as WriteTarget
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain, between
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
+from blogdata.publish.target import Provenance
+from blogdata.publish.target import Target as WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

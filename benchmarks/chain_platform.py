@@ -20,21 +20,21 @@ from dagster._core.execution.api import execute_run_iterator
 from pyspark.sql import functions as F
 
 from benchmarks.deployment import RunFailed
-from blogdata.pipeline import QUIET
-from lake.commit import Account, Commit
-from lake.lake import Lake
-from orchestration import accounts, dead_runs
-from orchestration.dataset import asset_key, dataset, range_tags
-from orchestration.step import Step
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.schema import Column, Partitioning, RowRule
-from publish.target import Provenance, Target
+from blogdata.cli.pipeline import QUIET
+from blogdata.lake.commit import Account, Commit
+from blogdata.lake.lake import Lake
+from blogdata.orchestration import accounts, dead_runs
+from blogdata.orchestration.dataset import asset_key, dataset, range_tags
+from blogdata.orchestration.step import Step
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column, Partitioning, RowRule
+from blogdata.publish.target import Provenance, Target
+from blogdata.services import config, dagster_home
+from blogdata.services.config import Settings
 from resources import connections
-from services import config, dagster_home
-from services.config import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,7 +20,7 @@ import dagster as dg
 from benchmarks import chain_platform, chain_pyspark
 from benchmarks.deployment import Bench, Deployment, RunFailed
 from benchmarks.measure import Case, Result, Size, Target, ratio, say
-from services import spark_conf, spark_launch
+from blogdata.services import spark_conf, spark_launch
 
 STEPS = len(chain_platform.STEPS)
 WARM_RUNS = 5

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import say
-from blogdata.outcome import Outcome
-from blogdata.pipeline import Pipeline
-from errors import PlatformError
+from blogdata.cli.outcome import Outcome
+from blogdata.cli.pipeline import Pipeline
+from blogdata.errors import PlatformError
+from blogdata.services import config, spark_connect, spark_session
+from blogdata.services.config import Settings
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.spec import SimulationSpec
 from resources import spark as spark_resources
 from resources.spark import SparkResource
-from services import config, spark_connect, spark_session
-from services.config import Settings
-from simulator import landing as simulator
-from simulator.spec import SimulationSpec
 
 _OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_SPARK_MODE", "SPARK_REMOTE")
 

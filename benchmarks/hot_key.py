@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, interleaved, ratio, say
 from benchmarks.same import require_equal
-from patterns.data_value import distributed_aggregator
-from patterns.data_value.distributed_aggregator import How, Measure
-from services import config, spark_connect, spark_session
+from blogdata.patterns.data_value import distributed_aggregator
+from blogdata.patterns.data_value.distributed_aggregator import How, Measure
+from blogdata.services import config, spark_connect, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

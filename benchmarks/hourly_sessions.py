@@ -14,13 +14,13 @@ from assets.transforms import sessions as rules
 from benchmarks.deployment import Bench, Deployment, RunFailed
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
 from benchmarks.same import require_equal
-from blogdata.outcome import Outcome
-from blogdata.pipeline import Pipeline
-from evidence.events import EventLog
-from lake.lake import Lake
-from patterns.data_value.incremental_sessionizer import sessionize
-from patterns.idempotency import keyed_idempotency
-from planning.window import Window as Span
+from blogdata.cli.outcome import Outcome
+from blogdata.cli.pipeline import Pipeline
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_value.incremental_sessionizer import sessionize
+from blogdata.patterns.idempotency import keyed_idempotency
+from blogdata.planning.window import Window as Span
 from quality.contracts import CONTRACTS
 from quality.contracts.silver import INACTIVITY
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, say
-from evidence.events import EventLog
-from lake.lake import Lake
-from publish.partitions import Grain, between, key_of, start_of
-from simulator import landing as simulator
-from simulator.files import flag_complete, write_whole
-from simulator.spec import SimulationSpec
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.publish.partitions import Grain, between, key_of, start_of
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.files import flag_complete, write_whole
+from blogdata.simulator.spec import SimulationSpec
 
 DAYS = 42
 ROWS_AN_HOUR = 10

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from services import java
-from services.config import Settings
+from blogdata.services import java
+from blogdata.services.config import Settings
 
 PACKAGES = ("pyspark", "delta-spark", "dagster", "dagster-pyspark", "deltalake", "duckdb", "pyarrow")
 

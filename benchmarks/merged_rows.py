@@ -9,15 +9,15 @@ from pyspark.sql import functions as F
 
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_table
-from patterns.idempotency.merger import merge
-from publish.contract import Contract
-from publish.run import RunContext
-from publish.schema import Column
-from publish.target import Provenance
-from publish.target import Target as WriteTarget
-from publish.writes import Merge, Replace
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_table
+from blogdata.patterns.idempotency.merger import merge
+from blogdata.publish.contract import Contract
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column
+from blogdata.publish.target import Provenance
+from blogdata.publish.target import Target as WriteTarget
+from blogdata.publish.writes import Merge, Replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

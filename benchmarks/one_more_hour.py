@@ -10,9 +10,9 @@ from typing import Any
 
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
-from simulator import landing as simulator
-from simulator.files import flag_complete, write_whole
-from simulator.spec import SimulationSpec
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.files import flag_complete, write_whole
+from blogdata.simulator.spec import SimulationSpec
 
 STANDARD_ROWS = 10_000
 ROWS_AN_HOUR_BEFORE = 10

@@ -12,13 +12,13 @@ from statistics import median
 
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
-from patterns.data_value.bin_pack_orderer import pack
-from patterns.data_value.fifo_orderer import Mode, line_up
-from patterns.data_value.http_target import MOST_RECORDS, HttpTarget
-from patterns.data_value.ordered_delivery import Orderer, Record, deliver
-from patterns.data_value.outbox import Outbox
-from patterns.data_value.outbox_account import Row
-from simulator.partner import Partner, PartnerFaults, received
+from blogdata.patterns.data_value.bin_pack_orderer import pack
+from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
+from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
+from blogdata.patterns.data_value.ordered_delivery import Orderer, Record, deliver
+from blogdata.patterns.data_value.outbox import Outbox
+from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.simulator.partner import Partner, PartnerFaults, received
 
 STANDARD_RECORDS = 1_000
 EACH = 4

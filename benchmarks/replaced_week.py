@@ -15,17 +15,17 @@ from pyspark.sql import functions as F
 from benchmarks import same
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
-from lake import members
-from lake.commit import Account
-from lake.lake import Lake
-from lake.members import NONE_YET, Member
-from patterns.idempotency.fast_metadata_cleaner import replace_periods
-from publish.contract import Contract
-from publish.partitions import Grain, between
-from publish.run import RunContext
-from publish.schema import Column, Partitioning, RowRule
-from publish.target import Provenance
-from publish.target import Target as WriteTarget
+from blogdata.lake import members
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.lake.members import NONE_YET, Member
+from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain, between
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column, Partitioning, RowRule
+from blogdata.publish.target import Provenance
+from blogdata.publish.target import Target as WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

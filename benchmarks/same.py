@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from errors import PlatformError
-from lake.lake import Lake
+from blogdata.errors import PlatformError
+from blogdata.lake.lake import Lake
 from quality.contracts import CONTRACTS
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The jobs of other teams that the platform starts when their data is there; :mod:`analytics` does not know of this."""
 
-from patterns.data_flow.isolated_sequencer import Call
-from publish.partitions import Grain
+from blogdata.patterns.data_flow.isolated_sequencer import Call
+from blogdata.publish.partitions import Grain
 
 CALLS = (
     Call(

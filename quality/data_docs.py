@@ -6,12 +6,12 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
-from orchestration.retries import reported
-from orchestration.run_values import values_only
-from orchestration.step import LakeAccess
-from patterns.quality.expectations import Project
-from patterns.quality.validation import RuleResult, Validation
-from publish.contract import Contract
+from blogdata.orchestration.retries import reported
+from blogdata.orchestration.run_values import values_only
+from blogdata.orchestration.step import LakeAccess
+from blogdata.patterns.quality.expectations import Project
+from blogdata.patterns.quality.validation import RuleResult, Validation
+from blogdata.publish.contract import Contract
 from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["ops", "data_docs"])

@@ -9,12 +9,12 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
-from orchestration.retries import reported
-from orchestration.step import LakeAccess
-from patterns.quality import constraints_enforcer, offline_observer
-from patterns.quality.drift import Drift, drifts
-from patterns.quality.offline_observer import Observation
-from publish.contract import Contract
+from blogdata.orchestration.retries import reported
+from blogdata.orchestration.step import LakeAccess
+from blogdata.patterns.quality import constraints_enforcer, offline_observer
+from blogdata.patterns.quality.drift import Drift, drifts
+from blogdata.patterns.quality.offline_observer import Observation
+from blogdata.publish.contract import Contract
 from quality.contracts import EVERY
 
 KEY = dg.AssetKey(["ops", "profiles"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dagster import ConfigurableResource
 
-    from services.config import Settings
+    from blogdata.services.config import Settings
 
 
 def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:

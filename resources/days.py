@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from planning import history
-from planning.history import Span
-from services.config import Settings
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.planning import history
+from blogdata.planning.history import Span
+from blogdata.services.config import Settings
 
 
 def days_of(settings: Settings) -> Span:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
-from services import config
-from services.config import Settings
+from blogdata.services import config
+from blogdata.services.config import Settings
 
 
 class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from dagster_deltalake import DeltaTableResource, LocalConfig
 
-from evidence.events import EventLog
-from lake import arrow
-from lake.checksums import require_whole
-from lake.lake import Lake
-from patterns.ingestion.readiness_marker import Convention, LandingZone
-from publish.target import Engine
+from blogdata.evidence.events import EventLog
+from blogdata.lake import arrow
+from blogdata.lake.checksums import require_whole
+from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.readiness_marker import Convention, LandingZone
+from blogdata.publish.target import Engine
 
 
 class LakeResource(dg.ConfigurableResource["LakeResource"]):

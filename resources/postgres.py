@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import dagster as dg
 import psycopg
 
-from services import config, postgres, postgres_connection
+from blogdata.services import config, postgres, postgres_connection
 
 
 class PostgresResource(dg.ConfigurableResource["PostgresResource"]):

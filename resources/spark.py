@@ -10,9 +10,9 @@ from typing import Any
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 
-from services import config, spark_attached, spark_conf, spark_launch
-from services.config import Settings
-from services.spark_attached import drop
+from blogdata.services import config, spark_attached, spark_conf, spark_launch
+from blogdata.services.config import Settings
+from blogdata.services.spark_attached import drop
 
 __all__ = ["SparkResource", "drop"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from patterns.ingestion.readiness_marker import LandingZone
-from services.config import Settings
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.services.config import Settings
 
 
 def zone_of(settings: Settings) -> LandingZone:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-from alerts.sending import AlertsNotSent
-from orchestration.alerting import tell
+from blogdata.alerts.sending import AlertsNotSent
+from blogdata.orchestration.alerting import tell
+from blogdata.services.files import LockTimeout
 from quality.contracts import GRAPH, SERVED
 from quality.contracts.streams import streamed_inputs
 from resources.deployment import DeploymentResource
-from services.files import LockTimeout
 
 # Dagster ends a tick after a minute.
 _LOCK_SECONDS = 5.0

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import dagster as dg
 
-from evidence.events import EventLog
-from lake.commit import Entry
-from orchestration.completeness import partial
-from orchestration.consumers import DagsterConsumer
-from patterns.data_flow import isolated_sequencer
-from planning import look as clock
-from publish.contract import Contract
-from publish.partitions import start_of
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Entry
+from blogdata.orchestration.completeness import partial
+from blogdata.orchestration.consumers import DagsterConsumer
+from blogdata.patterns.data_flow import isolated_sequencer
+from blogdata.planning import look as clock
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import start_of
+from blogdata.services import secrets
+from blogdata.services.dagster_home import UI_TOKEN, ui_address
 from quality.consumers import CALLS
 from quality.contracts import CONTRACTS
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
-from services import secrets
-from services.dagster_home import UI_TOKEN, ui_address
 
 
 def consumers_called(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:

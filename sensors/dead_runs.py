@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from orchestration import dead_runs
+from blogdata.orchestration import dead_runs
 
 
 @dg.sensor(

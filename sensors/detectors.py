@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from assets.detector_checks import TIMED, deployment_of, evaluation_of
-from orchestration.carried_checks import CARRIED
-from orchestration.checks import newest_evaluation
-from planning import detectors
+from blogdata.orchestration.carried_checks import CARRIED
+from blogdata.orchestration.checks import newest_evaluation
+from blogdata.planning import detectors
 from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
 

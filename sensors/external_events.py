@@ -8,15 +8,15 @@ from pathlib import Path
 
 import dagster as dg
 
-from orchestration.external_events import trigger
-from orchestration.names import EVENT
-from orchestration.refresh import JOB, Request
-from patterns.data_flow.concurrent_runner import AGAIN
-from patterns.ingestion.event_inbox import Entry, Inbox
-from patterns.ingestion.external_trigger import MOST_TRIES, Trigger, context, pause
-from patterns.ingestion.landed_links import LinkRefused
-from patterns.ingestion.notification_files import take_files
-from planning.window import Window
+from blogdata.orchestration.external_events import trigger
+from blogdata.orchestration.names import EVENT
+from blogdata.orchestration.refresh import JOB, Request
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN
+from blogdata.patterns.ingestion.event_inbox import Entry, Inbox
+from blogdata.patterns.ingestion.external_trigger import MOST_TRIES, Trigger, context, pause
+from blogdata.patterns.ingestion.landed_links import LinkRefused
+from blogdata.patterns.ingestion.notification_files import take_files
+from blogdata.planning.window import Window
 from quality.contracts import CONTRACTS
 from resources.deployment import DeploymentResource
 from sensors import run_requests

@@ -11,11 +11,11 @@ from assets.bronze.access_logs import split_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
 from assets.streams import STREAMS
-from orchestration.feeds import PartnerFeed
-from orchestration.names import asset_key
-from orchestration.refresh import refresh_job
-from orchestration.sinks import Sink
-from patterns.data_flow.concurrent_runner import ARRIVING
+from blogdata.orchestration.feeds import PartnerFeed
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.refresh import refresh_job
+from blogdata.orchestration.sinks import Sink
+from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
 from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.streams import STREAMS
-from orchestration import stream as streams
-from orchestration.stream import Stream
-from patterns.error_management.checkpointer import checkpoints
-from patterns.error_management.streamed_files import left_out_warnings
+from blogdata.orchestration import stream as streams
+from blogdata.orchestration.stream import Stream
+from blogdata.patterns.error_management.checkpointer import checkpoints
+from blogdata.patterns.error_management.streamed_files import left_out_warnings
 from resources.lake import LakeResource
 from sensors import jobs, request_throttle
 

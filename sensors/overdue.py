@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from assets.landing_checks import overdue_evaluation
-from orchestration.checks import newest_evaluation
-from planning.arrivals import Arrivals
+from blogdata.orchestration.checks import newest_evaluation
+from blogdata.planning.arrivals import Arrivals
 from quality.contracts import LANDED
 from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING

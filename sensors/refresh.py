@@ -11,25 +11,25 @@ from typing import Any
 import dagster as dg
 
 from assets.serving import FEEDS
-from errors import PlatformError
-from orchestration import partner, turns
-from orchestration.computation import evaluation
-from orchestration.refresh import JOB, Request
-from orchestration.waiting import waiting_check
-from patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
-from patterns.ingestion.log_splitter import refused_logs, unsplit_logs
-from planning import look as clock
-from planning.arrivals import Arrivals, link_warnings
-from planning.look import Snapshot
-from planning.plan import Planner
-from planning.staleness import Lane, Scope
-from planning.touched import touched
+from blogdata.errors import PlatformError
+from blogdata.orchestration import partner, turns
+from blogdata.orchestration.computation import evaluation
+from blogdata.orchestration.refresh import JOB, Request
+from blogdata.orchestration.waiting import waiting_check
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
+from blogdata.patterns.ingestion.log_splitter import refused_logs, unsplit_logs
+from blogdata.planning import look as clock
+from blogdata.planning.arrivals import Arrivals, link_warnings
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
+from blogdata.planning.staleness import Lane, Scope
+from blogdata.planning.touched import touched
+from blogdata.services.config import Settings
 from quality.contracts import GRAPH, LANDED
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors import request_throttle, run_requests
 from sensors.run_requests import EVERYTHING
-from services.config import Settings
 
 _FEW_AGAIN = 6
 """Partitions of a dataset, the newest, that the run for what has landed computes again: late rows touch these."""

@@ -5,18 +5,18 @@ from typing import Any
 
 import dagster as dg
 
-from errors import PlatformError, refuse_unknown
-from lake.commit import WHOLE_TABLE
-from orchestration import replays
-from orchestration.refresh import JOB, Request
-from orchestration.replays import TAG, Replay
-from orchestration.retries import failure
-from orchestration.run_values import values_only
-from orchestration.step import LakeAccess
-from patterns.data_flow.concurrent_runner import AGAIN
-from planning.estimate import estimate
-from planning.look import Snapshot
-from planning.plan import ASKED, Planned, Planner
+from blogdata.errors import PlatformError, refuse_unknown
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.orchestration import replays
+from blogdata.orchestration.refresh import JOB, Request
+from blogdata.orchestration.replays import TAG, Replay
+from blogdata.orchestration.retries import failure
+from blogdata.orchestration.run_values import values_only
+from blogdata.orchestration.step import LakeAccess
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN
+from blogdata.planning.estimate import estimate
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import ASKED, Planned, Planner
 from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource
 from sensors import run_requests

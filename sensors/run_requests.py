@@ -8,8 +8,8 @@ from typing import Any
 
 import dagster as dg
 
-from orchestration.refresh import JOB, Request
-from patterns.data_flow.concurrent_runner import LANE
+from blogdata.orchestration.refresh import JOB, Request
+from blogdata.patterns.data_flow.concurrent_runner import LANE
 
 EVERYTHING = {"blogdata/set": "everything"}
 """Tags of the sensors and schedules to switch on together for automatic operation."""

@@ -11,10 +11,10 @@ from pathlib import Path
 import dagster as dg
 
 from assets.code import code
-from errors import PlatformError
-from orchestration.refresh import Refresh, Request
-from planning.graph import Task
-from planning.plan import Planner
+from blogdata.errors import PlatformError
+from blogdata.orchestration.refresh import Refresh, Request
+from blogdata.planning.graph import Task
+from blogdata.planning.plan import Planner
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
 

@@ -22,10 +22,10 @@ from alembic.script import ScriptDirectory
 
 import plans
 import spark_cluster
-from blogdata import remedies
-from services import config, postgres, spark_connect, spark_session
-from services.config import Settings
-from services.spark_connect import SparkServer
+from blogdata.cli import remedies
+from blogdata.services import config, postgres, spark_connect, spark_session
+from blogdata.services.config import Settings
+from blogdata.services.spark_connect import SparkServer
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"

@@ -14,9 +14,9 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster_graphql.test.utils import execute_dagster_graphql
 
-from blogdata.code_locations import PLATFORM
-from services import dagster_home
-from services.config import Settings
+from blogdata.cli.code_locations import PLATFORM
+from blogdata.services import dagster_home
+from blogdata.services.config import Settings
 
 REPOSITORY = {"repositoryLocationName": PLATFORM, "repositoryName": "__repository__"}
 """What pages call the platform's definitions by."""

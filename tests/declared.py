@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from publish.partitions import Grain
+from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 
 DAILY, WEEKLY = (

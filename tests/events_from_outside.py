@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from services import config
-from services.config import Settings
+from blogdata.services import config
+from blogdata.services.config import Settings
 
 TOKEN = "t0ken-of-the-shop-that-nobody-else-has"
 SENDERS = """

@@ -17,11 +17,11 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata import code_locations, ui_server
-from blogdata.code_locations import ANALYTICS, ROOT, Location
-from services import config, dagster_home, secrets, ui_guard
-from services.config import Settings
-from services.supervisor import Supervisor
+from blogdata.cli import code_locations, ui_server
+from blogdata.cli.code_locations import ANALYTICS, ROOT, Location
+from blogdata.services import config, dagster_home, secrets, ui_guard
+from blogdata.services.config import Settings
+from blogdata.services.supervisor import Supervisor
 
 
 @dataclass(frozen=True, kw_only=True)

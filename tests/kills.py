@@ -6,18 +6,18 @@ import os
 import signal
 import time
 
-from services import postgres, processes
-from services.config import Settings
-from services.processes import ProcessIdentity
+from blogdata.services import postgres, processes
+from blogdata.services.config import Settings
+from blogdata.services.processes import ProcessIdentity
 
 DYING_RUN = """
 import os, signal
 import dagster as dg
 from dagster._core.test_utils import create_run_for_test
-from blogdata.outcome import Outcome
-from blogdata.pipeline import Pipeline
-from orchestration import dead_runs
-from services.config import load
+from blogdata.cli.outcome import Outcome
+from blogdata.cli.pipeline import Pipeline
+from blogdata.orchestration import dead_runs
+from blogdata.services.config import load
 with Pipeline(load())._running(Outcome()) as instance:
     create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=dead_runs.own())
     os.kill(os.getpid(), signal.SIGKILL)

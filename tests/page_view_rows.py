@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 import published
-from lake.lake import Lake
+from blogdata.lake.lake import Lake
 from resources.lake import LakeResource
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from lake.commit import WHOLE_TABLE, Account
-from lake.lake import Lake
-from patterns.ingestion.whole_files import write_whole
+from blogdata.lake.commit import WHOLE_TABLE, Account
+from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.whole_files import write_whole
 from resources.lake import LakeResource
 
 

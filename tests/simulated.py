@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import oracle
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.truth import ArrivalTruth, EventTruth, Truth
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.truth import ArrivalTruth, EventTruth, Truth
 
 EVERY_FAULT = FaultRates(
     **{name: 0.02 for name in LINE_FAULTS if name not in ("late", "huge_line")},

@@ -12,11 +12,11 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from errors import PlatformError
-from services import processes, spark_conf, spark_launch
-from services.config import Settings
-from services.files import locked, write_atomically
-from services.processes import ProcessIdentity
+from blogdata.errors import PlatformError
+from blogdata.services import processes, spark_conf, spark_launch
+from blogdata.services.config import Settings
+from blogdata.services.files import locked, write_atomically
+from blogdata.services.processes import ProcessIdentity
 
 _START_SECONDS = 120.0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from lake.lake import Lake
+from blogdata.lake.lake import Lake
 from toy import CONTRACT
 
 

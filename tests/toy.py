@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lake.commit import Account
-from lake.lake import Lake
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.schema import Audit, Column, Partitioning, RowRule
-from publish.target import Engine, Target
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
+from blogdata.publish.target import Engine, Target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 CONTRACT = Contract(

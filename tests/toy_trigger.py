@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from patterns.ingestion.event_inbox import Entry, Inbox
-from patterns.ingestion.external_trigger import FILE, HTTP, Notification, Sender, Trigger
+from blogdata.patterns.ingestion.event_inbox import Entry, Inbox
+from blogdata.patterns.ingestion.external_trigger import FILE, HTTP, Notification, Sender, Trigger
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 TOKENS = {"shop": "a" * 32, "ads": "b" * 32}

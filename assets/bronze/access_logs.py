@@ -8,17 +8,17 @@ from typing import Any
 import dagster as dg
 
 from assets.sources import LANDING_ACCESS_LOGS
-from orchestration.computation import Context, access_of
-from orchestration.refresh import Request
-from orchestration.retries import failure
-from patterns.ingestion import log_formats
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.landed_entries import printable
-from patterns.ingestion.landed_links import LinkRefused
-from patterns.ingestion.log_queue import split_all
-from patterns.ingestion.log_splitter import unsplit_logs
-from planning import touched
-from planning.look import Snapshot
+from blogdata.orchestration.computation import Context, access_of
+from blogdata.orchestration.refresh import Request
+from blogdata.orchestration.retries import failure
+from blogdata.patterns.ingestion import log_formats
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.landed_entries import printable
+from blogdata.patterns.ingestion.landed_links import LinkRefused
+from blogdata.patterns.ingestion.log_queue import split_all
+from blogdata.patterns.ingestion.log_splitter import unsplit_logs
+from blogdata.planning import touched
+from blogdata.planning.look import Snapshot
 from quality.contracts import LANDED
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from assets.transforms import ad_displays
-from lake.commit import Commit
-from orchestration.computation import computes
-from orchestration.landing import Landed
-from orchestration.step import Step
-from publish.partitions import Grain
+from blogdata.lake.commit import Commit
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.landing import Landed
+from blogdata.orchestration.step import Step
+from blogdata.publish.partitions import Grain
 
 
 @computes("bronze.ads")

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lake.commit import Account, Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from patterns.error_management import dead_letter
-from patterns.ingestion.landed_lines import is_replay
+from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.ingestion.landed_lines import is_replay
 
 
 @computes("bronze.dead_letters")

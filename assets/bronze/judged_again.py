@@ -16,16 +16,16 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from assets.transforms import crawlers
-from evidence.event import JUDGED_AGAIN, Event
+from blogdata.evidence.event import JUDGED_AGAIN, Event
 from quality.contracts.requests import NO_REQUESTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from evidence.events import EventLog
-    from lake.commit import Entry
-    from services.log_filters import LogFilters
-    from services.log_settings import LogSettings
+    from blogdata.evidence.events import EventLog
+    from blogdata.lake.commit import Entry
+    from blogdata.services.log_filters import LogFilters
+    from blogdata.services.log_settings import LogSettings
 
 DATASET = "bronze.visits"
 _VERDICT = ("reasons", "crawler", "filtered_by")

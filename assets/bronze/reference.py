@@ -6,15 +6,15 @@ from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
-from errors import PlatformError
-from lake.commit import WHOLE_TABLE, Commit
-from orchestration.computation import computes
-from orchestration.landing import Landed, newest_day
-from orchestration.step import Source, Step
-from patterns.ingestion import full_loader
-from patterns.ingestion.published_files import is_published
-from planning.look import landed as landed_in
-from publish.partitions import Grain
+from blogdata.errors import PlatformError
+from blogdata.lake.commit import WHOLE_TABLE, Commit
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.landing import Landed, newest_day
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.ingestion import full_loader
+from blogdata.patterns.ingestion.published_files import is_published
+from blogdata.planning.look import landed as landed_in
+from blogdata.publish.partitions import Grain
 
 
 @computes("bronze.users")

@@ -7,12 +7,12 @@ from pyspark.sql import functions as F
 
 from assets.bronze import judged_again
 from assets.transforms import visit_events
-from lake.commit import Commit
-from orchestration.computation import computes
-from orchestration.landing import Landed
-from orchestration.step import Step
-from patterns.ingestion.landed_formats import extension, has_extension
-from publish.partitions import Grain
+from blogdata.lake.commit import Commit
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.landing import Landed
+from blogdata.orchestration.step import Step
+from blogdata.patterns.ingestion.landed_formats import extension, has_extension
+from blogdata.publish.partitions import Grain
 
 
 @computes("bronze.visits")

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from assets.transforms import audience, campaigns
-from lake.commit import Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from patterns.data_value import local_aggregator
-from patterns.data_value.local_aggregator import Stored
+from blogdata.lake.commit import Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.data_value import local_aggregator
+from blogdata.patterns.data_value.local_aggregator import Stored
 from quality.contracts.audience import AUDIENCE_DIMENSIONS
 
 ENRICHED_VISITS, JOINED = "silver.visits_enriched", "silver.visits_with_ads"

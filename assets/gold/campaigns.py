@@ -6,11 +6,11 @@ from pyspark.sql import functions as F
 
 from assets.gold.fan_in import DELIVERED_ADS, DELIVERED_VISITS, gather
 from assets.transforms import campaigns
-from lake.commit import Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from publish.partitions import Grain, finer
+from blogdata.lake.commit import Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.publish.partitions import Grain, finer
 
 JOINED, DISPLAYS = "silver.visits_with_ads", "silver.ads"
 

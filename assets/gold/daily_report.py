@@ -9,13 +9,13 @@ from pyspark.sql import functions as F
 from assets.gold.fan_in import not_taken_in
 from assets.transforms import daily_report as transform
 from assets.transforms.daily_report import DEAD_LETTERS
-from lake.commit import Account, Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from patterns.data_flow import unaligned_fan_in
-from planning.available import Available
-from publish.partitions import Grain, finer
+from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.data_flow import unaligned_fan_in
+from blogdata.planning.available import Available
+from blogdata.publish.partitions import Grain, finer
 from quality.contracts import CONTRACTS
 
 

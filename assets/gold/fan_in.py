@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from evidence.events import EventLog
-from lake.commit import Account
-from orchestration import accounts
-from orchestration.step import Step
-from patterns.data_flow import aligned_fan_in
-from publish.partitions import Grain, finer
-from publish.schema import Partitioning
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Account
+from blogdata.orchestration import accounts
+from blogdata.orchestration.step import Step
+from blogdata.patterns.data_flow import aligned_fan_in
+from blogdata.publish.partitions import Grain, finer
+from blogdata.publish.schema import Partitioning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

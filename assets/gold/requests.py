@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from assets.transforms import requests as rules
-from lake.commit import Account, Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from patterns.data_flow import aligned_fan_in
-from publish.partitions import Grain, coarser
+from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.data_flow import aligned_fan_in
+from blogdata.publish.partitions import Grain, coarser
 from quality.contracts.requests import NO_REQUESTS
 
 LINES = "bronze.visits"

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from assets.gold.fan_in import gather
 from assets.transforms import sessions as rules
-from lake.commit import Account, Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from publish.partitions import Grain, finer
+from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.publish.partitions import Grain, finer
 
 SESSIONS = "silver.sessions"
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from assets.gold.fan_in import gather
 from assets.transforms import cubes
-from lake.commit import Commit
-from orchestration.computation import computes
-from orchestration.step import Source, Step
+from blogdata.lake.commit import Commit
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
 
 
 @computes("gold.page_stats")

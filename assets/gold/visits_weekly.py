@@ -8,18 +8,18 @@ import dagster as dg
 from assets.code_version import version
 from assets.gold.fan_in import ENRICHED_VISITS, gather
 from assets.transforms import weekly_visits
-from errors import PlatformError
-from lake.commit import Commit
-from orchestration.computation import computes, run_context
-from orchestration.names import asset_key
-from orchestration.retries import failure
-from orchestration.step import LakeAccess, Source, Step
-from patterns.data_flow.concurrent_runner import pool_of
-from patterns.idempotency import fast_metadata_cleaner
-from planning.finality import lookback_of, newest_ended
-from publish.partitions import Grain, coarser, start_of
-from publish.partitions import key_of as partition_of
-from publish.target import Target
+from blogdata.errors import PlatformError
+from blogdata.lake.commit import Commit
+from blogdata.orchestration.computation import computes, run_context
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.retries import failure
+from blogdata.orchestration.step import LakeAccess, Source, Step
+from blogdata.patterns.data_flow.concurrent_runner import pool_of
+from blogdata.patterns.idempotency import fast_metadata_cleaner
+from blogdata.planning.finality import lookback_of, newest_ended
+from blogdata.publish.partitions import Grain, coarser, start_of
+from blogdata.publish.partitions import key_of as partition_of
+from blogdata.publish.target import Target
 from quality.contracts import CONTRACTS
 
 DATASET = "gold.visits_weekly"

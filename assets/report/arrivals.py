@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from errors.remedies import Correct, Query, Remedy, Run
-from evidence.events import EventLog
-from lake.commit import Entry
-from lake.lake import Lake
+from blogdata.errors.remedies import Correct, Query, Remedy, Run
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Entry
+from blogdata.lake.lake import Lake
+from blogdata.report.data_part import LineFormat
+from blogdata.report.elements import words_of
+from blogdata.report.rejected_rows import DayOfArrival, RejectedReason, RejectedRows, Sample, shape_of
 from quality.contracts import EVERY
 from quality.contracts import columns as c
 from quality.contracts.requests import NO_REQUESTS
-from report.data_part import LineFormat
-from report.elements import words_of
-from report.rejected_rows import DayOfArrival, RejectedReason, RejectedRows, Sample, shape_of
 
 LINES, DEAD_LETTERS, LATE = "bronze.visits", "bronze.dead_letters", "silver.late_visits"
 SAMPLES = 1

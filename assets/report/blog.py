@@ -17,10 +17,10 @@ from assets.report.history import history
 from assets.report.page_views import DAY, Counted, PageViews, key_of_hour
 from assets.report.rankings import Kind, ranking
 from assets.report.referrers import ReferrerKind, Referrers, known
-from lake.lake import Lake
-from publish.partitions import Grain, key_of, start_of
+from blogdata.lake.lake import Lake
+from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.report.elements import Audience, Figure, Grid, Period, Ranking, Section, Unit
 from quality.contracts.columns import DIRECT, UNKNOWN
-from report.elements import Audience, Figure, Grid, Period, Ranking, Section, Unit
 
 WEEK = 7 * DAY
 _DATE = len("2026-01-31")

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from assets.report import requests
 from assets.report.page_views import Numbers
 from assets.report.rankings import Kind, ranking
-from lake.lake import Lake
+from blogdata.lake.lake import Lake
+from blogdata.report.elements import Ranking, Section
 from quality.contracts.columns import UNKNOWN
-from report.elements import Ranking, Section
 
 _DAY = "event_date"
 _ROWS = ""

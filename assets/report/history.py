@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from assets.report.daily_rankings import DailyRankings
 from assets.report.page_views import DAY, DIMENSIONS, Numbers, PageViews, key_of_hour
 from assets.report.rankings import shown
-from report.elements import ByDay, History
+from blogdata.report.elements import ByDay, History
 
 MOST_NAMES, MOST_COUNTS = 300, 20_000
 """Names of a ranking that are counted by day, and counts of all of them; the other names are summed."""

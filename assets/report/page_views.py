@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from assets.report.referrers import ReferrerKind, Referrers
 from assets.report.systems import system_of
-from lake.lake import Lake
-from publish.partitions import Grain, key_of, start_of
+from blogdata.lake.lake import Lake
+from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts.columns import DIRECT, UNKNOWN
 
 DATASET = "silver.visits_enriched"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from report.elements import RankedRow, Ranking
+from blogdata.report.elements import RankedRow, Ranking
 
 SHOWN = 25
 """Rows of a ranking that the page shows."""

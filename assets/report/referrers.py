@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from errors import ConfigurationError
+from blogdata.errors import ConfigurationError
 from quality.contracts.columns import DIRECT, UNKNOWN
 
 _TABLE = Path(__file__).with_name("referrers.yml")

@@ -12,15 +12,15 @@ from typing import Any
 
 from assets.report import arrivals, blog
 from assets.report.referrers import Referrers
-from lake.lake import Lake
-from patterns.ingestion.readiness_marker import LandingZone
-from patterns.ingestion.whole_files import write_whole
+from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.report import page
+from blogdata.report.data_part import DataPart, Source, data_part
+from blogdata.report.elements import Audience
+from blogdata.report.read_once import ReadOnce, ScannedOnce
 from quality.contracts import DECLARED, EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
-from report import page
-from report.data_part import DataPart, Source, data_part
-from report.elements import Audience
-from report.read_once import ReadOnce, ScannedOnce
 
 DAYS = 400
 """Days of history that a report has: the newest ones, thirteen months of them."""

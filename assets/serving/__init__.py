@@ -2,11 +2,11 @@
 
 from assets.serving.daily_stats import daily_stats
 from assets.serving.partner_feed import partner_feed
-from orchestration import partner
-from orchestration.feeds import PartnerFeed
-from orchestration.sinks import Sink
-from services import postgres
-from services.config import Settings
+from blogdata.orchestration import partner
+from blogdata.orchestration.feeds import PartnerFeed
+from blogdata.orchestration.sinks import Sink
+from blogdata.services import postgres
+from blogdata.services.config import Settings
 
 SINKS = (daily_stats,)
 FEEDS = (partner_feed,)

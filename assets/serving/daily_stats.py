@@ -1,6 +1,6 @@
 """serving.daily_stats: the page and referral statistics of a day, together, in the blog's PostgreSQL."""
 
-from orchestration.sinks import Sink
+from blogdata.orchestration.sinks import Sink
 from quality.contracts import CONTRACTS
 from quality.contracts.serving import DAILY_STATS
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from orchestration.split_files import SplitFiles
-from patterns.data_flow.exclusive_choice import Choice, Phase
-from patterns.data_flow.parallel_split import Branch
-from publish.partitions import Grain
+from blogdata.orchestration.split_files import SplitFiles
+from blogdata.patterns.data_flow.exclusive_choice import Choice, Phase
+from blogdata.patterns.data_flow.parallel_split import Branch
+from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS
 
 CSV, PARQUET = "csv", "parquet"

@@ -1,6 +1,6 @@
 """serving.partner_feed: the events that may be shared, sent to the partner in the order of each visitor."""
 
-from orchestration.feeds import PartnerFeed
+from blogdata.orchestration.feeds import PartnerFeed
 from quality.contracts import CONTRACTS
 from quality.contracts.serving import PARTNER_FEED
 

@@ -9,13 +9,13 @@ from pyspark.sql import functions as F
 
 from assets.silver.arrivals import earliest_arrival, require_usable
 from assets.transforms import ad_displays
-from lake.commit import Account, Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from patterns.error_management import windowed_deduplicator
-from patterns.ingestion.landed_lines import is_replay
-from publish.target import Companion
+from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.error_management import windowed_deduplicator
+from blogdata.patterns.ingestion.landed_lines import is_replay
+from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = CONTRACTS["silver.ads"].key

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from orchestration.step import Step
-from planning.graph import Graph
-from planning.held import DEAD_LETTERS, held
-from planning.look import Snapshot
-from publish.partitions import Grain, key_of, start_of
+from blogdata.orchestration.step import Step
+from blogdata.planning.graph import Graph
+from blogdata.planning.held import DEAD_LETTERS, held
+from blogdata.planning.look import Snapshot
+from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts import CONTRACTS
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from assets.transforms.enrichment import enrich
-from lake.commit import Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
+from blogdata.lake.commit import Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
 
 
 @computes("silver.visits_enriched")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events, visits_by_inactivity
-from lake.commit import Entry
-from orchestration.step import Step
-from publish.partitions import Grain, key_of, start_of
-from services import secrets
+from blogdata.lake.commit import Entry
+from blogdata.orchestration.step import Step
+from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.services import secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -7,12 +7,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import places as rules
-from lake.commit import WHOLE_TABLE, Account, Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import FullDelivery, Step
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import FullDelivery, Step
+from blogdata.services.locations import journal_of, locator_of
 from quality.contracts.places import WAITING
-from services.locations import journal_of, locator_of
 
 
 @computes("silver.places")

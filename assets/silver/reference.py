@@ -8,16 +8,16 @@ from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
-from errors.remedies import Remedy, Run
-from lake.commit import WHOLE_TABLE, Account, Commit, Entry
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import FullDelivery, Source, Step
-from patterns.error_management import dead_letter
-from patterns.idempotency import proxy
-from patterns.ingestion import full_loader
-from planning.continued import Continued, continued
-from planning.reach import delivered_on, usable_rows
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import FullDelivery, Source, Step
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.idempotency import proxy
+from blogdata.patterns.ingestion import full_loader
+from blogdata.planning.continued import Continued, continued
+from blogdata.planning.reach import delivered_on, usable_rows
 from quality.contracts import CONTRACTS
 
 

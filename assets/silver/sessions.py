@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from assets.transforms import sessions as rules
-from lake.commit import Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from patterns.data_value.incremental_sessionizer import sessionize
-from planning.carried import previous
-from publish import kept_rows
-from publish.partitions import Grain
-from publish.target import Companion
+from blogdata.lake.commit import Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.data_value.incremental_sessionizer import sessionize
+from blogdata.planning.carried import previous
+from blogdata.publish import kept_rows
+from blogdata.publish.partitions import Grain
+from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
 from quality.contracts.sessions import CARRIED
 

@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 from assets.silver.arrivals import earliest_arrival, require_usable
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
-from lake.commit import Account, Commit, Entry
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from patterns.error_management import filter_interceptor, windowed_deduplicator
-from patterns.ingestion.landed_lines import is_replay
-from publish.partitions import Grain, following
-from publish.target import Companion
+from blogdata.lake.commit import Account, Commit, Entry
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.error_management import filter_interceptor, windowed_deduplicator
+from blogdata.patterns.ingestion.landed_lines import is_replay
+from blogdata.publish.partitions import Grain, following
+from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = ("visit_id", "event_time", "page")

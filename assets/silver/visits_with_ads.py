@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 from assets.transforms import ad_visits
 from assets.transforms.visit_times import hour_of
-from lake.commit import Account, Commit
-from orchestration import accounts
-from orchestration.computation import computes
-from orchestration.step import Source, Step
-from patterns.data_value import dynamic_joiner
-from planning.around import Around
+from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration import accounts
+from blogdata.orchestration.computation import computes
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.data_value import dynamic_joiner
+from blogdata.planning.around import Around
 from quality.contracts import CONTRACTS
 from quality.contracts.ads import BOTH
 

@@ -8,7 +8,7 @@ Lines that are not page views are filtered by name: `comment` (`#Fields: …`), 
 Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`.
 
-The formats are declared in :mod:`patterns.ingestion.log_formats`.
+The formats are declared in :mod:`blogdata.patterns.ingestion.log_formats`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from assets.transforms import (
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from assets.transforms.visit_times import impossible, start_of
-from patterns.data_value import wrapper
-from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import RejectRule
-from patterns.error_management.filter_interceptor import Filter, first_match
-from patterns.ingestion import log_formats
-from patterns.ingestion.log_formats import LogFormats
-from services.log_filters import LogFilters
-from services.log_settings import LogSettings
+from blogdata.patterns.data_value import wrapper
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule
+from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
+from blogdata.patterns.ingestion import log_formats
+from blogdata.patterns.ingestion.log_formats import LogFormats
+from blogdata.services.log_filters import LogFilters
+from blogdata.services.log_settings import LogSettings
 
 FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
 

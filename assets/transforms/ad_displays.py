@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from assets.transforms import json_lines
 from assets.transforms.visit_times import hour_of, impossible, iso_time
-from patterns.data_value import wrapper
-from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import RejectRule
+from blogdata.patterns.data_value import wrapper
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts import landed
 from quality.contracts.columns import AD, AD_IDENTIFIERS
 

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.visit_times import hour_of
-from patterns.data_value import dynamic_joiner
-from patterns.data_value.dynamic_joiner import Side, TimedJoin
+from blogdata.patterns.data_value import dynamic_joiner
+from blogdata.patterns.data_value.dynamic_joiner import Side, TimedJoin
 from quality.contracts.ads import BELONGS, BOTH, DISPLAY_SIDE, EVENT_SIDE, WITH_ADS
 
 JOIN = TimedJoin(

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from assets.transforms.cubes import named
-from patterns.data_value.distributed_aggregator import How, Measure
+from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 
 BY = ("event_hour", "dimension", "value")

@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.cubes import named
-from patterns.data_value import distributed_aggregator
-from patterns.data_value.distributed_aggregator import How, Measure
+from blogdata.patterns.data_value import distributed_aggregator
+from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from quality.contracts.ads import BOTH, DISPLAY_SIDE, EVENT_SIDE
 from quality.contracts.audience import LG_K
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from patterns.data_value import distributed_aggregator
-from patterns.data_value.distributed_aggregator import How, Measure
+from blogdata.patterns.data_value import distributed_aggregator
+from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from quality.contracts.columns import UNKNOWN
 
 DIMENSIONS = ("device_type", "browser", "referral_host")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patterns.data_flow import unaligned_fan_in
-from patterns.data_flow.unaligned_fan_in import Gathered
-from patterns.data_value import distributed_aggregator
-from patterns.data_value.distributed_aggregator import How, Measure
+from blogdata.patterns.data_flow import unaligned_fan_in
+from blogdata.patterns.data_flow.unaligned_fan_in import Gathered
+from blogdata.patterns.data_value import distributed_aggregator
+from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from quality.contracts.daily_report import FIGURES
 
 if TYPE_CHECKING:

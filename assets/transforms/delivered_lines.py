@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.json_lines import MAX_BYTES
-from patterns.ingestion.landed_formats import has_extension
+from blogdata.patterns.ingestion.landed_formats import has_extension
 
 LINE_REASON = "line_reason"
 WRONG_TYPES = "wrong_types"

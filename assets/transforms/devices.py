@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines
-from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import RejectRule
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts import landed
 from quality.contracts.columns import filled
 

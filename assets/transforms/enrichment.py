@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.places import HERE
-from patterns.data_value import static_joiner
+from blogdata.patterns.data_value import static_joiner
 from quality.contracts.columns import DIRECT
 from quality.contracts.places import WAITING
 

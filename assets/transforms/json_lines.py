@@ -20,7 +20,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from patterns.error_management.dead_letter import RejectRule
+from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts.columns import filled
 
 MAX_BYTES = 1_048_576

@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 
 from assets.transforms import ad_displays, ad_visits, live_lines
 from assets.transforms.visit_times import hour_of
-from orchestration.stream import MicroBatch, Stream
-from patterns.error_management import windowed_deduplicator
-from patterns.error_management.streamed_files import SCHEMA
-from patterns.error_management.windowed_deduplicator import Verdict
-from publish import kept_rows
+from blogdata.orchestration.stream import MicroBatch, Stream
+from blogdata.patterns.error_management import windowed_deduplicator
+from blogdata.patterns.error_management.streamed_files import SCHEMA
+from blogdata.patterns.error_management.windowed_deduplicator import Verdict
+from blogdata.publish import kept_rows
 from quality.contracts import streams
 from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
 

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import enrichment, live_lines
-from orchestration.stream import MicroBatch, Stream
-from patterns.error_management import windowed_deduplicator
-from patterns.error_management.streamed_files import SCHEMA
-from patterns.error_management.windowed_deduplicator import Verdict
-from patterns.ingestion.landed_lines import is_replay
-from publish import kept_rows
+from blogdata.orchestration.stream import MicroBatch, Stream
+from blogdata.patterns.error_management import windowed_deduplicator
+from blogdata.patterns.error_management.streamed_files import SCHEMA
+from blogdata.patterns.error_management.windowed_deduplicator import Verdict
+from blogdata.patterns.ingestion.landed_lines import is_replay
+from blogdata.publish import kept_rows
 from quality.contracts import columns, streams
 from quality.contracts.enriched import VISITS_ENRICHED
 from quality.contracts.live_enriched import ENRICHED_LIVE, WRITTEN

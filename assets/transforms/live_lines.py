@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
 from assets.transforms.visit_times import hour_of, start_of
-from lake.commit import Account
-from orchestration.stream import MicroBatch
-from patterns.error_management.streamed_files import left_out_notes
-from patterns.error_management.windowed_deduplicator import Verdict
-from patterns.ingestion import landed_lines
-from publish.changes import READ, AppendBatch
-from publish.contract import Contract
+from blogdata.lake.commit import Account
+from blogdata.orchestration.stream import MicroBatch
+from blogdata.patterns.error_management.streamed_files import left_out_notes
+from blogdata.patterns.error_management.windowed_deduplicator import Verdict
+from blogdata.patterns.ingestion import landed_lines
+from blogdata.publish.changes import READ, AppendBatch
+from blogdata.publish.contract import Contract
 from quality.contracts.live import LATE
 
 _JSON = frozenset({visit_events.JSON})

@@ -15,14 +15,14 @@ from pyspark.sql import functions as F
 
 from assets.transforms import live_lines, sessions
 from assets.transforms.visit_times import hour_of
-from lake.commit import Account
-from orchestration.stream import MicroBatch, Stream
-from patterns.data_value import stateful_sessionizer
-from patterns.data_value.incremental_sessionizer import ENDED, STARTED
-from patterns.data_value.stateful_sessionizer import CONFIGURATION, CONFLICTS, DUPLICATES, LiveSessions
-from patterns.error_management.streamed_files import SCHEMA
-from patterns.error_management.windowed_deduplicator import Verdict
-from publish import kept_rows
+from blogdata.lake.commit import Account
+from blogdata.orchestration.stream import MicroBatch, Stream
+from blogdata.patterns.data_value import stateful_sessionizer
+from blogdata.patterns.data_value.incremental_sessionizer import ENDED, STARTED
+from blogdata.patterns.data_value.stateful_sessionizer import CONFIGURATION, CONFLICTS, DUPLICATES, LiveSessions
+from blogdata.patterns.error_management.streamed_files import SCHEMA
+from blogdata.patterns.error_management.windowed_deduplicator import Verdict
+from blogdata.publish import kept_rows
 from quality.contracts import streams
 from quality.contracts.live import LATE
 from quality.contracts.live_sessions import SESSIONS_LIVE, WRITTEN

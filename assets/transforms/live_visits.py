@@ -18,20 +18,20 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
-from errors.remedies import Remedy, RunStream
-from evidence.appended import appended
-from lake import arrow
-from lake.checksums import require_whole
-from lake.commit import Account, Commit
-from orchestration.stream import MicroBatch, Stream
-from patterns.error_management import late_data_detector, windowed_deduplicator
-from patterns.error_management.checkpointer import next_turn
-from patterns.error_management.late_data_detector import Strategy, StreamProgress
-from patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour, left_out_notes, without
-from patterns.error_management.windowed_deduplicator import Verdict
-from patterns.ingestion.landed_lines import is_replay
-from publish.changes import READ, AppendBatch
-from publish.partitions import Grain, key_of
+from blogdata.errors.remedies import Remedy, RunStream
+from blogdata.evidence.appended import appended
+from blogdata.lake import arrow
+from blogdata.lake.checksums import require_whole
+from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration.stream import MicroBatch, Stream
+from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
+from blogdata.patterns.error_management.checkpointer import next_turn
+from blogdata.patterns.error_management.late_data_detector import Strategy, StreamProgress
+from blogdata.patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour, left_out_notes, without
+from blogdata.patterns.error_management.windowed_deduplicator import Verdict
+from blogdata.patterns.ingestion.landed_lines import is_replay
+from blogdata.publish.changes import READ, AppendBatch
+from blogdata.publish.partitions import Grain, key_of
 from quality.contracts import streamed_by, streams
 from quality.contracts.live import BRONZE, LATE, SET_ASIDE, TOLERANCE, VISITS, WRITTEN
 from quality.contracts.silver import WATERMARK

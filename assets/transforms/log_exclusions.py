@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.log_clients import in_networks
-from services.log_filters import LogFilters
+from blogdata.services.log_filters import LogFilters
 
 ROBOTS_TXT = "/robots.txt"
 _WHO = ("arrival_hour", "client", "agent")

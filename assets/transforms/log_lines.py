@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.visit_times import iso_time, log_time
-from patterns.ingestion.json_logs import JsonFormat
-from patterns.ingestion.log_declarations import CAPTURED, FIELDS, OPTIONAL, PREFIX, LogFormat
-from patterns.ingestion.log_formats import COMMENT, COMMENTS, OBJECT, REQUIRED, LogFormats, any_line
+from blogdata.patterns.ingestion.json_logs import JsonFormat
+from blogdata.patterns.ingestion.log_declarations import CAPTURED, FIELDS, OPTIONAL, PREFIX, LogFormat
+from blogdata.patterns.ingestion.log_formats import COMMENT, COMMENTS, OBJECT, REQUIRED, LogFormats, any_line
 
 FORMAT = "log_format"
 _SEPARATOR = "\x1f"
@@ -34,7 +34,7 @@ def with_fields(lines: DataFrame, formats: LogFormats) -> DataFrame:
         formats: The formats to read them by.
 
     Returns:
-        The input with :data:`patterns.ingestion.log_declarations.FIELDS` and log_format, STRING.
+        The input with :data:`blogdata.patterns.ingestion.log_declarations.FIELDS` and log_format, STRING.
     """
     text = F.when(F.octet_length("raw") <= MAX_BYTES, F.col("raw").cast("string"))
     readable = F.when(F.is_valid_utf8(text) & ~text.contains(_SEPARATOR), text)

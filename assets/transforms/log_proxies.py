@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from assets.transforms.log_clients import in_networks, is_address, normal_form, once
-from services.log_settings import UNIX_SOCKET
+from blogdata.services.log_settings import UNIX_SOCKET
 
 _QUOTE = r'\\"|\\x22|"'
 _FORWARDED_FOR = r"(?:^|;)\s*+for\s*+=([^;]*+)"
@@ -28,7 +28,8 @@ def client(address: Column, forwarded: Column, proxies: Sequence[str]) -> Column
     Args:
         address: STRING, where the connection comes from, as logged.
         forwarded: STRING, `X-Forwarded-For` or `Forwarded`, as logged; null, empty or `-` if there is none.
-        proxies: Addresses and networks of the proxies, or `unix:`; see :class:`services.log_settings.LogSettings`.
+        proxies: Addresses and networks of the proxies, or `unix:`; see
+            :class:`blogdata.services.log_settings.LogSettings`.
     """
     if not proxies:
         return normal_form(address)

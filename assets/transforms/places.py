@@ -11,10 +11,10 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patterns.data_flow import local_sequencer
-from patterns.data_flow.local_sequencer import Answer, Journal
+from blogdata.patterns.data_flow import local_sequencer
+from blogdata.patterns.data_flow.local_sequencer import Answer, Journal
+from blogdata.services.locations import AT_MOST, UNUSABLE, Location, Locator, question_of
 from quality.contracts.places import WAITING
-from services.locations import AT_MOST, UNUSABLE, Location, Locator, question_of
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=timezone.utc)
 RESERVED = "reserved"

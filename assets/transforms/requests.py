@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from assets.transforms import access_logs, log_targets
-from patterns.ingestion import log_formats
+from blogdata.patterns.ingestion import log_formats
 from quality.contracts import requests as r
 from quality.contracts.columns import DIRECT, UNKNOWN
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patterns.data_value.incremental_sessionizer import SessionSpec
-from patterns.ingestion.landed_lines import is_replay
+from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec
+from blogdata.patterns.ingestion.landed_lines import is_replay
 from quality.contracts.silver import INACTIVITY
 
 if TYPE_CHECKING:

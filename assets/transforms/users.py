@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 
 from assets.transforms import delivered_lines
 from assets.transforms.visit_times import iso_time
-from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import RejectRule
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts import landed
 from quality.contracts.columns import filled
 

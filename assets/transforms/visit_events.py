@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from assets.transforms import access_logs, json_lines, link_campaigns, visit_judging
 from assets.transforms.visit_times import hour_of, iso_time
-from errors import ConfigurationError
-from patterns.data_value import wrapper
-from patterns.ingestion import log_formats
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.data_value import wrapper
+from blogdata.patterns.ingestion import log_formats
+from blogdata.services.log_settings import LogSettings
 from quality.contracts import landed
-from services.log_settings import LogSettings
 
 JSON = "json"
 LOG = log_formats.UNKNOWN

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from assets.transforms import json_lines
 from assets.transforms.visit_times import impossible, iso_time
-from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import RejectRule
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule
 from quality.contracts.columns import IDENTIFIERS, VISIT
 
 WITH_DEFAULT = ("keep_private",)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from patterns.error_management.late_data_detector import CLOCK_TOLERANCE
+from blogdata.patterns.error_management.late_data_detector import CLOCK_TOLERANCE
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=timezone.utc)
 _LATEST = timedelta(hours=1) + CLOCK_TOLERANCE

@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
-from patterns.idempotency import keyed_idempotency
-from patterns.ingestion.landed_lines import is_replay
-from patterns.ingestion.log_splitter import PART
+from blogdata.patterns.idempotency import keyed_idempotency
+from blogdata.patterns.ingestion.landed_lines import is_replay
+from blogdata.patterns.ingestion.log_splitter import PART
 from quality.contracts.silver import INACTIVITY
 
 GAP = INACTIVITY

@@ -18,8 +18,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from services import config as settings_module
-from services import jars, java
+from blogdata.services import config as settings_module
+from blogdata.services import jars, java
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from planning.graph import Graph
-from planning.reach import landed_input
-from publish.contract import Contract
-from publish.writes import Append
+from blogdata.planning.graph import Graph
+from blogdata.planning.reach import landed_input
+from blogdata.publish.contract import Contract
+from blogdata.publish.writes import Append
 from quality.contracts import (
     ads,
     audience,

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from planning.around import Around
-from planning.reach import SAME, EventsOf, Landed
-from publish.contract import LEAST_ROWS, Contract, Read, Runs
-from publish.partitions import Grain
-from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
-from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
-from publish.writes import AppearsWith
+from blogdata.planning.around import Around
+from blogdata.planning.reach import SAME, EventsOf, Landed
+from blogdata.publish.contract import LEAST_ROWS, Contract, Read, Runs
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
+from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import landed
 from quality.contracts.bronze import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from planning.reach import SAME
-from publish.contract import Contract, Read
-from publish.partitions import Grain
-from publish.schema import Classification, Column, Partitioning, RowRule
-from publish.watch import Lag, Sla, Watch
+from blogdata.planning.reach import SAME
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Classification, Column, Partitioning, RowRule
+from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts import gold
 

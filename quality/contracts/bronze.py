@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from planning.reach import SAME, Landed
-from publish.contract import Contract, Read
-from publish.partitions import Grain
-from publish.schema import Column, Partitioning, RowRule
-from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
-from publish.writes import Copy
+from blogdata.planning.reach import SAME, Landed
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Column, Partitioning, RowRule
+from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from blogdata.publish.writes import Copy
 from quality.contracts import columns as c
 from quality.contracts import landed
 

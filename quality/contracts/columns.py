@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from publish.schema import Classification, Column
+from blogdata.publish.schema import Classification, Column
 
 PERSONAL = Classification.PERSONAL
 UNKNOWN = "unknown"

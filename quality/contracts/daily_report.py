@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planning.available import Available
-from publish.contract import Clock, Contract, On, Read, Runs
-from publish.schema import Audit, Column, RowRule
-from publish.watch import Lag, Sla, Watch
+from blogdata.planning.available import Available
+from blogdata.publish.contract import Clock, Contract, On, Read, Runs
+from blogdata.publish.schema import Audit, Column, RowRule
+from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts.gold import DAY
 

@@ -1,10 +1,10 @@
 """The visits with what was known of them at the event."""
 
-from planning.answers import Answers
-from planning.reach import SAME, AsOf
-from publish.contract import Contract, Read
-from publish.schema import Column, Reference
-from publish.watch import Lag, Sla, Watch
+from blogdata.planning.answers import Answers
+from blogdata.planning.reach import SAME, AsOf
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.schema import Column, Reference
+from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts.places import PLACE
 from quality.contracts.silver import EVENT, IDENTIFIED, IN_ITS_HOUR

@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 
-from planning.reach import WITHIN
-from publish.compatibility import Rename
-from publish.contract import Clock, Contract, On, Read, Runs
-from publish.migrations import migrating
-from publish.partitions import Grain
-from publish.schema import Audit, Column, Partitioning, RowRule
-from publish.watch import Flow, Lag, Skew, Sla, Watch
-from publish.writes import ByPeriod
+from blogdata.planning.reach import WITHIN
+from blogdata.publish.compatibility import Rename
+from blogdata.publish.contract import Clock, Contract, On, Read, Runs
+from blogdata.publish.migrations import migrating
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
+from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
+from blogdata.publish.writes import ByPeriod
 from quality.contracts import columns as c
 
 DAY = Partitioning(column="event_date", grain=Grain.DAY)

@@ -1,6 +1,6 @@
 """The fields that producers have announced, by landed table; others are kept in the raw line and reported as new."""
 
-from publish.column_types import parse_fields
+from blogdata.publish.column_types import parse_fields
 
 VISIT = parse_fields(
     "visit_id STRING, user_id STRING, keep_private BOOLEAN, page STRING, context STRUCT<referral: STRING,"

@@ -3,15 +3,15 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from patterns.error_management.dead_letter import Tolerance
-from patterns.error_management.windowed_deduplicator import Verdict
-from patterns.ingestion.landed_lines import REPLAY_PREFIX
-from patterns.quality.online_observer import observed
-from planning.reach import SAME
-from publish.contract import Contract, Read
-from publish.schema import Column, RowRule
-from publish.watch import Flow, Lag, Layer, Watch
-from publish.writes import Append
+from blogdata.patterns.error_management.dead_letter import Tolerance
+from blogdata.patterns.error_management.windowed_deduplicator import Verdict
+from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
+from blogdata.patterns.quality.online_observer import observed
+from blogdata.planning.reach import SAME
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.watch import Flow, Lag, Layer, Watch
+from blogdata.publish.writes import Append
 from quality.contracts import bronze, silver
 from quality.contracts import columns as c
 

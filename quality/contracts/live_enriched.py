@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from patterns.error_management.windowed_deduplicator import Verdict
-from planning.reach import SAME
-from publish.contract import Contract, Read
-from publish.watch import Lag, Watch
-from publish.writes import Append
+from blogdata.patterns.error_management.windowed_deduplicator import Verdict
+from blogdata.planning.reach import SAME
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.watch import Lag, Watch
+from blogdata.publish.writes import Append
 from quality.contracts.enriched import VISITS_ENRICHED
 from quality.contracts.live import BATCH
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from planning.answers import Unanswered
-from planning.reach import WHOLE
-from publish.contract import Contract, Read
-from publish.schema import Column, RowRule
-from publish.watch import Lag, Watch
-from publish.writes import Merge
+from blogdata.planning.answers import Unanswered
+from blogdata.planning.reach import WHOLE
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.watch import Lag, Watch
+from blogdata.publish.writes import Merge
 from quality.contracts import columns as c
 
 OUTCOMES = ("found", "unknown", "reserved", "waiting")

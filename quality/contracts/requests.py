@@ -1,8 +1,8 @@
 """Requests of access logs, all of them: what the filters remove before it is a page view stays visible here."""
 
-from planning.events_within import EventsWithin
-from publish.contract import Clock, On, Read, Runs
-from publish.schema import Column, RowRule
+from blogdata.planning.events_within import EventsWithin
+from blogdata.publish.contract import Clock, On, Read, Runs
+from blogdata.publish.schema import Column, RowRule
 from quality.contracts import columns as c
 from quality.contracts import gold
 

@@ -6,12 +6,12 @@ page views of who asked not to be shared belong to sessions like any others, and
 
 from dataclasses import replace
 
-from planning.carried import Carried
-from planning.reach import SAME, WITHIN
-from publish.contract import Clock, Contract, On, Read, Runs
-from publish.schema import Column, RowRule
-from publish.watch import Lag, Sla, Watch
-from publish.writes import AppearsWith
+from blogdata.planning.carried import Carried
+from blogdata.planning.reach import SAME, WITHIN
+from blogdata.publish.contract import Clock, Contract, On, Read, Runs
+from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.watch import Lag, Sla, Watch
+from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import gold
 from quality.contracts.silver import EVENT, INACTIVITY

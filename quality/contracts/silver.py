@@ -2,13 +2,13 @@
 
 from datetime import timedelta
 
-from patterns.quality.online_observer import observed
-from planning.reach import SAME, WHOLE, EventsOf, InTurn, Outdated, Watermarked
-from publish.contract import LEAST_ROWS, Contract, Read, Runs
-from publish.partitions import Grain
-from publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
-from publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
-from publish.writes import AppearsWith, InOrder, Merge
+from blogdata.patterns.quality.online_observer import observed
+from blogdata.planning.reach import SAME, WHOLE, EventsOf, InTurn, Outdated, Watermarked
+from blogdata.publish.contract import LEAST_ROWS, Contract, Read, Runs
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
+from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from blogdata.publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from alert_servers import Posted, web_server
-from alerts import sending
-from alerts.alert import Alert
-from alerts.record import Record
-from alerts.sending import Policy, Round, Route
-from errors.severity import Severity
+from blogdata.alerts import sending
+from blogdata.alerts.alert import Alert
+from blogdata.alerts.record import Record
+from blogdata.alerts.sending import Policy, Round, Route
+from blogdata.errors.severity import Severity
 
 Make = Callable[..., Alert]
 Tick = Callable[..., Round]

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from alert_servers import Posted
-from orchestration import alerting
+from blogdata.orchestration import alerting
+from blogdata.services import alert_channels
+from blogdata.services.config import load
 from published import deployment, land
 from quality.contracts import GRAPH
-from services import alert_channels
-from services.config import load
 
 TELL = """
 import os, sys
-from alerts.record import Record
-from orchestration import alerting
+from blogdata.alerts.record import Record
+from blogdata.orchestration import alerting
 from quality.contracts import GRAPH
-from services.config import load
+from blogdata.services.config import load
 
 home, dies = sys.argv[1:]
 if dies == "dies":

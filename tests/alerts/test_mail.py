@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from alert_servers import PASSWORD, USER, Mailbox, mail_server
-from alerts.alert import Message
-from alerts.channel import ChannelFailed
-from alerts.mail import Mail
-from alerts.sending import Route
+from blogdata.alerts.alert import Message
+from blogdata.alerts.channel import ChannelFailed
+from blogdata.alerts.mail import Mail
+from blogdata.alerts.sending import Route
 
 HOSTILE = "gold.pages\r\nBcc: victim@example.org\r\n\r\n<script>alert(1)</script>\x1b[31m\u202e\udcff"
 

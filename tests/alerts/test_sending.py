@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from alert_servers import Posted
-from alerts.alert import SHOWN, Message
-from alerts.channel import ChannelFailed
-from alerts.command import Command
-from alerts.log import Log
-from alerts.record import Record, RecordUnusable
-from alerts.sending import AlertsNotSent, Policy, Route, pause_seconds, try_out
-from alerts.webhook import Webhook
-from errors import PlatformError
-from errors.severity import Severity
+from blogdata.alerts.alert import SHOWN, Message
+from blogdata.alerts.channel import ChannelFailed
+from blogdata.alerts.command import Command
+from blogdata.alerts.log import Log
+from blogdata.alerts.record import Record, RecordUnusable
+from blogdata.alerts.sending import AlertsNotSent, Policy, Route, pause_seconds, try_out
+from blogdata.alerts.webhook import Webhook
+from blogdata.errors import PlatformError
+from blogdata.errors.severity import Severity
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts import standing
-from alerts.alert import Alert
-from alerts.standing import CALM_SECONDS, SETTLE_SECONDS, Told
-from errors.severity import Severity
+from blogdata.alerts import standing
+from blogdata.alerts.alert import Alert
+from blogdata.alerts.standing import CALM_SECONDS, SETTLE_SECONDS, Told
+from blogdata.errors.severity import Severity
 
 DAY, MINUTE = 86_400.0, 60.0
 

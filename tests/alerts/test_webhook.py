@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from alert_servers import Posted
-from alerts.alert import Message
-from alerts.channel import ChannelFailed
-from alerts.sending import Route
-from alerts.service import Service
-from alerts.webhook import Webhook
+from blogdata.alerts.alert import Message
+from blogdata.alerts.channel import ChannelFailed
+from blogdata.alerts.sending import Route
+from blogdata.alerts.service import Service
+from blogdata.alerts.webhook import Webhook
 
 SECRET = "T0K3N/with-a secret"
 

@@ -10,9 +10,9 @@ import pytest
 
 from assets.transforms import places
 from assets.transforms.places import ALWAYS, Question
-from services.answer_journal import AnswerJournal
-from services.locations import EmbeddedTable, LocationService
-from simulator.locations import LocationServer, serving
+from blogdata.services.answer_journal import AnswerJournal
+from blogdata.services.locations import EmbeddedTable, LocationService
+from blogdata.simulator.locations import LocationServer, serving
 
 NOW = datetime(2026, 1, 5, tzinfo=timezone.utc)
 

@@ -14,18 +14,18 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence import ledger, own_tables
-from evidence.claims import PARTITION_STATE, Claims
-from evidence.damage import Damage, Kind, inspect
-from evidence.event import Event
-from evidence.events import EVENTS, EventLog
-from evidence.repair import mend
-from lake import log_anew
-from lake.checksums import sums_of
-from lake.lake import Lake
-from lake.store_faults import DataFileDamaged, store_faults
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from publish.target import Provenance
+from blogdata.evidence import ledger, own_tables
+from blogdata.evidence.claims import PARTITION_STATE, Claims
+from blogdata.evidence.damage import Damage, Kind, inspect
+from blogdata.evidence.event import Event
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.evidence.repair import mend
+from blogdata.lake import log_anew
+from blogdata.lake.checksums import sums_of
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import DataFileDamaged, store_faults
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.publish.target import Provenance
 from table_files import data_files, log_of
 from toy import CONTRACT, HOURS, accounts, clicks, table, target
 

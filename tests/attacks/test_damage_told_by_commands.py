@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import published
-from blogdata.main import main
-from evidence.events import EVENTS
-from orchestration import external_events, partner
-from patterns.data_value.ordered_delivery import Request
+from blogdata.cli.main import main
+from blogdata.evidence.events import EVENTS
+from blogdata.orchestration import external_events, partner
+from blogdata.patterns.data_value.ordered_delivery import Request
+from blogdata.services import alert_channels, config, dagster_home, locations
+from blogdata.services.config import Settings
 from resources.lake import LakeResource
-from services import alert_channels, config, dagster_home, locations
-from services.config import Settings
 from table_files import data_files, log_of
 from toy import HOURS
 

@@ -11,14 +11,14 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 import definitions
-from orchestration.refresh import JOB
-from patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
+from blogdata.orchestration.refresh import JOB
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
+from blogdata.services.config import Settings
 from published import bronze, deployment, land, silver
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors.refresh import whatever_is_stale
 from sensors.run_requests import UNDER_WAY
-from services.config import Settings
 
 NEXT = "2026-01-07T00"
 PAST = [f"2026-01-0{day}T{hour:02d}" for day in (5, 6) for hour in range(24)]

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from patterns.error_management.streamed_files import StreamedFiles, left_out_warnings
-from patterns.ingestion.log_splitter import refused_logs
-from patterns.ingestion.readiness_marker import LandingZone, late_files, mark
-from planning.arrivals import Arrivals, link_warnings, warnings
-from planning.look import Snapshot
-from planning.plan import Planner
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.patterns.error_management.streamed_files import StreamedFiles, left_out_warnings
+from blogdata.patterns.ingestion.log_splitter import refused_logs
+from blogdata.patterns.ingestion.readiness_marker import LandingZone, late_files, mark
+from blogdata.planning.arrivals import Arrivals, link_warnings, warnings
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
 from quality.contracts import CONTRACTS, GRAPH
 
 ASTRAY = (

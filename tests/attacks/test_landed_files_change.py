@@ -17,17 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import published
+from blogdata.patterns.ingestion import landed_content, published_files, readiness_marker, vanished_lines
+from blogdata.patterns.ingestion.landed_content import Line
+from blogdata.patterns.ingestion.readiness_marker import Lack, late_files, scan
+from blogdata.patterns.ingestion.vanished_lines import Loss
+from blogdata.planning import touched
+from blogdata.planning.arrivals import warnings
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
+from blogdata.publish.partitions import Grain
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
-from patterns.ingestion import landed_content, published_files, readiness_marker, vanished_lines
-from patterns.ingestion.landed_content import Line
-from patterns.ingestion.readiness_marker import Lack, late_files, scan
-from patterns.ingestion.vanished_lines import Loss
-from planning import touched
-from planning.arrivals import warnings
-from planning.look import Snapshot
-from planning.plan import Planner
-from publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource
 

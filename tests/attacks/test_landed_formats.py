@@ -15,18 +15,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lake.store_faults import LandedFileUnreadable, store_faults
+from blogdata.lake.store_faults import LandedFileUnreadable, store_faults
+from blogdata.orchestration import landing as landed_step
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.landed_lines import LandedFileRefused, LandedSize, judge_all, measure, read
+from blogdata.patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
+from blogdata.patterns.ingestion.readiness_marker import Lack, scan
+from blogdata.planning import arrivals
+from blogdata.publish.partitions import Grain
+from blogdata.publish.write_faults import AuditFailed
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
-from orchestration import landing as landed_step
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.landed_lines import LandedFileRefused, LandedSize, judge_all, measure, read
-from patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
-from patterns.ingestion.readiness_marker import Lack, scan
-from planning import arrivals
-from publish.partitions import Grain
-from publish.write_faults import AuditFailed
 from quality.contracts import GRAPH, LANDED
 from unprivileged import give_away, readable_folder, unprivileged
 

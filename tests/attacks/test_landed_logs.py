@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from errors import PlatformError
-from patterns.ingestion import log_progress
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.landed_links import LinkRefused, require_within
-from patterns.ingestion.log_progress import PROGRESS, LogRewritten, LogTaken
-from patterns.ingestion.log_splitter import LogNotSplit, refused_logs, split_by_hour, unsplit_logs
-from patterns.ingestion.passthrough_replicator import land
+from blogdata.errors import PlatformError
+from blogdata.patterns.ingestion import log_progress
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.landed_links import LinkRefused, require_within
+from blogdata.patterns.ingestion.log_progress import PROGRESS, LogRewritten, LogTaken
+from blogdata.patterns.ingestion.log_splitter import LogNotSplit, refused_logs, split_by_hour, unsplit_logs
+from blogdata.patterns.ingestion.passthrough_replicator import land
 
 START = datetime(2026, 3, 1, 10, 0, tzinfo=timezone.utc)
 NOW = START + timedelta(days=2)

@@ -20,11 +20,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from errors import shown
+from blogdata.errors import shown
+from blogdata.planning import arrivals
+from blogdata.services.spark_connect import SparkServer
 from lineage.deployment import Deployment, event
-from planning import arrivals
 from quality.contracts import GRAPH, LANDED
-from services.spark_connect import SparkServer
 from unprivileged import give_away, readable_folder, unprivileged
 
 MARK = b"\xef\xbb\xbf"

@@ -15,15 +15,15 @@ from deltalake import CommitProperties, write_deltalake
 from pyspark.sql import functions as F
 
 import toy
-from evidence.events import EventLog
-from lake.commit import Commit
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.observability import column_readers, fine_grained_tracker
-from planning.reach import SAME
-from publish import kept_rows
-from publish.contract import Read
-from publish.target import Engine, Provenance
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Commit
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.observability import column_readers, fine_grained_tracker
+from blogdata.planning.reach import SAME
+from blogdata.publish import kept_rows
+from blogdata.publish.contract import Read
+from blogdata.publish.target import Engine, Provenance
 from quality.contracts import CONTRACTS
 
 CLICKS = toy.CONTRACT.dataset

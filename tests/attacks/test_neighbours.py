@@ -17,9 +17,9 @@ import psutil
 import pytest
 from pyspark.sql.connect.proto import base_pb2
 
-from services import privacy
-from services.config import Settings
-from services.spark_connect import SparkServer
+from blogdata.services import privacy
+from blogdata.services.config import Settings
+from blogdata.services.spark_connect import SparkServer
 
 NOBODY = 65534
 AS_NEIGHBOUR = """
@@ -96,8 +96,8 @@ DEPLOY = """
 import os, sys
 os.umask(0)
 from pathlib import Path
-from durable.sqlite_file import SqliteFile
-from services import config, processes, secrets
+from blogdata.durable.sqlite_file import SqliteFile
+from blogdata.services import config, processes, secrets
 settings = config.load(overrides={"BLOGDATA_HOME": sys.argv[1]})
 secrets.read(settings, "pseudonyms")
 schema = "CREATE TABLE people (name TEXT)"

@@ -21,12 +21,12 @@ from dagster import Failure
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from blogdata.errors import foreign, shown
+from blogdata.orchestration.retries import failed
 from docs.pages import ROOT
-from errors import foreign, shown
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment, event, module
-from orchestration.retries import failed
 
 __all__ = ["deploy", "said"]
 HOSTILE = "/\x1b[2J\x1b]0;x\x07\x9b31m[/red][link=https://e.example]\u202e\u2028\r\nFORGED line\x00\x7f\u200b"
@@ -45,7 +45,9 @@ def deployment(deploy: Deploy) -> Deployment:
     found.land("2026-01-05T10", [event("10:06", "/a"), bad, b'{"page": "' + HOSTILE.encode() + b'"'])
     # No archive: it holds its hour, and is named.
     found.land("2026-01-05T11", [b"\x1f\x8b\x08 damaged"], name=f"visits{HOSTILE[1:12]}\u202e\nFORGED.json.gz")
-    return Deployment(settings=module("services.config").load(overrides={"BLOGDATA_HOME": str(found.settings.home)}))
+    return Deployment(
+        settings=module("blogdata.services.config").load(overrides={"BLOGDATA_HOME": str(found.settings.home)})
+    )
 
 
 COMMANDS = [
@@ -109,7 +111,7 @@ def test_each_medium_shows_a_hostile_value_as_text() -> None:
 
 
 def printed_around(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Whatever prints and is not of `blogdata.output`, by line."""
+    """Whatever prints and is not of `blogdata.cli.output`, by line."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
@@ -126,7 +128,10 @@ def printed_around(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def test_commands_print_through_one_module() -> None:
-    modules = sorted({*(ROOT / "blogdata").glob("*.py")} - {ROOT / "blogdata" / "output.py"})
+    modules = sorted(
+        {*(ROOT / "platform" / "blogdata" / "cli").glob("*.py")}
+        - {ROOT / "platform" / "blogdata" / "cli" / "output.py"}
+    )
     found = {
         f"{file.name}:{line}": name
         for file in modules
@@ -187,7 +192,7 @@ def test_what_is_kept_of_a_foreign_error_names_the_rule_and_no_value(spark: Any,
 def test_no_value_of_an_error_is_kept_outside_of_the_tables(
     fault: str, deployment: Deployment, said: Said, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    deduplicator = module("patterns.error_management.windowed_deduplicator")
+    deduplicator = module("blogdata.patterns.error_management.windowed_deduplicator")
     deduplicate = deduplicator.deduplicate
 
     def wrong(*given: Any, **named: Any) -> Any:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.orchestration import external_events
+from blogdata.patterns.ingestion.event_inbox import Inbox
+from blogdata.services import config, event_receiver
+from blogdata.services.config import Settings
 from events_from_outside import TOKEN, deployed, event, post
-from orchestration import external_events
-from patterns.ingestion.event_inbox import Inbox
 from quality.contracts import CONTRACTS
-from services import config, event_receiver
-from services.config import Settings
 
 PLACES = 8
 LINE = b"POST /events HTTP/1.1\r\n"

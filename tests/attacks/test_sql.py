@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from blogdata.read_only import require_read_only
-from blogdata.sql_command import TABLE, view
-from errors import ConfigurationError
+from blogdata.cli.read_only import require_read_only
+from blogdata.cli.sql_command import TABLE, view
+from blogdata.errors import ConfigurationError
+from blogdata.services import java
+from blogdata.services.config import Settings
+from blogdata.services.jars import locate, package_folder
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment, event
-from services import java
-from services.config import Settings
-from services.jars import locate, package_folder
 
 __all__ = ["deploy", "said"]
 SECRET = "the-secret-that-no-query-may-show"

@@ -9,10 +9,10 @@ from collections import Counter
 from dataclasses import replace
 
 from assets.transforms.live_visits import STREAM
+from blogdata.patterns.error_management.streamed_files import LINKS, MISNAMED, OTHERS, left_out_warnings
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, problems, tick
-from patterns.error_management.streamed_files import LINKS, MISNAMED, OTHERS, left_out_warnings
 
 __all__ = ["deploy"]
 

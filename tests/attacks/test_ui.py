@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import pytest
 
+from blogdata.services import dagster_home, ui_guard
 from guarded import Answer, Guarded, read_only, serving
-from services import dagster_home, ui_guard
 
 WEEK = "2026-01-05"
 LAUNCH = (
@@ -157,7 +157,7 @@ def test_a_link_signs_in_for_ten_minutes(served: Guarded, monkeypatch: pytest.Mo
     page = served.ask("GET", "/", cookie=cookie.partition(";")[0])
     assert (page.status, page.headers["x-frame-options"]) == (200, "SAMEORIGIN")
     now = time.time()
-    monkeypatch.setattr("services.ui_guard.time.time", lambda: now + ui_guard.LINK_SECONDS + 1)
+    monkeypatch.setattr("blogdata.services.ui_guard.time.time", lambda: now + ui_guard.LINK_SECONDS + 1)
     late = served.ask("GET", link, accept="text/html")
     assert (late.status, "blogdata ui --open" in late.text, "set-cookie" in late.headers) == (401, True, False)
 
@@ -182,7 +182,7 @@ def test_the_owner_launches(served: Guarded, by: str) -> None:
 
 
 def test_long_homes_have_their_sockets_elsewhere(tmp_path: Path) -> None:
-    from blogdata import code_locations
+    from blogdata.cli import code_locations
 
     home = tmp_path / ("long" * 30)
     home.mkdir()

@@ -4,9 +4,9 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from errors import PlatformError, foreign
-from orchestration import retries
-from orchestration.retries import failure, reported
+from blogdata.errors import PlatformError, foreign
+from blogdata.orchestration import retries
+from blogdata.orchestration.retries import failure, reported
 
 MARKER = "marker-of-a-person"
 

@@ -12,12 +12,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from blogdata.services.files import write_atomically
 from chaos.draws import Kill
 from chaos.round import Done
-from services.files import write_atomically
 
 ROOT = Path(__file__).parent.parent.parent
-_CODE = ("assets", "blogdata", "platform", "quality", "resources", "sensors", "definitions.py", "uv.lock")
+_CODE = ("assets", "platform", "quality", "resources", "sensors", "definitions.py", "uv.lock")
 
 
 class Kept:

@@ -20,11 +20,11 @@ from typing import Any
 
 import psutil
 
+from blogdata.services import config, processes, spark_connect
+from blogdata.services.files import write_atomically
+from blogdata.services.processes import ProcessIdentity
 from kills import kill
 from lineage.deployment import Deployment
-from services import config, processes, spark_connect
-from services.files import write_atomically
-from services.processes import ProcessIdentity
 
 QUICK = ("-XX:TieredStopAtLevel=1",)
 _DUMP_SECONDS = 180

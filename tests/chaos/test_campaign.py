@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from blogdata.services.config import Settings
 from chaos.bench import Bench
 from chaos.certificates import Kept
 from chaos.draws import (
@@ -32,7 +33,6 @@ from chaos.world import difference
 from lineage.phases import PHASES
 from lineage.runs import retries
 from quality.contracts import CONTRACTS
-from services.config import Settings
 
 SEED = 1
 DOOMED = "silver.visits"

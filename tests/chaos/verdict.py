@@ -11,16 +11,16 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
+from blogdata.evidence.event import PUBLICATION
+from blogdata.evidence.recount import repeated
+from blogdata.lake.commit import entries_of, parse
+from blogdata.lake.lake import marks_rows
+from blogdata.patterns.observability import dataset_tracker
 from chaos import world as worlds
 from chaos.bench import Bench
 from chaos.world import Difference
-from evidence.event import PUBLICATION
-from evidence.recount import repeated
-from lake.commit import entries_of, parse
-from lake.lake import marks_rows
 from lineage.deployment import Deployment
 from lineage.runs import under_way
-from patterns.observability import dataset_tracker
 from quality.contracts import CONTRACTS
 
 ROWS_KEPT = ("CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END")

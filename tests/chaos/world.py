@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blogdata.services import config
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage import expected
 from lineage.deployment import Deployment
 from lineage.expected import Expected, Row
 from quality.contracts import CONTRACTS
-from services import config
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
 
 FIRST, THEN = ("2026-01-05T00", "2026-01-05T01"), "2026-01-05T02"
 DAYS = ("2026-01-05", "2026-01-06")

@@ -11,10 +11,10 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.serving.page_files import COMPARED, page_files
-from orchestration.split_files import FOLDER, shared_rows
-from patterns.data_flow import parallel_split
-from patterns.data_flow.parallel_split import Receipt
-from publish.partitions import Grain
+from blogdata.orchestration.split_files import FOLDER, shared_rows
+from blogdata.patterns.data_flow import parallel_split
+from blogdata.patterns.data_flow.parallel_split import Receipt
+from blogdata.publish.partitions import Grain
 from published import deployment, publish
 from sensors.page_files import write_page_files
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.gold.fan_in import not_taken_in
-from errors import ConfigurationError
-from evidence.events import EventLog
-from lake.lake import Lake
-from patterns.data_flow.aligned_fan_in import completeness
-from patterns.data_flow.unaligned_fan_in import Source, gather
-from publish.partitions import Grain, finer
+from blogdata.errors import ConfigurationError
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_flow.aligned_fan_in import completeness
+from blogdata.patterns.data_flow.unaligned_fan_in import Source, gather
+from blogdata.publish.partitions import Grain, finer
 from published import bronze, silver
 
 DAY = "2026-01-05"

@@ -19,13 +19,13 @@ from dagster._core.storage.tags import BACKFILL_ID_TAG, PARTITION_NAME_TAG
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 
 from assets.serving.page_files import page_files
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.refresh import JOB
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN, NEW_DATA, pool_of
+from blogdata.services import dagster_home
+from blogdata.services.config import Settings, load
 from definitions import build
-from orchestration.names import asset_key
-from orchestration.refresh import JOB
-from patterns.data_flow.concurrent_runner import AGAIN, NEW_DATA, pool_of
 from quality.contracts import CONTRACTS
-from services import dagster_home
-from services.config import Settings, load
 
 NOWHERE = Path("/nowhere")
 BACKFILL = {BACKFILL_ID_TAG: "year"}

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.serving.page_files import page_files
+from blogdata.errors import ConfigurationError
+from blogdata.orchestration.split_files import PHASE
+from blogdata.patterns.data_flow.exclusive_choice import Choice, Phase, taken
+from blogdata.publish.partitions import Grain
 from data_flow.page_file_runs import DAY, Files
-from errors import ConfigurationError
-from orchestration.split_files import PHASE
-from patterns.data_flow.exclusive_choice import Choice, Phase, taken
-from publish.partitions import Grain
 
 BEFORE, SHADOW, AFTER = "2025-12-31", DAY, "2027-01-01"
 CHOICE = page_files.choice

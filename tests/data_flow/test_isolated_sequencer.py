@@ -20,19 +20,19 @@ import pytest
 from analytics import gold
 from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
-from blogdata import code_locations
+from blogdata.cli import code_locations
+from blogdata.orchestration.consumers import CAUSE, DagsterConsumer
+from blogdata.patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
+from blogdata.publish.partitions import Grain, between
+from blogdata.services import config, dagster_home
+from blogdata.services.processes import free_port
 from guarded import Guarded, serving
-from orchestration.consumers import CAUSE, DagsterConsumer
-from patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
-from publish.partitions import Grain, between
 from published import deployment, publish
 from quality.consumers import CALLS
 from quality.contracts import EVERY
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors.consumers import consumers_called
-from services import config, dagster_home
-from services.processes import free_port
 
 WEEK, NEXT = "2026-01-05", "2026-01-12"
 DAYS = between(WEEK, "2026-01-11", Grain.DAY)
@@ -128,7 +128,7 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
     rest_comes: bool,
 ) -> None:
     def at(time: str) -> list[str]:
-        monkeypatch.setattr("planning.look.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
+        monkeypatch.setattr("blogdata.planning.look.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
         return tick()[1]
 
     dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
@@ -233,9 +233,9 @@ def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
     code = (
         "import importlib.util, sys, analytics.definitions as d; d.defs();"
         "from dagster import DagsterInstance; DagsterInstance.get().dispose();"
-        "ours = ('lake', 'publish', 'patterns', 'quality', 'sensors', 'services', 'definitions');"
+        "ours = ('blogdata', 'quality', 'sensors', 'definitions');"
         "print([n for n in ('pyspark', 'delta', 'great_expectations') if importlib.util.find_spec(n)],"
-        "sorted({n for n in sys.modules if n.split('.')[0] in ours} - {'services'}))"
+        "sorted({n for n in sys.modules if n.split('.')[0] in ours} - {'blogdata', 'blogdata.services'}))"
     )
     done = subprocess.run(
         [project / "interpreter", "-c", code],
@@ -245,7 +245,9 @@ def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.stdout.strip() == "[] ['services.dagster_internals', 'services.dagster_storage']", done.stderr
+    assert done.stdout.strip() == "[] ['blogdata.services.dagster_internals', 'blogdata.services.dagster_storage']", (
+        done.stderr
+    )
 
 
 def test_a_broken_location_leaves_the_other_loaded(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from alert_servers import web_server
-from patterns.data_flow.local_sequencer import Answer, ask_once
-from services.answer_journal import AnswerJournal
-from services.locations import AT_MOST, LocationService, LocationsRefused, LocationsUnavailable
-from simulator.locations import LocationFaults, LocationServer, _Handler, serving
+from blogdata.patterns.data_flow.local_sequencer import Answer, ask_once
+from blogdata.services.answer_journal import AnswerJournal
+from blogdata.services.locations import AT_MOST, LocationService, LocationsRefused, LocationsUnavailable
+from blogdata.simulator.locations import LocationFaults, LocationServer, _Handler, serving
 
 ADDRESSES = [f"{8 + n // 250}.{n % 7}.3.{n % 250 + 1}" for n in range(1500)]
 PRIVATE = "10.1.2.3"
@@ -113,9 +113,9 @@ def test_a_killed_run_keeps_what_it_paid(healthy: LocationServer, tmp_path: Path
         import os, signal, sys
         from dataclasses import asdict
         from pathlib import Path
-        from patterns.data_flow.local_sequencer import ask_once
-        from services.answer_journal import AnswerJournal
-        from services.locations import LocationService
+        from blogdata.patterns.data_flow.local_sequencer import ask_once
+        from blogdata.services.answer_journal import AnswerJournal
+        from blogdata.services.locations import LocationService
         service, asked = LocationService(url=sys.argv[1], rate=1000), []
         def ask(batch):
             if len(asked) == 2:

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from assets.serving import page_files as declared
+from blogdata.orchestration.split_files import compared
+from blogdata.patterns.data_flow.parallel_split import Comparison, SharedRead, compare
 from data_flow.page_file_runs import DAY, PAGES, Files
-from orchestration.split_files import compared
-from patterns.data_flow.parallel_split import Comparison, SharedRead, compare
 
 FAILED, SKIPPED = dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED
 

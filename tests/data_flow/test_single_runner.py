@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errors import PlatformError
-from patterns.data_flow.concurrent_runner import pool_of
-from patterns.data_flow.single_runner import before, in_turn, stopped
-from planning import faults
-from planning.look import Snapshot
-from planning.plan import Planner
+from blogdata.errors import PlatformError
+from blogdata.patterns.data_flow.concurrent_runner import pool_of
+from blogdata.patterns.data_flow.single_runner import before, in_turn, stopped
+from blogdata.planning import faults
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
 from published import days as deliver
 from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from errors import ConfigurationError
-from evidence.events import EventLog
-from lake.lake import Lake
-from patterns.data_flow.unaligned_fan_in import LONGEST_SILENCE, Source, gather, silent
-from planning.look import Snapshot
-from planning.plan import Planner
-from planning.staleness import Scope
-from publish.contract import Clock, On, Runs
-from publish.partitions import Grain, between, finer
+from blogdata.errors import ConfigurationError
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_flow.unaligned_fan_in import LONGEST_SILENCE, Source, gather, silent
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
+from blogdata.planning.staleness import Scope
+from blogdata.publish.contract import Clock, On, Runs
+from blogdata.publish.partitions import Grain, between, finer
 from published import bronze, enriched, publish
 from quality.contracts import GRAPH
 
@@ -49,7 +49,7 @@ def reported(lake: Lake, day: str, inputs: dict[str, int]) -> None:
 def runs(lake: Lake, now: str, scope: Scope = Scope.READY) -> list[str]:
     """Give the days whose report runs by itself at a moment."""
     with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
+        clock.setattr("blogdata.planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
         look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))
         return list(Planner(graph=GRAPH, look=look, scope=scope).stale(GRAPH.task_of(REPORT)))
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from patterns.data_value.http_target import HttpTarget
-from patterns.data_value.outbox import Outbox
-from patterns.data_value.outbox_account import Row
-from simulator.partner import Partner, PartnerFaults
+from blogdata.patterns.data_value.http_target import HttpTarget
+from blogdata.patterns.data_value.outbox import Outbox
+from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.simulator.partner import Partner, PartnerFaults
 
 DAY = 24 * 3600.0
 PARTITION = "2026-01-05T10"

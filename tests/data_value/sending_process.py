@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from patterns.data_value.bin_pack_orderer import pack
-from patterns.data_value.http_target import HttpTarget
-from patterns.data_value.ordered_delivery import deliver
-from patterns.data_value.outbox import Outbox
+from blogdata.patterns.data_value.bin_pack_orderer import pack
+from blogdata.patterns.data_value.http_target import HttpTarget
+from blogdata.patterns.data_value.ordered_delivery import deliver
+from blogdata.patterns.data_value.outbox import Outbox
 
 box = Outbox(path=Path(sys.argv[1]), protected=24 * 3600.0)
 with box.alone(), HttpTarget(sys.argv[2], key=None, timeout=2.0) as there:

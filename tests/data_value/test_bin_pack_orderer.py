@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blogdata.patterns.data_value.bin_pack_orderer import MOST_TRIES, pack
+from blogdata.patterns.data_value.http_target import HttpTarget
+from blogdata.patterns.data_value.ordered_delivery import NotTaken, Record, Request, Unanswered, deliver
+from blogdata.simulator.json_handler import JsonHandler
+from blogdata.simulator.partner import PartnerFaults
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
-from patterns.data_value.bin_pack_orderer import MOST_TRIES, pack
-from patterns.data_value.http_target import HttpTarget
-from patterns.data_value.ordered_delivery import NotTaken, Record, Request, Unanswered, deliver
-from simulator.json_handler import JsonHandler
-from simulator.partner import PartnerFaults
 
 LATER = "9999"
 

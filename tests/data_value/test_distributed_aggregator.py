@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from errors import ConfigurationError
-from patterns.data_value import distributed_aggregator, sketches
-from patterns.data_value.distributed_aggregator import DEFAULT_LG_K, How, Measure
-from patterns.data_value.sketches import SketchUnreadable
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.data_value import distributed_aggregator, sketches
+from blogdata.patterns.data_value.distributed_aggregator import DEFAULT_LG_K, How, Measure
+from blogdata.patterns.data_value.sketches import SketchUnreadable
 
 ROWS = "a STRING, b STRING, who STRING, amount BIGINT"
 EXACT = (

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from patterns.data_value import dynamic_joiner
-from patterns.data_value.dynamic_joiner import Side, TimedJoin
-from patterns.data_value.static_joiner import ColumnClash
+from blogdata.patterns.data_value import dynamic_joiner
+from blogdata.patterns.data_value.dynamic_joiner import Side, TimedJoin
+from blogdata.patterns.data_value.static_joiner import ColumnClash
 
 SPEC = TimedJoin(
     on=("visit", "ad"),

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.patterns.data_value.fifo_orderer import LANES, MOST_TRIES, Mode, line_up
+from blogdata.patterns.data_value.ordered_delivery import Refused, Request, deliver
+from blogdata.simulator.partner import PartnerFaults
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
-from patterns.data_value.fifo_orderer import LANES, MOST_TRIES, Mode, line_up
-from patterns.data_value.ordered_delivery import Refused, Request, deliver
-from simulator.partner import PartnerFaults
 
 LATER = "9999"
 

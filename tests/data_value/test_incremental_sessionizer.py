@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage import brute_force, expected
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.spec import SimulationSpec
 
 __all__ = ("deploy",)
 DATASETS = ("silver.sessions", "silver.sessions_pending", "gold.sessions_daily")

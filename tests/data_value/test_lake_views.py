@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_value import lake_views
+from blogdata.patterns.idempotency import fast_metadata_cleaner
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.target import Provenance
 from data_value.test_metadata_decorator import FIRST, PAGES, SECOND, publish
-from evidence.events import EventLog
-from lake.lake import Lake
-from patterns.data_value import lake_views
-from patterns.idempotency import fast_metadata_cleaner
-from publish.partitions import Grain
-from publish.schema import Column, Partitioning
-from publish.target import Provenance
 from toy import target
 
 WEEKS = replace(

@@ -10,10 +10,10 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
-from lake.lake import Lake
-from patterns.data_value import distributed_aggregator, local_aggregator
-from patterns.data_value.distributed_aggregator import How, Measure
-from patterns.data_value.local_aggregator import RowsNotTogether, Stored
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
+from blogdata.patterns.data_value.distributed_aggregator import How, Measure
+from blogdata.patterns.data_value.local_aggregator import RowsNotTogether, Stored
 
 HOURS = tuple(f"2026-01-05T0{hour}" for hour in range(7))
 DATASET = "silver.clicks"

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from errors import ConfigurationError
-from evidence.events import EventLog
-from lake.lake import DatasetMissing, Lake
-from patterns.data_value.metadata_decorator import consumer_view, context_table, visible
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.schema import Classification, Column, Partitioning
-from publish.target import Provenance, Target
-from publish.writes import Feed, Serve
+from blogdata.errors import ConfigurationError
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.patterns.data_value.metadata_decorator import consumer_view, context_table, visible
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Classification, Column, Partitioning
+from blogdata.publish.target import Provenance, Target
+from blogdata.publish.writes import Feed, Serve
 from quality.contracts import EVERY, SERVED
 
 PAGES = Contract(

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.data_value.bin_pack_orderer import pack
+from blogdata.patterns.data_value.ordered_delivery import NotTaken, Unanswered, deliver
+from blogdata.patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
+from blogdata.simulator.partner import Partner, PartnerFaults
 from data_value.partner_feed import DAY, PARTITION, by_key, expected, outbox, partner, received, row, rows, target
-from errors import ConfigurationError
-from patterns.data_value.bin_pack_orderer import pack
-from patterns.data_value.ordered_delivery import NotTaken, Unanswered, deliver
-from patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
-from simulator.partner import Partner, PartnerFaults
 
 LATER = "9999"
 KILLS = 20

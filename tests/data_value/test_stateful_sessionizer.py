@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from patterns.data_value import incremental_sessionizer, stateful_sessionizer
-from patterns.data_value.incremental_sessionizer import SessionSpec
-from patterns.data_value.stateful_sessionizer import CONFIGURATION, LiveSessions, cut, expires, merged
-from publish.partitions import Grain, key_of
+from blogdata.patterns.data_value import incremental_sessionizer, stateful_sessionizer
+from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec
+from blogdata.patterns.data_value.stateful_sessionizer import CONFIGURATION, LiveSessions, cut, expires, merged
+from blogdata.publish.partitions import Grain, key_of
 
 SPEC = LiveSessions(
     session=SessionSpec(

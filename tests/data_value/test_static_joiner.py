@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from lake.commit import WHOLE_TABLE, Account
-from lake.lake import Lake
-from patterns.data_value import static_joiner
-from patterns.data_value.static_joiner import ColumnClash
-from patterns.idempotency.data_overwrite import overwrite_table
-from publish.contract import Contract
-from publish.run import RunContext
-from publish.schema import Column
-from publish.target import Provenance, Target
-from publish.write_faults import AuditFailed
+from blogdata.lake.commit import WHOLE_TABLE, Account
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_value import static_joiner
+from blogdata.patterns.data_value.static_joiner import ColumnClash
+from blogdata.patterns.idempotency.data_overwrite import overwrite_table
+from blogdata.publish.contract import Contract
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column
+from blogdata.publish.target import Provenance, Target
+from blogdata.publish.write_faults import AuditFailed
 
 FACTS = "fact INT, user_id STRING, at TIMESTAMP"
 VERSIONS = "user_id STRING, login STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"

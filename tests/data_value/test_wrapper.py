@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from patterns.data_value import wrapper
-from patterns.data_value.wrapper import Layout, NotWrappable
+from blogdata.patterns.data_value import wrapper
+from blogdata.patterns.data_value.wrapper import Layout, NotWrappable
 
 
 def received(spark: Any) -> Any:

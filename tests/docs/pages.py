@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from blogdata.docs import Project
-from blogdata.main import app
+from blogdata.cli.main import app
+from tools.docs import Project
 
 ROOT = Path(__file__).parent.parent.parent
 PROJECT = Project(ROOT)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.call_graph import Code, Name
+from tools.call_graph import Code, Name
 
 FILES = {
-    "platform/patterns/keeper.py": """
+    "platform/blogdata/patterns/keeper.py": """
 def keep(rows): return _kept(rows)
 def _kept(rows): return rows
 def lose(rows): return None
@@ -20,8 +20,8 @@ class Box:
 def turn(): return 1
 """,
     "assets/shop.py": """
-from patterns import keeper
-from patterns.keeper import Box, keep as held
+from blogdata.patterns import keeper
+from blogdata.patterns.keeper import Box, keep as held
 from assets import shown
 SALES = "gold.sales"
 @made(SALES, deps=[shown.visits], tags={"pattern/keeper": ""})
@@ -31,7 +31,7 @@ def boxed(step, box: Box): return box.shaken()
 """,
     "assets/__init__.py": "from assets.shown import visits as shown_visits\n",
     "assets/shown.py": """
-from patterns import keeper
+from blogdata.patterns import keeper
 @made("silver.visits")
 def visits(step): return keeper.lose(step.rows)
 """,
@@ -52,7 +52,7 @@ def code(tmp_path: Path) -> Code:
 
 
 def of_keeper(code: Code, *roots: Name, without: tuple[Name, ...] = ()) -> set[str]:
-    return {name for module, name in code.runs(roots, without=without) if module == "patterns.keeper"}
+    return {name for module, name in code.runs(roots, without=without) if module == "blogdata.patterns.keeper"}
 
 
 def test_the_graph_follows_calls_by_any_name(code: Code) -> None:

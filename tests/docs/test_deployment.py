@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from blogdata.services import config, dagster_home, jars
 from docs.pages import ROOT, commands, parse
-from services import config, dagster_home, jars
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -97,10 +97,10 @@ def test_what_the_image_is_built_with_exists() -> None:
     for script in re.findall(r"\bsh (\S+)", commands_run):
         assert (ROOT / script).is_file()
     (program,) = re.findall(r'-c "(.+?)"', commands_run)
-    modules = re.match(r"from services import (.+?);", program)
+    modules = re.match(r"from blogdata.services import (.+?);", program)
     assert modules is not None
     for module in modules[1].split(", "):
-        assert (ROOT / "platform" / "services" / f"{module}.py").is_file()
+        assert (ROOT / "platform" / "blogdata" / "services" / f"{module}.py").is_file()
     compile(program, "Containerfile", "exec")
     assert jars.lock_file().is_file()
 

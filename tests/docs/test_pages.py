@@ -10,21 +10,21 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from blogdata.docs import generated
-from blogdata.main import app
-from blogdata.sql_command import TABLE, VERSIONS
+from blogdata.cli.main import app
+from blogdata.cli.sql_command import TABLE, VERSIONS
+from blogdata.patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
+from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
+from blogdata.planning import look as clock
+from blogdata.planning.findings import Deployment
+from blogdata.planning.look import Snapshot
+from blogdata.planning.metrics import PREFIX, registry
+from blogdata.publish import refused
+from blogdata.services import alert_settings, config, event_settings
 from docs.pages import PAGES, PROJECT, ROOT, blocks, commands, parse, text
-from patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
-from patterns.error_management.checkpointer import STREAM_OFFSETS
-from planning import look as clock
-from planning.findings import Deployment
-from planning.look import Snapshot
-from planning.metrics import PREFIX, registry
-from publish import refused
 from published import deployment
 from quality.contracts import EVERY, GRAPH
 from sensors import instigators
-from services import alert_settings, config, event_settings
+from tools.docs import generated
 
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
 COMMAND_LINE = "docs/reference/command-line.md"

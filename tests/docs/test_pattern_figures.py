@@ -7,16 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from blogdata.pattern_card import module_name
-from blogdata.pattern_figures import FIGURES, Measured
-from blogdata.sample_deployment import log_lines
-from blogdata.sql_command import TABLE, VERSIONS
+from blogdata.cli.sql_command import TABLE, VERSIONS
+from blogdata.evidence.event import SCHEMA
+from blogdata.evidence.events import EVENTS
+from blogdata.patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
+from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
 from docs.pages import ROOT
-from evidence.event import SCHEMA
-from evidence.events import EVENTS
-from patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
-from patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
 from quality.contracts import EVERY
+from tools.pattern_card import module_name
+from tools.pattern_figures import FIGURES, Measured
+from tools.sample_deployment import log_lines
 
 MOST = 4
 DECLARED = [(pattern, label, query) for pattern, questions in FIGURES.items() for label, query in questions]
@@ -33,7 +33,7 @@ def test_the_measured_figures_are_those_declared() -> None:
 
 
 def test_only_working_patterns_have_a_few_figures() -> None:
-    modules = {file.stem for file in (ROOT / "platform" / "patterns").rglob("*.py")}
+    modules = {file.stem for file in (ROOT / "platform" / "blogdata" / "patterns").rglob("*.py")}
     assert {module_name(pattern) for pattern in FIGURES} <= modules
     for pattern, questions in FIGURES.items():
         labels = [label for label, _ in questions]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from blogdata import pattern_card, pattern_index
-from blogdata.call_graph import Code
-from blogdata.pattern_card import PARTS
-from blogdata.pattern_index import EVERY_DATASET, Pattern
+from blogdata.orchestration.names import slug
 from docs.pages import PROJECT
-from orchestration.names import slug
 from quality.contracts import EVERY
+from tools import pattern_card, pattern_index
+from tools.call_graph import Code
+from tools.pattern_card import PARTS
+from tools.pattern_index import EVERY_DATASET, Pattern
 
 CARD = '''"""Full Loader: whole.
 

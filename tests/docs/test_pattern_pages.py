@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from blogdata import docs, pattern_figures, pattern_pages
-from blogdata.docs import MarkersMissing
-from blogdata.pattern_figures import Figure, Measured
-from blogdata.pattern_index import Pattern
 from docs.pages import PROJECT, ROOT
+from tools import docs, pattern_figures, pattern_pages
+from tools.docs import MarkersMissing
+from tools.pattern_figures import Figure, Measured
+from tools.pattern_index import Pattern
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
 GENERATED = sorted((ROOT / "docs" / "patterns").glob("*.md"))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.services.spark_connect import SparkServer
 from docs.pages import ROOT, Command, followed
 from lineage.deployment import Deployment
-from services.spark_connect import SparkServer
 
 COMMANDS, README = followed("docs/tutorial.md"), followed("README.md")
 HOME = "var/tutorial"

@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from blogdata import pattern_card
+from blogdata.services.spark_connect import SparkServer
+from blogdata.simulator.spec import SimulationSpec
 from docs.pages import ROOT, files
 from lineage.deployment import Deployment
-from services.spark_connect import SparkServer
-from simulator.spec import SimulationSpec
+from tools import pattern_card
 
 DAY = "2026-01-05"
 FILES = {**files("docs/how-to/add-a-pattern.md"), **files("docs/how-to/add-a-dataset.md")}
-PATTERN = "platform/patterns/data_value/tail_folder.py"
+PATTERN = "platform/blogdata/patterns/data_value/tail_folder.py"
 TESTS = ("tests/data_value/test_tail_folder.py", "tests/lineage/test_browser_stats.py")
 OF_ALL = (
     "tests/docs/test_pattern_index.py",
@@ -37,23 +37,23 @@ CONTRACT = "quality/contracts/gold.py"
 ASSET = "assets/gold/browser_stats.py"
 DATASET = "gold.browser_stats"
 MYPY = ".mypy_cache"
-COMMAND = "from blogdata.main import main; main()"
+COMMAND = "from blogdata.cli.main import main; main()"
 # What Dagster's pages show of the new asset, and what the job of the night would ask for now.
 LOOK = f"""
 import json
 from datetime import datetime, timezone
 import dagster as dg
 from definitions import build
-from orchestration.names import asset_key
-from planning.look import Snapshot
+from blogdata.orchestration.names import asset_key
+from blogdata.planning.look import Snapshot
 from resources.zone import zone_of
-from planning.plan import Planner
-from planning.staleness import Scope
-from evidence.events import EventLog
-from lake.lake import Lake
+from blogdata.planning.plan import Planner
+from blogdata.planning.staleness import Scope
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
 from quality.contracts import GRAPH
 from sensors.schedules import schedules
-from services.config import load
+from blogdata.services.config import load
 
 settings = load()
 definitions = build(settings)
@@ -152,7 +152,7 @@ def test_the_dataset_is_found_without_being_named(project: Project) -> None:
     assert {"ledger", "waiting"} <= set(look["checks"])
     assert DATASET in look["night"]
     assert DATASET in look["planned"]
-    written = project.python("-m", "blogdata.docs")
+    written = project.python("-m", "tools.docs")
     assert written.returncode == 0, written.stdout + written.stderr
     pages = {
         "reference/contracts.md": DATASET,

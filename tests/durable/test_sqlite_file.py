@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from durable.sqlite_file import SqliteFile
-from errors import PlatformError
+from blogdata.durable.sqlite_file import SqliteFile
+from blogdata.errors import PlatformError
 
 
 def numbers(folder: Path) -> SqliteFile:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from patterns.error_management.checkpoint_files import CheckpointDamaged
-from patterns.error_management.checkpointer import (
+from blogdata.patterns.error_management.checkpoint_files import CheckpointDamaged
+from blogdata.patterns.error_management.checkpointer import (
     Checkpoint,
     IncompatibleCheckpoint,
     StreamSpec,

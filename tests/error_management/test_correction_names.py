@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from patterns.error_management import dead_letter_replay as replays
-from patterns.error_management.dead_letter_replay import Correction
+from blogdata.patterns.error_management import dead_letter_replay as replays
+from blogdata.patterns.error_management.dead_letter_replay import Correction
 from quality.contracts import CONTRACTS
 
 HOUR = Path("visits/date=2026-01-05/hour=03")

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from errors import ConfigurationError
-from patterns.error_management import dead_letter
-from patterns.error_management.dead_letter import RejectRule, Tolerance, TooManyDeadLetters
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.error_management import dead_letter
+from blogdata.patterns.error_management.dead_letter import RejectRule, Tolerance, TooManyDeadLetters
 
 TOLD: dict[str, Any] = {"dataset": "x", "part": "y", "selection": "true", "then": "run"}
 ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]

@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 
 from assets import corrected
-from patterns.error_management import dead_letter_replay as replays
-from patterns.error_management.dead_letter_replay import Correction, CorrectionAwaited, HourIncomplete, ReplayRefused
-from patterns.ingestion.readiness_marker import late_files, scan
-from patterns.ingestion.whole_files import write_whole
-from publish.partitions import Grain
+from blogdata.patterns.error_management import dead_letter_replay as replays
+from blogdata.patterns.error_management.dead_letter_replay import (
+    Correction,
+    CorrectionAwaited,
+    HourIncomplete,
+    ReplayRefused,
+)
+from blogdata.patterns.ingestion.readiness_marker import late_files, scan
+from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS
 
 FILE = "visits/date=2026-01-05/hour=03/visits-0000.json"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.commit import Entry
-from patterns.error_management.dynamic_late_data_integrator import rows_by_event_partition, state
+from blogdata.lake.commit import Entry
+from blogdata.patterns.error_management.dynamic_late_data_integrator import rows_by_event_partition, state
 
 SOURCE = "bronze.visits"
 H0, H1, H2 = "2026-01-05T00", "2026-01-05T01", "2026-01-05T02"

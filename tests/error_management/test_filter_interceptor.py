@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from errors import ConfigurationError
-from patterns.error_management.filter_interceptor import Filter, first_match
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 
 
 def numbers(spark: SparkSession) -> DataFrame:

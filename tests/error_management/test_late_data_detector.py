@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from errors import ConfigurationError
-from patterns.error_management import late_data_detector
-from patterns.error_management.late_data_detector import (
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.error_management import late_data_detector
+from blogdata.patterns.error_management.late_data_detector import (
     PartitionReading,
     Strategy,
     StreamProgress,
@@ -24,7 +24,7 @@ from patterns.error_management.late_data_detector import (
     readings_of,
     watermarks,
 )
-from publish.partitions import Grain, between
+from blogdata.publish.partitions import Grain, between
 
 ALLOWED = timedelta(minutes=15)
 COLUMNS = {"partition": "arrival_hour", "event_time": "event_time"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patterns.error_management.static_late_data_integrator import Lookback, collapse, due, too_late
-from publish.partitions import Grain, between
+from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, too_late
+from blogdata.publish.partitions import Grain, between
 
 FOUR_DAYS = Lookback(length=4, grain=Grain.DAY)
 DAYS = between("2024-09-20", "2024-10-20", Grain.DAY)

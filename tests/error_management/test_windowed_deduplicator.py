@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patterns.error_management.windowed_deduplicator import (
+from blogdata.patterns.error_management.windowed_deduplicator import (
     MissingKeyColumn,
     conflicting,
     deduplicate,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.evidence.claims import PARTITION_STATE, Claim, Claims
+from blogdata.lake.lake import Lake
+from blogdata.orchestration import owners
 from claiming import KEYS
-from evidence.claims import PARTITION_STATE, Claim, Claims
-from lake.lake import Lake
-from orchestration import owners
 
 PROGRAM = Path(__file__).parent.parent / "claiming.py"
 H0, H1, H2 = "2026-01-05T00", "2026-01-05T01", "2026-01-05T02"

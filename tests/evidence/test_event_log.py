@@ -14,11 +14,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import published
-from evidence import events
-from evidence.event import Event
-from evidence.events import EVENTS, EventLog
-from lake.lake import Lake
-from lake.store_faults import LogDamaged
+from blogdata.evidence import events
+from blogdata.evidence.event import Event
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import LogDamaged
 
 HOUR = "2026-01-05T10"
 

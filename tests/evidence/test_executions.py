@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.executions import EMPTY, applied, state
-from lake.commit import Entry
+from blogdata.evidence.executions import EMPTY, applied, state
+from blogdata.lake.commit import Entry
 
 
 def mark(period: str, version: int, restored: int | None = None) -> Entry:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from evidence import ledger
-from evidence.events import EventLog
-from lake.commit import Account, Entry
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from publish.target import Provenance
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Account, Entry
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.publish.target import Provenance
 from published import publish
 from toy import CONTRACT, HOURS, accounts, clicks, target
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from evidence.recount import repeated
-from lake.lake import Lake
+from blogdata.evidence.recount import repeated
+from blogdata.lake.lake import Lake
 from quality.contracts import EVERY
 
 SESSIONS = EVERY["silver.sessions"]

@@ -14,19 +14,19 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 import published
-from evidence import damage, repair
-from evidence.damage import Damage, Kind
-from evidence.events import EventLog
-from evidence.executions import EMPTY, applied
-from lake import members
-from lake.commit import WHOLE_TABLE
-from lake.lake import Lake
-from lake.members import Member
-from lake.store_faults import DataFileDamaged, LogDamaged
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.schema import Partitioning
-from publish.writes import InOrder
+from blogdata.evidence import damage, repair
+from blogdata.evidence.damage import Damage, Kind
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.executions import EMPTY, applied
+from blogdata.lake import members
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.lake.lake import Lake
+from blogdata.lake.members import Member
+from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Partitioning
+from blogdata.publish.writes import InOrder
 from toy_members import DATASET, member, names
 
 FIRST, SECOND, THIRD = "2026-01-05", "2026-01-12", "2026-01-19"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from blogdata.publish.partitions import Grain
+from blogdata.publish.writes import InOrder
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table
-from publish.partitions import Grain
-from publish.writes import InOrder
 
 
 @pytest.fixture(scope="session")

@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evidence import ledger
-from evidence.events import EventLog
-from evidence.executions import due, state
-from lake.commit import Account, Commit
-from lake.lake import Lake
-from orchestration.step import Step
-from patterns.idempotency.stateful_merger import execute
-from patterns.quality.audit_write_audit_publish import restate
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.target import Engine, Provenance
-from publish.writes import InOrder
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.executions import due, state
+from blogdata.lake.commit import Account, Commit
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.step import Step
+from blogdata.patterns.idempotency.stateful_merger import execute
+from blogdata.patterns.quality.audit_write_audit_publish import restate
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.writes import InOrder
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from toy import LETTERS, target

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from errors import ConfigurationError
-from lake.commit import Account
-from lake.lake import Lake
+from blogdata.errors import ConfigurationError
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, RowsOutsidePredicate
 from laws.stepping import Held, Probe
-from patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from publish.target import Engine, Provenance
-from publish.write_faults import AuditFailed, ConcurrentWrite, RowsOutsidePredicate
 from toy import CONTRACT, HOURS, WHOLE, clicks, table, target
 
 pytestmark = pytest.mark.matrix(4)

@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from errors import ConfigurationError
-from evidence import ledger
-from evidence.events import EventLog
-from lake import members
-from lake.commit import Account, Commit
-from lake.lake import Lake
+from blogdata.errors import ConfigurationError
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
+from blogdata.lake import members
+from blogdata.lake.commit import Account, Commit
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency import fast_metadata_cleaner
+from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
+from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Column, Partitioning, RowRule
+from blogdata.publish.target import Provenance
+from blogdata.publish.write_faults import AuditFailed, RowsOutsidePredicate
+from blogdata.publish.writes import ByPeriod
 from laws.stepping import Held, Probe
-from patterns.idempotency import fast_metadata_cleaner
-from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
-from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.schema import Column, Partitioning, RowRule
-from publish.target import Provenance
-from publish.write_faults import AuditFailed, RowsOutsidePredicate
-from publish.writes import ByPeriod
 from toy import target
 
 OLD, LAST, NEW = "2025-12-15", "2025-12-22", "2026-01-05"

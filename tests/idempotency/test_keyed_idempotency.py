@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from assets.transforms import visits_by_inactivity
-from patterns.idempotency.keyed_idempotency import STAMP, stamp
-from patterns.ingestion.landed_lines import REPLAY_PREFIX
+from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
+from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
 
 NINE = datetime(2026, 1, 5, 9, tzinfo=timezone.utc)
 VIEWS = (

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from errors import ConfigurationError
+from blogdata.errors import ConfigurationError
+from blogdata.lake.commit import Account, Commit
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.step import FullDelivery
+from blogdata.patterns.idempotency.merger import merge, with_removals
+from blogdata.patterns.quality import constraints_enforcer
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
+from blogdata.publish.writes import Merge
 from idempotency.executing import step
-from lake.commit import Account, Commit
-from lake.lake import Lake
 from laws.writers import meanwhile
-from orchestration.step import FullDelivery
-from patterns.idempotency.merger import merge, with_removals
-from patterns.quality import constraints_enforcer
-from publish.contract import Contract
-from publish.schema import Column, RowRule
-from publish.target import Engine, Provenance
-from publish.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
-from publish.writes import Merge
 from toy import LETTERS, target
 
 Change = tuple[str, str | None, bool | None]

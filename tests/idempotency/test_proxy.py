@@ -13,17 +13,17 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
-from errors import ConfigurationError
-from evidence import ledger
-from evidence.events import EventLog
-from lake import members, retired
-from lake.commit import WHOLE_TABLE, Account, Commit
-from lake.lake import Lake
-from lake.members import BehindAPointer, MemberClosed, MemberRemoved
-from patterns.idempotency import proxy
-from patterns.idempotency.data_overwrite import overwrite_table
-from patterns.quality.audit_write_audit_publish import restate
-from publish.target import Provenance
+from blogdata.errors import ConfigurationError
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
+from blogdata.lake import members, retired
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
+from blogdata.lake.lake import Lake
+from blogdata.lake.members import BehindAPointer, MemberClosed, MemberRemoved
+from blogdata.patterns.idempotency import proxy
+from blogdata.patterns.idempotency.data_overwrite import overwrite_table
+from blogdata.patterns.quality.audit_write_audit_publish import restate
+from blogdata.publish.target import Provenance
 from toy import CONTRACT, WHOLE, target
 
 THINGS = replace(WHOLE, dataset="bronze.things")

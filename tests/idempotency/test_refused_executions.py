@@ -10,18 +10,18 @@ import pytest
 from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import functions as F
 
-from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
-from lake.commit import Account, Commit
-from lake.store_faults import DataFileDamaged
-from orchestration.step import FullDelivery
-from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
-from publish.write_faults import (
+from blogdata.lake.commit import Account, Commit
+from blogdata.lake.store_faults import DataFileDamaged
+from blogdata.orchestration.step import FullDelivery
+from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
+from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
     ConcurrentWrite,
     ConstraintViolated,
     SchemaMismatch,
 )
+from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 
 pytestmark = pytest.mark.matrix(7)
 

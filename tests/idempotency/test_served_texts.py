@@ -13,10 +13,10 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from errors import PlatformError
+from blogdata.errors import PlatformError
+from blogdata.patterns.idempotency.transactional_sink import RowsRefused, SinkDelivery
+from blogdata.services.postgres_connection import PostgresBusy, PostgresRefused, PostgresUnreachable
 from idempotency.test_transactional_sink import DAY, OTHER_DAY, SCHEMA, both, deliver, delivery, part, shown
-from patterns.idempotency.transactional_sink import RowsRefused, SinkDelivery
-from services.postgres_connection import PostgresBusy, PostgresRefused, PostgresUnreachable
 
 LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
 """More than PostgreSQL indexes, also when it is compressed."""

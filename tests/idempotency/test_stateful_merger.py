@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from errors import ConfigurationError
-from evidence.executions import ReplayTooLong, due, state
+from blogdata.errors import ConfigurationError
+from blogdata.evidence.executions import ReplayTooLong, due, state
+from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
+from blogdata.patterns.quality.audit_write_audit_publish import restate
+from blogdata.publish.partitions import Grain
+from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
+from blogdata.publish.writes import InOrder, Replace
 from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, SEVEN, TABLE_4_1, TEN, Table
 from laws.stepping import Held, Probe
 from laws.writers import meanwhile
-from patterns.idempotency.stateful_merger import VersionVacuumed, restorable
-from patterns.quality.audit_write_audit_publish import restate
-from publish.partitions import Grain
-from publish.target import Engine, Provenance
-from publish.write_faults import AuditFailed, ConcurrentWrite
-from publish.writes import InOrder, Replace
 from toy import target
 
 

@@ -19,8 +19,8 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from patterns.idempotency import transactional_sink
-from patterns.idempotency.transactional_sink import (
+from blogdata.patterns.idempotency import transactional_sink
+from blogdata.patterns.idempotency.transactional_sink import (
     Overtaken,
     Receipt,
     RowsRefused,
@@ -28,12 +28,12 @@ from patterns.idempotency.transactional_sink import (
     SinkDelivery,
     SinkDrift,
 )
-from publish.compatibility import Rename
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.schema import Column, Partitioning
-from services import postgres_connection
-from services.postgres_connection import PostgresUnreachable
+from blogdata.publish.compatibility import Rename
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Column, Partitioning
+from blogdata.services import postgres_connection
+from blogdata.services.postgres_connection import PostgresUnreachable
 
 SCHEMA = "shop"
 DAY = "2026-01-05"

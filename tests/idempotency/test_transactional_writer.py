@@ -15,20 +15,20 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from errors import ConfigurationError
-from evidence import ledger
-from evidence.events import EventLog
-from lake import companions
-from lake.commit import Account
-from lake.lake import Lake
+from blogdata.errors import ConfigurationError
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
+from blogdata.lake import companions
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.idempotency.transactional_writer import Together, overwrite_together
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Column
+from blogdata.publish.target import Companion, Engine, Provenance
+from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
+from blogdata.publish.writes import AppearsWith, Replace
 from laws.stepping import Held, Probe
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.idempotency.transactional_writer import Together, overwrite_together
-from publish.contract import Contract
-from publish.schema import Column
-from publish.target import Companion, Engine, Provenance
-from publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
-from publish.writes import AppearsWith, Replace
 from toy import CONTRACT, HOURS, accounts, clicks, table, target
 
 MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})

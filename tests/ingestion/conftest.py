@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patterns.ingestion.external_trigger import Trigger
+from blogdata.patterns.ingestion.external_trigger import Trigger
 from toy_trigger import trigger_in
 
 

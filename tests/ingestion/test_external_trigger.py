@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errors import ConfigurationError
-from patterns.ingestion import event_inbox
-from patterns.ingestion.event_inbox import InboxUnusable
-from patterns.ingestion.external_trigger import Trigger, authenticated, context, pause
-from patterns.ingestion.trigger_event import (
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.ingestion import event_inbox
+from blogdata.patterns.ingestion.event_inbox import InboxUnusable
+from blogdata.patterns.ingestion.external_trigger import Trigger, authenticated, context, pause
+from blogdata.patterns.ingestion.trigger_event import (
     MOST_BYTES,
     EventRefused,
     Forged,

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.commit import WHOLE_TABLE, Account
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_table
-from patterns.ingestion.full_loader import MAX_MULTIPLE, MIN_SHARE, FullLoadRefused, guard
-from publish.contract import Contract
-from publish.run import RunContext
-from publish.schema import Column
-from publish.target import Provenance, Target
-from publish.write_faults import AuditFailed
+from blogdata.lake.commit import WHOLE_TABLE, Account
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_table
+from blogdata.patterns.ingestion.full_loader import MAX_MULTIPLE, MIN_SHARE, FullLoadRefused, guard
+from blogdata.publish.contract import Contract
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column
+from blogdata.publish.target import Provenance, Target
+from blogdata.publish.write_faults import AuditFailed
 
 DEVICES = Contract(
     dataset="bronze.things",

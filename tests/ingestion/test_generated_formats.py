@@ -9,8 +9,8 @@ import apachelogs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from patterns.ingestion.log_declarations import in_python
-from patterns.ingestion.log_formats import formats
+from blogdata.patterns.ingestion.log_declarations import in_python
+from blogdata.patterns.ingestion.log_formats import formats
 
 _WORDS = st.text("abcXYZ019._/-", min_size=1, max_size=9)
 _TEXTS = st.text('ab /?=%[]{}();:,.-"\\0', max_size=20).map(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lake.store_faults import DataFileDamaged, LandedFileUnreadable, LandedFileVanished, store_faults
-from patterns.ingestion.landed_formats import MARK, foreign
-from patterns.ingestion.landed_lines import LandedSize, judge_all, measure, measure_all, read
-from patterns.ingestion.landed_links import LinkRefused
+from blogdata.lake.store_faults import DataFileDamaged, LandedFileUnreadable, LandedFileVanished, store_faults
+from blogdata.patterns.ingestion.landed_formats import MARK, foreign
+from blogdata.patterns.ingestion.landed_lines import LandedSize, judge_all, measure, measure_all, read
+from blogdata.patterns.ingestion.landed_links import LinkRefused
 
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
 """Carriage return, bytes that are no text, an empty line, a line separator of Unicode, control characters."""

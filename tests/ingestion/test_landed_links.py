@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from patterns.error_management import dead_letter_replay
-from patterns.error_management.dead_letter_replay import Correction
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.landed_lines import measure_all
-from patterns.ingestion.landed_links import LinkRefused, leading_out
-from patterns.ingestion.log_splitter import PROGRESS, SplitReport, refused_logs, split_by_hour, unsplit_logs
-from patterns.ingestion.passthrough_replicator import land
-from patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
-from patterns.ingestion.whole_files import write_whole
-from publish.partitions import Grain
+from blogdata.patterns.error_management import dead_letter_replay
+from blogdata.patterns.error_management.dead_letter_replay import Correction
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.landed_lines import measure_all
+from blogdata.patterns.ingestion.landed_links import LinkRefused, leading_out
+from blogdata.patterns.ingestion.log_splitter import PROGRESS, SplitReport, refused_logs, split_by_hour, unsplit_logs
+from blogdata.patterns.ingestion.passthrough_replicator import land
+from blogdata.patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
+from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T03", "2026-01-05T04", "2026-01-06T03")

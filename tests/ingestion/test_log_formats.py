@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import log_writers
 import oracle_logs
+from blogdata.patterns.ingestion import log_formats
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.log_declarations import LogFormatUnusable, compile_format
+from blogdata.patterns.ingestion.log_formats import formats
 from lineage import odd_lines
-from patterns.ingestion import log_formats
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.log_declarations import LogFormatUnusable, compile_format
-from patterns.ingestion.log_formats import formats
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "your-own-log.md"
 SAMPLES = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| `([^|]*)` \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE))

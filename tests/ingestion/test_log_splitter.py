@@ -14,13 +14,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
+from blogdata.patterns.ingestion import landed_formats, log_splitter, whole_files
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.log_progress import LogRewritten
+from blogdata.patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
+from blogdata.patterns.ingestion.passthrough_replicator import land
+from blogdata.patterns.ingestion.readiness_marker import FLAG
 from ingestion.growing_logs import NOW, REAL_LOG, line, put
-from patterns.ingestion import landed_formats, log_splitter, whole_files
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.log_progress import LogRewritten
-from patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
-from patterns.ingestion.passthrough_replicator import land
-from patterns.ingestion.readiness_marker import FLAG
 
 
 def split(landing: Path, name: str = "a.log", now: datetime = NOW) -> SplitReport:

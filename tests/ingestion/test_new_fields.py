@@ -16,24 +16,24 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from blogdata import landing_findings
-from blogdata.outcome import Outcome
-from blogdata.schema_command import app
-from evidence.events import EventLog
-from evidence.new_fields import MOST, OTHERS, NewField, record, seen
-from lake.lake import Lake
-from orchestration.landing import Landed
-from orchestration.step import Step
-from patterns.ingestion import new_fields
-from patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
-from patterns.ingestion.readiness_marker import LandingZone
-from planning.findings import Deployment, unannounced
-from planning.graph import Graph
-from planning.look import Snapshot
-from publish.partitions import Grain
-from publish.target import Engine
+from blogdata.cli import landing_findings
+from blogdata.cli.outcome import Outcome
+from blogdata.cli.schema_command import app
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.new_fields import MOST, OTHERS, NewField, record, seen
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.landing import Landed
+from blogdata.orchestration.step import Step
+from blogdata.patterns.ingestion import new_fields
+from blogdata.patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.planning.findings import Deployment, unannounced
+from blogdata.planning.graph import Graph
+from blogdata.planning.look import Snapshot
+from blogdata.publish.partitions import Grain
+from blogdata.publish.target import Engine
+from blogdata.services import config
 from quality.contracts import CONTRACTS, GRAPH, LANDED, landed
-from services import config
 
 HOUR = "2026-01-05T08"
 EVENT = {"visit_id": "v", "page": "/", "context": {"user": {"ip": "::1"}, "technical": {"browser": "Firefox"}}}

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from patterns.ingestion import notification_files
-from patterns.ingestion.external_trigger import Trigger
-from patterns.ingestion.landed_links import LinkRefused
-from patterns.ingestion.notification_files import FOLDER, Unreadable, take_files
-from patterns.ingestion.readiness_marker import scan
-from patterns.ingestion.trigger_event import MOST_BYTES, Malformed, NotPermitted, TooLarge, WrongTime
-from planning.history import span
-from publish.partitions import Grain
+from blogdata.patterns.ingestion import notification_files
+from blogdata.patterns.ingestion.external_trigger import Trigger
+from blogdata.patterns.ingestion.landed_links import LinkRefused
+from blogdata.patterns.ingestion.notification_files import FOLDER, Unreadable, take_files
+from blogdata.patterns.ingestion.readiness_marker import scan
+from blogdata.patterns.ingestion.trigger_event import MOST_BYTES, Malformed, NotPermitted, TooLarge, WrongTime
+from blogdata.planning.history import span
+from blogdata.publish.partitions import Grain
 from published import deployment
 from toy_trigger import EVENT, NOW, event
 from unprivileged import give_away, readable_folder, unprivileged

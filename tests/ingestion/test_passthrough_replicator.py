@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.patterns.ingestion import passthrough_replicator
+from blogdata.patterns.ingestion.passthrough_replicator import CorruptCopy, SourceChanged, land, replicate, spooled
+from blogdata.patterns.ingestion.whole_files import SourceMissing
 from ingestion.growing_logs import line
-from patterns.ingestion import passthrough_replicator
-from patterns.ingestion.passthrough_replicator import CorruptCopy, SourceChanged, land, replicate, spooled
-from patterns.ingestion.whole_files import SourceMissing
 
 
 def test_a_replica_equals_its_source_byte_for_byte(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_replicating_a_missing_file_leaves_nothing(tmp_path: Path) -> None:
 def test_a_corrupt_copy_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source").write_bytes(b"new")
     (tmp_path / "target").write_bytes(b"old")
-    monkeypatch.setattr("patterns.ingestion.passthrough_replicator.checksum", lambda path: "0" * 64)
+    monkeypatch.setattr("blogdata.patterns.ingestion.passthrough_replicator.checksum", lambda path: "0" * 64)
     with pytest.raises(CorruptCopy):
         replicate(tmp_path / "source", tmp_path / "target")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
@@ -108,7 +108,9 @@ def test_a_log_that_is_truncated_while_it_is_copied_is_read_again_and_one_that_g
 def test_processes_that_land_one_log_at_the_same_time_land_it_once(tmp_path: Path) -> None:
     log, folder = tmp_path / "a.log", tmp_path / "access_logs"
     log.write_bytes(b"".join(line(at) for at in range(20_000)))
-    program = "import sys; from pathlib import Path; from patterns.ingestion.passthrough_replicator import land\n"
+    program = (
+        "import sys; from pathlib import Path; from blogdata.patterns.ingestion.passthrough_replicator import land\n"
+    )
     program += "print(land(*map(Path, sys.argv[1:])).outcome)"
     started = [
         subprocess.Popen([sys.executable, "-c", program, str(log), str(folder)], stdout=subprocess.PIPE, text=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from patterns.ingestion.readiness_marker import Lack, NothingToMark, gaps, late_files, mark, overdue, scan
-from publish.partitions import Grain
+from blogdata.patterns.ingestion.readiness_marker import Lack, NothingToMark, gaps, late_files, mark, overdue, scan
+from blogdata.publish.partitions import Grain
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 

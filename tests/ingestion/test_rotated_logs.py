@@ -20,11 +20,11 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from blogdata.land_commands import app
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.log_queue import split_all
-from patterns.ingestion.log_splitter import PART
-from patterns.ingestion.passthrough_replicator import LinesRepeated
+from blogdata.cli.land_commands import app
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.log_queue import split_all
+from blogdata.patterns.ingestion.log_splitter import PART
+from blogdata.patterns.ingestion.passthrough_replicator import LinesRepeated
 
 START = datetime(2026, 3, 1, 22, 40, tzinfo=timezone.utc)
 PACK: dict[str, Callable[[bytes], bytes]] = {

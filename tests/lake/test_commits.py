@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable
 
 import published
-from evidence.events import EventLog
-from lake.commit import parse
-from lake.lake import Lake
-from lake.store_faults import LogDamaged
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import parse
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import LogDamaged
 
 HOURS = [f"2026-01-05T{hour:02d}" for hour in range(5)]
 DATASET = "silver.visits"

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from blogdata.sql_command import version_at
-from evidence import damage, repair
-from evidence.events import EventLog
-from lake import companions
-from lake.companions import LogTruncated
-from lake.lake import Lake
-from publish.contract import Contract
-from publish.writes import AppearsWith
+from blogdata.cli.sql_command import version_at
+from blogdata.evidence import damage, repair
+from blogdata.evidence.events import EventLog
+from blogdata.lake import companions
+from blogdata.lake.companions import LogTruncated
+from blogdata.lake.lake import Lake
+from blogdata.publish.contract import Contract
+from blogdata.publish.writes import AppearsWith
 
 MAIN, BESIDE = "silver.main", "silver.beside"
 LAST = {MAIN: 0, BESIDE: 1}

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from evidence.events import EventLog
-from lake import members, retired
-from lake.lake import Lake
-from lake.members import NONE_YET, BehindAPointer, Member, MemberRemoved, NotBehindAPointer
+from blogdata.evidence.events import EventLog
+from blogdata.lake import members, retired
+from blogdata.lake.lake import Lake
+from blogdata.lake.members import NONE_YET, BehindAPointer, Member, MemberRemoved, NotBehindAPointer
 from toy_members import DATASET, NOON, member, names
 
 LONG = timedelta(days=30)

@@ -14,11 +14,11 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from lake.commit import Commit
+from blogdata.lake.commit import Commit
+from blogdata.publish.write_faults import ConcurrentWrite
 from laws.plain_clicks import Rows, clicks_of, pages_of
 from laws.small_lineage import BRONZE, GOLD, HOURS, SILVER, Line, Lineage
 from laws.stepping import Held, Probe
-from publish.write_faults import ConcurrentWrite
 
 IN_THE_ENGINE = ("opened", "written", "audited", "committed")
 RECORDED = "recorded"

@@ -10,17 +10,17 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from evidence import ledger
-from evidence.events import EventLog
-from lake.commit import WHOLE_TABLE, Account, Commit
-from lake.lake import Lake
-from patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.idempotency.merger import merge, with_removals
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.schema import Column, Partitioning
-from publish.target import Provenance, Target
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
+from blogdata.lake.lake import Lake
+from blogdata.patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.idempotency.merger import merge, with_removals
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.target import Provenance, Target
 from toy import target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")

@@ -16,17 +16,17 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from errors import DiskFull, PlatformError
-from evidence import damage, ledger, repair
-from evidence.damage import Damage, Kind
-from evidence.event import Event
-from evidence.events import EventLog
-from evidence.repair import BeyondMending
-from lake.commit import Commit
-from lake.lake import Lake
-from lake.store_faults import DataFileDamaged, LogDamaged, StoreNotWritable, store_faults
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from publish.target import Provenance
+from blogdata.errors import DiskFull, PlatformError
+from blogdata.evidence import damage, ledger, repair
+from blogdata.evidence.damage import Damage, Kind
+from blogdata.evidence.event import Event
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.repair import BeyondMending
+from blogdata.lake.commit import Commit
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import DataFileDamaged, LogDamaged, StoreNotWritable, store_faults
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.publish.target import Provenance
 from toy import CONTRACT, HOURS, accounts, clicks, table, target
 
 DATASET = CONTRACT.dataset

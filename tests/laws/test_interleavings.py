@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from lake.lake import Lake
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_table
+from blogdata.patterns.idempotency.merger import merge
+from blogdata.patterns.quality.audit_write_audit_publish import restate
+from blogdata.publish.target import Provenance, Target
+from blogdata.publish.write_faults import ConcurrentWrite
 from laws.stepping import PATIENCE_SECONDS, Held, Probe
 from laws.writers import Batch, State
-from patterns.idempotency.data_overwrite import overwrite_table
-from patterns.idempotency.merger import merge
-from patterns.quality.audit_write_audit_publish import restate
-from publish.target import Provenance, Target
-from publish.write_faults import ConcurrentWrite
 from toy import WHOLE, target
 
 pytestmark = pytest.mark.matrix(24)

@@ -15,15 +15,13 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from errors import PlatformError
-from evidence import ledger
-from evidence.events import EventLog
-from lake.commit import Commit
-from lake.lake import Lake
-from laws.stepping import Held, Probe
-from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer, meanwhile
-from publish.target import Engine
-from publish.write_faults import (
+from blogdata.errors import PlatformError
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Commit
+from blogdata.lake.lake import Lake
+from blogdata.publish.target import Engine
+from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
     ConcurrentWrite,
@@ -31,6 +29,8 @@ from publish.write_faults import (
     RowsOutsidePredicate,
     SchemaMismatch,
 )
+from laws.stepping import Held, Probe
+from laws.writers import SWAPPERS, WRITERS, Batch, State, Writer, meanwhile
 from toy import HOURS, table
 
 pytestmark = pytest.mark.matrix(16)

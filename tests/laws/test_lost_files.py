@@ -12,23 +12,23 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from evidence import damage, ledger, repair
-from evidence.damage import Damage, Kind
-from evidence.events import EventLog
+from blogdata.evidence import damage, ledger, repair
+from blogdata.evidence.damage import Damage, Kind
+from blogdata.evidence.events import EventLog
+from blogdata.lake import members
+from blogdata.lake.commit import WHOLE_TABLE, Account
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import DataFileDamaged, LogDamaged, store_faults
+from blogdata.orchestration.step import FullDelivery, Source, Step
+from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Engine
+from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
+from blogdata.publish.writes import InOrder, Merge
 from idempotency.test_fast_metadata_cleaner import BEFORE, LAST, NEW, OLD, WEEKS
-from lake import members
-from lake.commit import WHOLE_TABLE, Account
-from lake.lake import Lake
-from lake.store_faults import DataFileDamaged, LogDamaged, store_faults
-from orchestration.step import FullDelivery, Source, Step
-from patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
-from patterns.ingestion.readiness_marker import LandingZone
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.target import Engine
-from publish.write_faults import AuditFailed, ConcurrentWrite
-from publish.writes import InOrder, Merge
 from resources.deployment import DeploymentResource
 from toy import LETTERS, target
 

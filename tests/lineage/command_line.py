@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from blogdata.main import main
+from blogdata.cli.main import main
 
 
 class Said:

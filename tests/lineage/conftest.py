@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.services.spark_connect import SparkServer
 from lineage.command_line import Said
 from lineage.deployment import Deployment
-from services.spark_connect import SparkServer
 
 Deploy = Callable[[str], Deployment]
 

@@ -15,8 +15,8 @@ import deltalake
 import pytest
 from pyspark.sql.connect.client import SparkConnectClient
 
+from blogdata.services import dagster_home
 from lineage.deployment import Deployment
-from services import dagster_home
 
 RECORDED = Path(__file__).with_suffix(".json")
 BESIDE = "beside the steps"

@@ -15,27 +15,27 @@ from types import ModuleType
 from typing import Any
 
 import plans
-from blogdata.outcome import Outcome
-from blogdata.pipeline import Pipeline
-from blogdata.sql_command import _Asked
-from evidence import ledger
-from evidence.events import EventLog
-from evidence.ledger import LedgerLine
-from lake.commit import Entry
-from lake.lake import Lake
-from planning.look import Snapshot
-from planning.plan import ASKED, Plan, Planner
-from planning.window import Window
-from publish.partitions import Grain, start_of
+from blogdata.cli.outcome import Outcome
+from blogdata.cli.pipeline import Pipeline
+from blogdata.cli.sql_command import _Asked
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.ledger import LedgerLine
+from blogdata.lake.commit import Entry
+from blogdata.lake.lake import Lake
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import ASKED, Plan, Planner
+from blogdata.planning.window import Window
+from blogdata.publish.partitions import Grain, start_of
+from blogdata.services import config
+from blogdata.services.config import Settings
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.truth import Truth
 from quality.contracts import CONTRACTS, EVERY, GRAPH
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 from resources.zone import zone_of
-from services import config
-from services.config import Settings
-from simulator import landing as simulator
-from simulator.spec import SimulationSpec
-from simulator.truth import Truth
 
 OWN_SERVER = "[spark.conf]\n" + "".join(
     f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in (*plans.FOR_FEW_ROWS.items(), plans.COMPILED_ONCE)

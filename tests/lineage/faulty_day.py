@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import oracle
-from blogdata.outcome import Outcome
+from blogdata.cli.outcome import Outcome
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.truth import Truth
 from lineage import brute_force, costs
 from lineage.brute_force import Lines
 from lineage.costs import Costs
 from lineage.deployment import Deployment
 from oracle import OracleTruth
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.spec import SimulationSpec
-from simulator.truth import Truth
 
 # Five megabytes each, so one of them has to do; every other fault comes at five per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0008, "empty_hour": 0.05, "missing_hour": 0.05}

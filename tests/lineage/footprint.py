@@ -26,7 +26,7 @@ def see(frame, event, _):
 sys.addaudithook(audit)
 # The tables' own files are opened by native code, which no hook sees.
 sys.setprofile(see)
-from blogdata.main import main
+from blogdata.cli.main import main
 try:
     main()
 except SystemExit as ended:
@@ -84,9 +84,10 @@ def measured(home: Path, *arguments: str) -> Footprint:
     own: dict[str, str] = {}
     others: Counter[str] = Counter()
     for name in modules:
-        package = name.partition(".")[0]
+        package, *parts = name.split(".")
         if package in ours - sys.stdlib_module_names:
-            own[package] = f"{own.get(package, '')} {name.partition('.')[2]}".strip()
+            package = ".".join([package, *parts[:1]]) if package == "blogdata" else package
+            own[package] = f"{own.get(package, '')} {name.removeprefix(package)[1:]}".strip()
         elif package not in sys.stdlib_module_names and not package.startswith("_"):
             others[package] += 1
     return Footprint(

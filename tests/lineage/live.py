@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from assets.transforms.live_visits import STREAM
-from evidence import ledger
+from blogdata.evidence import ledger
+from blogdata.orchestration import stream as streams
+from blogdata.orchestration.stream import Place
+from blogdata.publish.run import RunContext
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage.deployment import Deployment
-from orchestration import stream as streams
-from orchestration.stream import Place
-from publish.run import RunContext
 from quality.contracts import streamed_by
 from quality.contracts.live import WRITTEN
 from resources.spark import SparkResource
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
 
 BRONZE, SET_ASIDE, VISITS = STREAM.datasets
 STREAMED = streamed_by(WRITTEN)
@@ -97,7 +97,7 @@ class Tick:
     def __init__(self, deployment: Deployment, probe: Path, stream: str = "live.ONE_BY_ONE") -> None:
         code = (
             "from assets.streams import STREAMS; from lineage import live;"
-            " from lineage.deployment import Deployment; from services import config;"
+            " from lineage.deployment import Deployment; from blogdata.services import config;"
             f" live.tick(Deployment(settings=config.load()), {stream}, probe={str(probe)!r})"
         )
         tests = str(Path(__file__).parent.parent)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from evidence.events import EventLog
-from lake.commit import Commit
-from orchestration import step as steps
-from publish.target import Target
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Commit
+from blogdata.orchestration import step as steps
+from blogdata.publish.target import Target
 
 IN_THE_ENGINE = ("opened", "written", "audited", "committed")
 """Phases of the write on the server; up to `audited` nothing is published."""

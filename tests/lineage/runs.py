@@ -12,11 +12,11 @@ from types import TracebackType
 
 import dagster as dg
 
-from blogdata.outcome import Outcome
+from blogdata.cli.outcome import Outcome
+from blogdata.orchestration import dead_runs
+from blogdata.orchestration.names import asset_key, step_of
+from blogdata.services import dagster_home
 from lineage.deployment import Deployment
-from orchestration import dead_runs
-from orchestration.names import asset_key, step_of
-from services import dagster_home
 
 
 class Background:

@@ -23,14 +23,14 @@ import oracle
 import oracle_requests
 from assets.report import report
 from assets.report.report import Report
-from blogdata.main import app
+from blogdata.cli.main import app
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.log_queue import split_all
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from lineage import brute_force
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from oracle import OracleTruth
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.log_queue import split_all
-from patterns.ingestion.readiness_marker import LandingZone
 from quality.contracts import CONTRACTS, GRAPH
 
 LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"

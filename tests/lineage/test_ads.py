@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 
 from assets import corrected
-from blogdata.outcome import Outcome
-from evidence import new_fields
+from blogdata.cli.outcome import Outcome
+from blogdata.evidence import new_fields
+from blogdata.patterns.error_management.dead_letter_replay import Correction, land_corrections
+from blogdata.planning import deployment as planned
+from blogdata.planning import detectors
+from blogdata.planning.arrivals import Arrivals
+from blogdata.planning.look import Snapshot
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.truth import AdsTruth
 from lineage import brute_force
 from lineage.brute_force import Lines
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from patterns.error_management.dead_letter_replay import Correction, land_corrections
-from planning import deployment as planned
-from planning import detectors
-from planning.arrivals import Arrivals
-from planning.look import Snapshot
 from quality.contracts import CONTRACTS, GRAPH
-from simulator import landing as simulator
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.spec import SimulationSpec
-from simulator.truth import AdsTruth
 
 # Five megabytes each, so two hours have one; every other fault comes at four per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}

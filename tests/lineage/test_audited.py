@@ -10,16 +10,16 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from blogdata.orchestration.audit_warnings import AUDITS
+from blogdata.patterns.quality.offline_observer import observations
+from blogdata.planning.findings import Deployment as Looked
+from blogdata.planning.findings import standing
+from blogdata.planning.look import Snapshot
+from blogdata.publish import refused
+from blogdata.publish.audit import guard_of, warnings
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import evaluations
-from orchestration.audit_warnings import AUDITS
-from patterns.quality.offline_observer import observations
-from planning.findings import Deployment as Looked
-from planning.findings import standing
-from planning.look import Snapshot
-from publish import refused
-from publish.audit import guard_of, warnings
 from quality.contracts import GRAPH
 from quality.profiles import KEY, OBSERVED, check_name, profiles
 from resources.lake import LakeResource

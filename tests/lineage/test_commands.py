@@ -21,6 +21,9 @@ import pytest
 from deltalake import DeltaTable
 
 from assets.ops import FOLDER, lineage
+from blogdata.orchestration import dead_runs
+from blogdata.patterns.observability import column_readers
+from blogdata.services import dagster_home
 from declared import computed_from
 from kills import DYING_RUN
 from lineage import footprint
@@ -28,12 +31,9 @@ from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import newest_tags, under_way
-from orchestration import dead_runs
 from parquet import codecs
-from patterns.observability import column_readers
 from quality.contracts import CONTRACTS, DECLARED
 from resources.lake import LakeResource
-from services import dagster_home
 from terminals import last_screen
 
 

@@ -10,18 +10,18 @@ import dagster as dg
 import pytest
 
 import oracle
+from blogdata.orchestration import turns
+from blogdata.orchestration.names import asset_key
+from blogdata.services import dagster_home
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from definitions import build
 from lineage import worker
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.phases import Hold
 from lineage.runs import retries
-from orchestration import turns
-from orchestration.names import asset_key
 from quality.contracts import CONTRACTS, GRAPH
-from services import dagster_home
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
 
 DAY = "2026-01-05"
 HOURS = ("2026-01-05T00", "2026-01-05T01")

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from blogdata.main import main
-from blogdata.pipeline import Pipeline
-from evidence import damage, repair
-from lake.commit import WHOLE_TABLE, Account
+from blogdata.cli.main import main
+from blogdata.cli.pipeline import Pipeline
+from blogdata.evidence import damage, repair
+from blogdata.lake.commit import WHOLE_TABLE, Account
+from blogdata.orchestration.step import Step
+from blogdata.patterns.error_management import dead_letter_replay as replays
+from blogdata.patterns.error_management.dead_letter_replay import Correction
+from blogdata.patterns.idempotency.data_overwrite import overwrite_table
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Provenance, Target
 from lineage import brute_force
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from orchestration.step import Step
-from patterns.error_management import dead_letter_replay as replays
-from patterns.error_management.dead_letter_replay import Correction
-from patterns.idempotency.data_overwrite import overwrite_table
-from publish.run import RunContext
-from publish.target import Provenance, Target
 from quality.contracts import CONTRACTS
 
 HOUR, NEXT = "2026-01-05T10", "2026-01-05T11"

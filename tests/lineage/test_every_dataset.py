@@ -12,12 +12,12 @@ import pytest
 
 from assets.streams import STREAMS
 from assets.transforms import places, visit_events
+from blogdata.patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
+from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
+from blogdata.planning.look import now
 from lineage import live, odd_lines
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
-from patterns.observability.fine_grained_tracker import ColumnSource
-from planning.look import now
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
+from blogdata.errors import DiskFull
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Commit
 from declared import DAILY, WEEKLY
-from errors import DiskFull
-from evidence.events import EventLog
-from lake.commit import Commit
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import event

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assets.transforms import crawlers
-from blogdata.main import app
+from blogdata.cli.main import app
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 
@@ -54,7 +54,7 @@ def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
     deployment = deploy("before")
     fill(deployment)
     with monkeypatch.context() as unread:
-        unread.setattr("blogdata.sql_command.session", no_session)
+        unread.setattr("blogdata.cli.sql_command.session", no_session)
         assert offered(deployment) == []
     older = deployment.versions()
     newer = replace(crawlers.installed(), tagged=(*crawlers.installed().tagged, ("^Newcomer", ("ai-crawler",))))
@@ -63,7 +63,7 @@ def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
     monkeypatch.setattr(crawlers, "versions", lambda: versions)
     changed = ["2026-01-05T10", "2026-01-05T14"]
     assert offered(deployment) == changed
-    monkeypatch.setattr("blogdata.sql_command.session", no_session)
+    monkeypatch.setattr("blogdata.cli.sql_command.session", no_session)
     assert offered(deployment) == changed
     asked = CliRunner().invoke(app, ["plan"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
     assert "--replay bronze.visits --partitions 2026-01-05T10,2026-01-05T14" in " ".join(asked.stdout.split())

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.patterns.ingestion import readiness_marker
+from blogdata.services import config
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from patterns.ingestion import readiness_marker
-from services import config
 
 HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (10, 11, 12))
 

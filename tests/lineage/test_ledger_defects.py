@@ -13,17 +13,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from typer.testing import CliRunner
 
-from blogdata.main import app
-from lake import members
+from blogdata.cli.main import app
+from blogdata.lake import members
+from blogdata.orchestration.landing import Landed
+from blogdata.orchestration.step import FullDelivery, Step
+from blogdata.publish.contract import Contract
+from blogdata.publish.target import Companion
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event, module
-from orchestration.landing import Landed
-from orchestration.step import FullDelivery, Step
-from publish.contract import Contract
-from publish.target import Companion
 from quality.contracts import CONTRACTS
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02")
 FAULTS = FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, null_field=0.1, late=0.2)
@@ -152,7 +152,7 @@ def test_a_line_skipped_by_the_reader_is_noticed(deployment: Deployment, monkeyp
 
 
 def test_a_late_event_overlooked_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    detector = module("patterns.error_management.late_data_detector")
+    detector = module("blogdata.patterns.error_management.late_data_detector")
     late = detector.late
     monkeypatch.setattr(detector, "late", lambda *given, **named: without_one(late(*given, **named)))
     refused(deployment, "silver.late_visits")
@@ -168,7 +168,7 @@ def test_a_join_dropping_unknown_devices_is_noticed(deployment: Deployment, monk
 def test_a_deduplicator_miscounting_occurrences_is_noticed(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deduplicator = module("patterns.error_management.windowed_deduplicator")
+    deduplicator = module("blogdata.patterns.error_management.windowed_deduplicator")
     deduplicate = deduplicator.deduplicate
 
     def forgetful(*given: Any, **named: Any) -> DataFrame:

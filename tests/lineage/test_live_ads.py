@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from assets.transforms.live_ads import STREAM
-from evidence import ledger
-from evidence.appended import appended
-from lake.commit import Entry
+from blogdata.evidence import ledger
+from blogdata.evidence.appended import appended
+from blogdata.lake.commit import Entry
+from blogdata.orchestration.stream_faults import StreamFailed
+from blogdata.patterns.error_management.checkpointer import stream_offset_rows
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage import brute_force, live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from orchestration.stream_faults import StreamFailed
-from patterns.error_management.checkpointer import stream_offset_rows
 from quality.contracts import STREAMED
-from simulator import landing as simulator
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.spec import SimulationSpec
 
 LIVE = "silver.visits_with_ads_live"
 # Those of visits are hours late; up to an hour is not late here.

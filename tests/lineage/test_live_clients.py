@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.services.spark_connect import SparkServer
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, SET_ASIDE, VISITS, Tick, problems, tick
-from publish.write_faults import ConcurrentWrite
-from services.spark_connect import SparkServer
 
 SEED = int(os.environ.get("KILL_SEED", "1"))
 PAGES = ("/a", "/b", "/c", "/d")

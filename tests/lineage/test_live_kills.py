@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from assets.transforms.live_visits import STREAM
+from blogdata.services import spark_connect
+from blogdata.services.config import Settings
 from kills import kill
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.live import Tick, contents, problems, tick
 from resources.spark import SparkResource
-from services import spark_connect
-from services.config import Settings
 
 SEED = int(os.environ.get("KILL_SEED", "1"))
 PHASES = ("opened", "written", "audited", "committed")

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from blogdata.publish.partitions import Grain, key_of
 from lineage.conftest import Deploy
 from lineage.deployment import event
 from lineage.live import SET_ASIDE, VISITS, problems, tick
-from publish.partitions import Grain, key_of
 
 
 @pytest.mark.campaign

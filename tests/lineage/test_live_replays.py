@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from assets.transforms.live_visits import STREAM
+from blogdata.patterns.error_management import dead_letter_replay as replays
+from blogdata.patterns.error_management.dead_letter_replay import Correction
 from lineage.conftest import Deploy
 from lineage.deployment import event
 from lineage.live import BRONZE, HOURS, SET_ASIDE, VISITS, problems, tick
-from patterns.error_management import dead_letter_replay as replays
-from patterns.error_management.dead_letter_replay import Correction
 from quality.contracts import CONTRACTS
 
 FIRST, _, LAST = HOURS

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 from assets.transforms.live_sessions import STREAM
-from evidence import ledger
-from evidence.appended import appended
+from blogdata.evidence import ledger
+from blogdata.evidence.appended import appended
+from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage import brute_force, live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.live import Tick
-from patterns.error_management.checkpointer import Checkpoint, checkpoints
 from quality.contracts import STREAMED
 from quality.contracts.sessions import SESSIONS
-from simulator import landing as simulator
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.spec import SimulationSpec
 
 LIVE = "silver.sessions_live"
 # Lines that are hours late are no part of the stream's sessions; one of them is landed on purpose.

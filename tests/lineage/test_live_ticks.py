@@ -15,23 +15,23 @@ import pytest
 
 from assets.live import assets
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
-from blogdata import stream_command
-from evidence.appended import appended
-from evidence.claims import Claims
+from blogdata.cli import stream_command
+from blogdata.evidence.appended import appended
+from blogdata.evidence.claims import Claims
+from blogdata.orchestration import owners
+from blogdata.orchestration import stream as streams
+from blogdata.orchestration.checks import CONTRACT, LEDGER
+from blogdata.orchestration.late_share import LATE
+from blogdata.orchestration.measures import MEASURES
+from blogdata.orchestration.names import ACCEPT, asset_key
+from blogdata.orchestration.stream import StreamLost
+from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
+from blogdata.publish.audit import Violation
+from blogdata.publish.write_faults import AuditFailed
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, SET_ASIDE, STREAMED, VISITS, problems
-from orchestration import owners
-from orchestration import stream as streams
-from orchestration.checks import CONTRACT, LEDGER
-from orchestration.late_share import LATE
-from orchestration.measures import MEASURES
-from orchestration.names import ACCEPT, asset_key
-from orchestration.stream import StreamLost
-from patterns.observability.fine_grained_tracker import ColumnSource, sources
-from publish.audit import Violation
-from publish.write_faults import AuditFailed
 from resources import connections
 
 NO_HOUR = "2026-13-45T99"

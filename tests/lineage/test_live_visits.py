@@ -23,17 +23,17 @@ import pytest
 
 import oracle
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
-from evidence.appended import appended
+from blogdata.evidence.appended import appended
+from blogdata.orchestration import stream as streams
+from blogdata.orchestration.stream_faults import StreamFailed
+from blogdata.patterns.error_management.checkpointer import IncompatibleCheckpoint, checkpoints, stream_offset_rows
+from blogdata.patterns.error_management.dead_letter import TooManyDeadLetters
+from blogdata.patterns.error_management.streamed_files import LandedFileGone
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, HOURS, ONE_BY_ONE, SET_ASIDE, STREAMED, VISITS, contents, in_order, problems, tick
-from orchestration import stream as streams
-from orchestration.stream_faults import StreamFailed
 from parquet import codecs
-from patterns.error_management.checkpointer import IncompatibleCheckpoint, checkpoints, stream_offset_rows
-from patterns.error_management.dead_letter import TooManyDeadLetters
-from patterns.error_management.streamed_files import LandedFileGone
 from quality.contracts import CONTRACTS
 
 ALLOWED = timedelta(minutes=15)
@@ -245,7 +245,7 @@ def test_stream_command_publishes_landed_files_until_terminated(deploy: Deploy) 
     command = [
         sys.executable,
         "-c",
-        "from blogdata.main import main; main()",
+        "from blogdata.cli.main import main; main()",
         "stream",
         "silver.visits_live",
         "--every",

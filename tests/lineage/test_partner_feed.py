@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 
 import oracle
+from blogdata.orchestration.alerting import observed
+from blogdata.orchestration.partner import outbox
+from blogdata.planning.findings import unsent
+from blogdata.services import config
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.partner import Partner, PartnerFaults
+from blogdata.simulator.spec import SimulationSpec
 from data_value.partner_feed import partner, received
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from orchestration.alerting import observed
-from orchestration.partner import outbox
-from planning.findings import unsent
 from quality.contracts import GRAPH, SERVED
 from quality.contracts.serving import PARTNER_FEED
-from services import config
-from simulator.faults import FaultRates
-from simulator.partner import Partner, PartnerFaults
-from simulator.spec import SimulationSpec
 
 SELECTED = ["bronze.visits", "bronze.dead_letters", "silver.visits", PARTNER_FEED.dataset]
 Sent = dict[str, list[tuple[int, str, str, str]]]

@@ -14,14 +14,14 @@ import pytest
 
 from assets.silver import places as asset
 from assets.transforms.live_enriched import STREAM
+from blogdata.services import locations
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.locations import LocationFaults, LocationServer, serving
+from blogdata.simulator.spec import SimulationSpec
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from services import locations
-from simulator import landing as simulator
-from simulator.faults import FaultRates
-from simulator.locations import LocationFaults, LocationServer, serving
-from simulator.spec import SimulationSpec
 
 SPEC = SimulationSpec(days=1, visits_per_day=6000, seed=11, faults=FaultRates.none(duplicate=0.01, null_field=0.02))
 MORNING, EVENING = [f"2026-01-05T{hour:02}" for hour in range(3)], ["2026-01-05T20"]

@@ -9,12 +9,12 @@ import dagster as dg
 import pytest
 
 import oracle
+from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.publish.partitions import Grain
 from declared import by_grain, computed_from
-from lake.commit import WHOLE_TABLE, Entry
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import evaluations, last_run
-from publish.partitions import Grain
 from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from blogdata.orchestration.step import Step
+from blogdata.services import spark_session
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.phases import IN_THE_ENGINE, Hold
 from lineage.runs import Background
-from orchestration.step import Step
-from services import spark_session
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
 
 DAY = "2026-01-05"
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02")

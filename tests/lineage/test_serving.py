@@ -16,17 +16,17 @@ import pytest
 
 import openlineage_events
 from assets.transforms.live_visits import STREAM
-from lake import companions
+from blogdata.lake import companions
+from blogdata.patterns.observability import dataset_tracker
+from blogdata.services.config import PostgresSettings
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import evaluations
-from patterns.observability import dataset_tracker
 from quality.contracts import DECLARED
 from quality.contracts.serving import DAILY_STATS
-from services.config import PostgresSettings
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
 
 DATASET = DAILY_STATS.dataset
 SERVED = [read.dataset for read in DAILY_STATS.reads]

@@ -12,15 +12,15 @@ import dagster as dg
 import psycopg
 import pytest
 
+from blogdata.orchestration import dead_runs
+from blogdata.services import dagster_home
+from blogdata.services.spark_connect import SparkServer
 from kills import DYING_RUN
 from lineage.deployment import Deployment, event
-from orchestration import dead_runs
-from services import dagster_home
-from services.spark_connect import SparkServer
 
 LIGHT = """
 import sys
-from blogdata.main import main
+from blogdata.cli.main import main
 try:
     main()
 finally:

@@ -16,25 +16,25 @@ import pytest
 import oracle
 import plans
 from assets.transforms.live_enriched import STREAM
+from blogdata.evidence import ledger
+from blogdata.orchestration.stream_faults import StreamFailed
+from blogdata.patterns.ingestion.readiness_marker import ENDED
+from blogdata.patterns.observability.reading import DETECTORS, FLOW
+from blogdata.planning import deployment as planned
+from blogdata.planning import detectors
+from blogdata.planning.findings import standing
+from blogdata.planning.look import Snapshot
+from blogdata.services.config import Settings
 from declared import DAILY, WEEKLY, computed_from
-from evidence import ledger
 from lineage import brute_force, costs, expected, live
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.faulty_day import EMPTY, MISSING, World
 from lineage.runs import evaluations
-from orchestration.stream_faults import StreamFailed
-from patterns.ingestion.readiness_marker import ENDED
-from patterns.observability.reading import DETECTORS, FLOW
-from planning import deployment as planned
-from planning import detectors
-from planning.findings import standing
-from planning.look import Snapshot
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import LG_K
 from quality.contracts.live_enriched import ENRICHED_LIVE
-from services.config import Settings
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from blogdata.main import app
-from evidence.executions import state
+from blogdata.cli.main import app
+from blogdata.evidence.executions import state
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from quality.contracts import GRAPH

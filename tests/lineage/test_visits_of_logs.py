@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import oracle
-from blogdata.main import app
+from blogdata.cli.main import app
 from lineage import worker
 from lineage.conftest import Deploy
 from lineage.phases import Hold

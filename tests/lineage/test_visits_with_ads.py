@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from blogdata.main import app
-from blogdata.outcome import Outcome
+from blogdata.cli.main import app
+from blogdata.cli.outcome import Outcome
+from blogdata.simulator import landing as simulator
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.truth import AdsTruth
 from lineage import brute_force, expected
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from simulator import landing as simulator
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
-from simulator.truth import AdsTruth
 
 JOINED, CAMPAIGNS = "silver.visits_with_ads", "gold.campaign_stats"
 AUDIENCE = "gold.campaign_audience_hourly"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.patterns.observability import dataset_tracker
+from blogdata.services import config, spark_connect
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
 from lineage import expected
 from lineage.deployment import Deployment
-from patterns.observability import dataset_tracker
-from services import config, spark_connect
-from simulator.faults import FaultRates
-from simulator.spec import SimulationSpec
 
 HOURS = ("2026-01-05T08", "2026-01-05T09", "2026-01-05T10")
 FAULTS = FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)

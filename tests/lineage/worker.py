@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from errors import PlatformError
+from blogdata.errors import PlatformError
+from blogdata.services import config
 from lineage import phases
 from lineage.deployment import Deployment, module
 from lineage.phases import PATIENCE_SECONDS, Hold
-from services import config
 
 PRELOADED = [
     "definitions",
-    "blogdata.pipeline",
+    "blogdata.cli.pipeline",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.window",
     "pytest",
@@ -166,7 +166,7 @@ def _work(job: Mapping[str, object], environment: Mapping[str, str], executable:
 def _run(deployment: Deployment, job: Job) -> None:
     folder = Path(job.folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module("orchestration.refresh"), "MAX_RETRIES", job.retries)
+        patch.setattr(module("blogdata.orchestration.refresh"), "MAX_RETRIES", job.retries)
         holds: Callable[[str], Hold | None] = phases.armed(Path(job.armed))
         if job.armed:
             phases.watch(patch, holds)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ENGINE = "platform/engine/java/io/blogdata/engine"
-ERRORS = "platform/patterns/error_management"
+ENGINE = "platform/blogdata/engine/java/io/blogdata/engine"
+ERRORS = "platform/blogdata/patterns/error_management"
 
 
 @dataclass(frozen=True, kw_only=True)

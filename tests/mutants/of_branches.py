@@ -9,8 +9,8 @@ SPLIT = "tests/data_flow/test_parallel_split.py"
 SINGLE = "tests/data_flow/test_single_runner.py"
 CONCURRENT = "tests/data_flow/test_concurrent_runner.py"
 PASSES = "tests/orchestration/test_refresh_passes.py"
-FILES = "platform/orchestration/split_files.py"
-LIBRARY = "platform/patterns/data_flow"
+FILES = "platform/blogdata/orchestration/split_files.py"
+LIBRARY = "platform/blogdata/patterns/data_flow"
 
 BRANCHES = (
     in_code(
@@ -57,14 +57,14 @@ BRANCHES = (
     ),
     in_code(
         "a run for new data executes the days of a backfill",
-        "platform/orchestration/turns.py",
+        "platform/blogdata/orchestration/turns.py",
         "    wanted = {WHOLE_TABLE} if task.in_order else set(keys)",
         "    wanted = set(keys)",
         f"{PASSES}::test_a_table_in_order_is_left_to_the_run_that_executes_it",
     ),
     in_code(
         "a backfill takes every slot",
-        "platform/deploy/dagster.yaml",
+        "platform/blogdata/deploy/dagster.yaml",
         "        limit: 2",
         "        limit: 4",
         f"{CONCURRENT}::test_a_backfill_of_110_days_leaves_slots_to_new_data",

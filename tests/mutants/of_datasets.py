@@ -5,14 +5,14 @@ from __future__ import annotations
 from mutants.mutant import in_code
 
 HELD = "tests/planning/test_held.py"
-STALENESS = "platform/planning/staleness.py"
-REACH = "platform/planning/reach.py"
+STALENESS = "platform/blogdata/planning/staleness.py"
+REACH = "platform/blogdata/planning/reach.py"
 PLANNER = "tests/planning/test_plan_of_a_replay.py"
 KEYS = "tests/idempotency/test_keyed_idempotency.py"
 DEVICES = "tests/transforms/test_devices.py"
 USERS = "tests/transforms/test_users.py"
 COMPLETE = "tests/orchestration/test_completeness.py"
-COMPLETENESS = "platform/orchestration/completeness.py"
+COMPLETENESS = "platform/blogdata/orchestration/completeness.py"
 
 DATASETS = (
     in_code(
@@ -31,7 +31,7 @@ DATASETS = (
     ),
     in_code(
         "a late delivery of users is merged onto later ones",
-        "platform/planning/continued.py",
+        "platform/blogdata/planning/continued.py",
         " and all(day > last for day in left)",
         "",
         "tests/planning/test_continued.py",
@@ -73,7 +73,7 @@ DATASETS = (
     ),
     in_code(
         "what a person has accepted is judged again",
-        "platform/planning/held.py",
+        "platform/blogdata/planning/held.py",
         "if not _accepted(history, suspect[hour], version):",
         "if suspect[hour].version > version:",
         f"{HELD}::test_accepted_hours_wait_again_only_when_worse",

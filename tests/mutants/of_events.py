@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import in_code
 
-INGESTION = "platform/patterns/ingestion"
+INGESTION = "platform/blogdata/patterns/ingestion"
 TRIGGER = "tests/ingestion/test_external_trigger.py"
 SENSOR = "tests/sensors/test_external_events.py"
 
@@ -67,14 +67,14 @@ EVENTS = (
     ),
     in_code(
         "the commit of a run does not name its event",
-        "platform/orchestration/computation.py",
+        "platform/blogdata/orchestration/computation.py",
         "    if event := _event(tags):",
         "    if (event := _event(tags)) and False:",
         f"{SENSOR}::test_commits_name_the_event_of_their_run",
     ),
     in_code(
         "the sender is answered before its event is kept",
-        "platform/orchestration/external_events.py",
+        "platform/blogdata/orchestration/external_events.py",
         "            entry, known = entrance.take(notification)",
         """            import threading
             from types import SimpleNamespace

@@ -6,27 +6,27 @@ from mutants.mutant import in_code
 
 UNALIGNED = "tests/data_flow/test_unaligned_fan_in.py"
 ISOLATED = "tests/data_flow/test_isolated_sequencer.py"
-FAN_IN = "platform/patterns/data_flow/unaligned_fan_in.py"
-SEQUENCER = "platform/patterns/data_flow/isolated_sequencer.py"
+FAN_IN = "platform/blogdata/patterns/data_flow/unaligned_fan_in.py"
+SEQUENCER = "platform/blogdata/patterns/data_flow/isolated_sequencer.py"
 
 FLOW = (
     in_code(
         "a day is computed by itself when its first hour is there",
-        "platform/planning/staleness.py",
+        "platform/blogdata/planning/staleness.py",
         "        return all(\n            part in self.look.published(read.dataset)",
         "        return any(\n            part in self.look.published(read.dataset)",
         "tests/sensors/test_whatever_is_stale.py::test_a_day_is_ready_after_its_last_hour",
     ),
     in_code(
         "a report waits for its missing parts after the deadline",
-        "platform/planning/staleness.py",
+        "platform/blogdata/planning/staleness.py",
         "if at_deadline and _is_due(contract.runs.at, key, contract.grain):",
         "if False:",
         f"{UNALIGNED}::test_the_deadline_does_not_wait_for_missing_parts",
     ),
     in_code(
         "a report is made before the deadline from what is there",
-        "platform/planning/staleness.py",
+        "platform/blogdata/planning/staleness.py",
         "return clock.now() >= start_of(key, grain) + grain.length + at.after",
         "return True",
         f"{UNALIGNED}::test_the_deadline_does_not_wait_for_missing_parts",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from mutants.mutant import in_code, in_engine
 
-PLAN = "platform/planning/plan.py"
-STALENESS = "platform/planning/staleness.py"
+PLAN = "platform/blogdata/planning/plan.py"
+STALENESS = "platform/blogdata/planning/staleness.py"
 PLANNER = "tests/planning/test_plan_of_a_replay.py"
 LIMIT = "tests/orchestration/test_replay_limit.py"
 EXECUTIONS = "tests/idempotency/test_stateful_merger.py"
 REFUSED = "tests/idempotency/test_refused_executions.py"
 MERGES = "tests/idempotency/test_merger.py"
-CHANGED = "platform/patterns/idempotency/merger.py"
-MERGER = "platform/patterns/idempotency/stateful_merger.py"
+CHANGED = "platform/blogdata/patterns/idempotency/merger.py"
+MERGER = "platform/blogdata/patterns/idempotency/stateful_merger.py"
 
 MERGED = (
     in_engine(
@@ -73,14 +73,14 @@ MERGED = (
     ),
     in_code(
         "a run leaves out what a refusal has taken from the table before its days",
-        "platform/evidence/executions.py",
+        "platform/blogdata/evidence/executions.py",
         "wanted = {*asked, *undone(marks)}",
         "wanted = {*asked}",
         f"{REFUSED}::test_a_repeated_run_restores_what_refusal_removed",
     ),
     in_code(
         "a first full delivery joins another that came at the same time",
-        "platform/orchestration/step.py",
+        "platform/blogdata/orchestration/step.py",
         "return overwrite_table(rows, target, self._provenance_of(delivery))",
         "return merger.merge(rows, target, self._provenance_of(delivery), deleted=None)",
         f"{MERGES}::test_concurrent_first_full_deliveries_never_mix",
@@ -101,7 +101,7 @@ MERGED = (
     ),
     in_code(
         "later executions are not replayed",
-        "platform/evidence/executions.py",
+        "platform/blogdata/evidence/executions.py",
         "return sorted({*wanted, *follow})",
         "return sorted(wanted)",
         f"{PLANNER}::test_replaying_a_delivery_reruns_all_later_executions",

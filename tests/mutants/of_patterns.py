@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mutants.mutant import in_code, in_engine, in_error_management
 
-COMPANIONS = "platform/lake/companions.py"
-JOINER = "platform/patterns/data_value/dynamic_joiner.py"
-SESSIONIZER = "platform/patterns/data_value/stateful_sessionizer.py"
-SINK = "platform/patterns/idempotency/transactional_sink.py"
+COMPANIONS = "platform/blogdata/lake/companions.py"
+JOINER = "platform/blogdata/patterns/data_value/dynamic_joiner.py"
+SESSIONIZER = "platform/blogdata/patterns/data_value/stateful_sessionizer.py"
+SINK = "platform/blogdata/patterns/idempotency/transactional_sink.py"
 TOGETHER = "tests/idempotency/test_transactional_writer.py"
-OBSERVED = "platform/patterns/observability"
+OBSERVED = "platform/blogdata/patterns/observability"
 SERVED = "tests/idempotency/test_transactional_sink.py"
 LANDED_CHANGE = "tests/attacks/test_landed_files_change.py"
 
@@ -59,7 +59,7 @@ PATTERNS = (
     ),
     in_code(
         "a checkpoint's files are not held against their sums",
-        "platform/patterns/error_management/checkpoint_files.py",
+        "platform/blogdata/patterns/error_management/checkpoint_files.py",
         "if mismatch(file) is not None",
         "if False",
         "tests/error_management/test_checkpointer.py",
@@ -109,7 +109,7 @@ PATTERNS = (
     ),
     in_code(
         "a run that others did before the replay counts as done",
-        "platform/orchestration/replays.py",
+        "platform/blogdata/orchestration/replays.py",
         "version >= least.get(name, -1)",
         "version >= -1",
         "tests/sensors/test_replays.py",
@@ -134,28 +134,28 @@ PATTERNS = (
     ),
     in_code(
         "files after the flag are not noticed",
-        "platform/patterns/ingestion/readiness_marker.py",
+        "platform/blogdata/patterns/ingestion/readiness_marker.py",
         "if file.came_ns > flag.came_ns)",
         "if file.came_ns < flag.came_ns)",
         "tests/ingestion/test_readiness_marker.py",
     ),
     in_code(
         "a file that was removed is no loss",
-        "platform/patterns/ingestion/vanished_lines.py",
+        "platform/blogdata/patterns/ingestion/vanished_lines.py",
         "if landed.get(file, 0) < lines and",
         "if landed.get(file, lines) < lines and",
         LANDED_CHANGE,
     ),
     in_code(
         "a published line that is in a file twice makes up for a lost one",
-        "platform/patterns/ingestion/vanished_lines.py",
+        "platform/blogdata/patterns/ingestion/vanished_lines.py",
         "            free[hash(line.raw)] -= 1",
         "            pass",
         LANDED_CHANGE,
     ),
     in_code(
         "a rewrite with the same size and time is not noticed",
-        "platform/patterns/ingestion/published_files.py",
+        "platform/blogdata/patterns/ingestion/published_files.py",
         "return changes != partition.changes",
         "return False",
         LANDED_CHANGE,
@@ -169,7 +169,7 @@ PATTERNS = (
     ),
     in_code(
         "a link is followed out of the landing zone",
-        "platform/patterns/ingestion/landed_links.py",
+        "platform/blogdata/patterns/ingestion/landed_links.py",
         "    if not _within(target, zone):",
         "    if False:",
         "tests/ingestion/test_landed_links.py",
@@ -204,28 +204,28 @@ PATTERNS = (
     ),
     in_code(
         "what follows the compressed data is ignored",
-        "platform/patterns/ingestion/landed_formats.py",
+        "platform/blogdata/patterns/ingestion/landed_formats.py",
         "                following = self._current.unused_data or self._stored.read(BLOCK)",
         '                following = b""',
         "tests/attacks/test_landed_formats.py::test_damage_is_noticed_to_the_last_byte",
     ),
     in_code(
         "an entry that is neither file nor folder is passed over",
-        "platform/patterns/ingestion/landed_entries.py",
+        "platform/blogdata/patterns/ingestion/landed_entries.py",
         '        yield Obstacle(path=entry.path, why="is neither a file nor a folder")',
         "        return",
         "tests/attacks/test_landed_formats.py",
     ),
     in_code(
         "an hour without a flag is complete while it is written to",
-        "platform/patterns/ingestion/readiness_marker.py",
+        "platform/blogdata/patterns/ingestion/readiness_marker.py",
         "lacks = Lack.QUIET if came > quiet_since else None",
         "lacks = None",
         "tests/ingestion/test_readiness_marker.py",
     ),
     in_code(
         "an hour that never comes is not missed",
-        "platform/patterns/ingestion/readiness_marker.py",
+        "platform/blogdata/patterns/ingestion/readiness_marker.py",
         "        if start_of(after, grain) - start_of(before, grain) <= LONGEST_GAP + grain.length:",
         "        if False:",
         "tests/ingestion/test_readiness_marker.py",
@@ -311,7 +311,7 @@ PATTERNS = (
     ),
     in_code(
         "an hour does not wait for the events of the next one",
-        "platform/planning/around.py",
+        "platform/blogdata/planning/around.py",
         "self.grain.length + self.after - timedelta.resolution",
         "self.grain.length - timedelta.resolution",
         "tests/planning/test_around.py",

@@ -8,8 +8,8 @@ LAWS = "tests/laws/test_laws.py"
 DAMAGE = "tests/evidence/test_repair.py"
 MEMBERS = "tests/lake/test_members.py"
 PROXY = "tests/idempotency/test_proxy.py"
-AUDITED_MEMBERS = "platform/patterns/idempotency/audited_members.py"
-CLEANER = "platform/patterns/idempotency/fast_metadata_cleaner.py"
+AUDITED_MEMBERS = "platform/blogdata/patterns/idempotency/audited_members.py"
+CLEANER = "platform/blogdata/patterns/idempotency/fast_metadata_cleaner.py"
 
 COMPATIBILITY = "tests/quality/test_schema_compatibility_enforcer.py"
 MIGRATOR = "tests/quality/test_schema_migrator.py"
@@ -17,7 +17,7 @@ MIGRATOR = "tests/quality/test_schema_migrator.py"
 TABLES = (
     in_code(
         "a column may go from one release to the next",
-        "platform/patterns/quality/schema_compatibility_enforcer.py",
+        "platform/blogdata/patterns/quality/schema_compatibility_enforcer.py",
         "            if mode.forward:\n                yield _removed(path)\n",
         "",
         f"{COMPATIBILITY}::test_a_breaking_release_is_refused",
@@ -25,28 +25,28 @@ TABLES = (
     ),
     in_code(
         "only the last release counts",
-        "platform/patterns/quality/schema_compatibility_enforcer.py",
+        "platform/blogdata/patterns/quality/schema_compatibility_enforcer.py",
         "versions if mode.transitive else versions[-1:]",
         "versions[-1:]",
         f"{COMPATIBILITY}::test_a_default_makes_a_required_column_compatible",
     ),
     in_code(
         "a column is removed under its readers",
-        "platform/patterns/quality/schema_migrator.py",
+        "platform/blogdata/patterns/quality/schema_migrator.py",
         "    if found:\n        raise StillRead(",
         "    if False:\n        raise StillRead(",
         f"{MIGRATOR}::test_a_column_is_renamed_through_its_phases",
     ),
     in_code(
         "a column is removed before its successor has its values",
-        "platform/patterns/quality/schema_migrator.py",
+        "platform/blogdata/patterns/quality/schema_migrator.py",
         "    if migration.successor and table",
         "    if False and table",
         f"{MIGRATOR}::test_a_column_without_its_successor_is_not_removed",
     ),
     in_code(
         "a pointer is changed whatever came in between",
-        "platform/lake/members.py",
+        "platform/blogdata/lake/members.py",
         "table = DeltaTable(path, version=base.version, storage_options=options)",
         "table = DeltaTable(path, storage_options=options)",
         f"{MEMBERS}::test_a_stale_change_of_members_is_refused",
@@ -74,14 +74,14 @@ TABLES = (
     ),
     in_code(
         "what is appended to a copy is read",
-        "platform/lake/lake.py",
+        "platform/blogdata/lake/lake.py",
         '.option("versionAsOf", member.version)',
         "",
         f"{PROXY}::test_a_copy_is_never_written_again",
     ),
     in_code(
         "retention removes what is visible",
-        "platform/lake/retired.py",
+        "platform/blogdata/lake/retired.py",
         "row.visible_until is None or row.visible_until >= before",
         "row.visible_until is not None and row.visible_until >= before",
         f"{MEMBERS}::test_only_long_superseded_members_are_removed",
@@ -102,35 +102,35 @@ TABLES = (
     ),
     in_code(
         "a repair takes back nothing of days that build on one another",
-        "platform/evidence/repair.py",
+        "platform/blogdata/evidence/repair.py",
         "    if contract.executed is not None:\n",
         "    if False:\n",
         f"{DAMAGE}::test_a_lost_execution_file_costs_all_executions",
     ),
     in_code(
         "a flipped byte of a file is not looked for",
-        "platform/lake/checksums.py",
+        "platform/blogdata/lake/checksums.py",
         "    for found in _sums(file, length):\n",
         "    for found in kept:\n",
         "tests/attacks/test_corruption.py::test_any_flipped_byte_of_a_table_is_named",
     ),
     in_code(
         "a rebuilt event log lacks what its files alone have",
-        "platform/evidence/own_tables.py",
+        "platform/blogdata/evidence/own_tables.py",
         "            unreadable.append(file)\n            continue\n",
         "            unreadable.append(file)\n        continue\n",
         "tests/attacks/test_corruption.py::test_a_damaged_event_log_is_made_again",
     ),
     in_code(
         "a restoration whose commit is lost counts",
-        "platform/evidence/events.py",
+        "platform/blogdata/evidence/events.py",
         "[Event(kind=LOST, dataset=dataset, table_version=lost), *back]",
         "back",
         f"{DAMAGE}::test_a_lost_execution_or_restoration_never_happened",
     ),
     in_code(
         "a member's log is not looked at",
-        "platform/evidence/damage.py",
+        "platform/blogdata/evidence/damage.py",
         "    if found := of_the_log(log, member.version):\n",
         "    if found := list[Damage]():\n",
         f"{DAMAGE}::test_a_damaged_member_costs_only_its_weeks",
@@ -144,14 +144,14 @@ TABLES = (
     ),
     in_code(
         "a constraint that was dropped stays dropped",
-        "platform/patterns/storage/tables.py",
+        "platform/blogdata/patterns/storage/tables.py",
         "if known.get(CONTRACT) == contract.fingerprint and not absent:",
         "if known.get(CONTRACT) == contract.fingerprint:",
         "tests/quality/test_constraints_enforcer.py::test_a_dropped_constraint_is_restored_before_writing",
     ),
     in_code(
         "consumers see what is personal",
-        "platform/patterns/data_value/metadata_decorator.py",
+        "platform/blogdata/patterns/data_value/metadata_decorator.py",
         "if column.classification is not Classification.PERSONAL\n",
         "if True\n",
         "tests/data_value/test_metadata_decorator.py::test_a_personal_key_column_is_hidden",

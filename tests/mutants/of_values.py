@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mutants.mutant import in_code
 
-LIBRARY = "platform/patterns/data_value"
+LIBRARY = "platform/blogdata/patterns/data_value"
 PLACES = "assets/transforms/places.py"
 ENRICHMENT = "assets/transforms/enrichment.py"
-LOCATIONS = "platform/services/locations.py"
+LOCATIONS = "platform/blogdata/services/locations.py"
 OUTBOX = f"{LIBRARY}/outbox.py"
 ENRICHED = "tests/transforms/test_enrichment.py"
 STEPS = "tests/data_flow/test_local_sequencer.py"
@@ -77,7 +77,7 @@ VALUES = (
     ),
     in_code(
         "answers are stored only by who publishes them",
-        "platform/patterns/data_flow/local_sequencer.py",
+        "platform/blogdata/patterns/data_flow/local_sequencer.py",
         "            journal.append(found)\n",
         "",
         f"{STEPS}::test_later_failure_does_not_ask_again",
@@ -136,7 +136,7 @@ VALUES = (
     # Ordered delivery.
     in_code(
         "what may not be shared is sent to the partner",
-        "platform/orchestration/partner.py",
+        "platform/blogdata/orchestration/partner.py",
         "if row[write.unless] is False:",
         "if write.unless:",
         "tests/orchestration/test_feeds.py::test_the_partner_receives_what_is_published",

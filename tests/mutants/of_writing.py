@@ -9,10 +9,10 @@ PUBLISH = "tests/publish/test_publish.py"
 CLAIMS = "tests/evidence/test_claims.py"
 LEDGER = "tests/evidence/test_ledger.py"
 PLANNER = "tests/planning/test_plan_of_a_replay.py"
-REACH = "platform/planning/reach.py"
-ONE_WAY = "platform/publish/publication.py"
-CHANGES = "platform/publish/changes.py"
-UNMOVED = "platform/publish/unmoved.py"
+REACH = "platform/blogdata/planning/reach.py"
+ONE_WAY = "platform/blogdata/publish/publication.py"
+CHANGES = "platform/blogdata/publish/changes.py"
+UNMOVED = "platform/blogdata/publish/unmoved.py"
 TWO_MERGES = f"{LAWS}::test_without_the_jar_a_concurrent_merge_conflicts"
 
 WRITING = (
@@ -40,28 +40,28 @@ WRITING = (
     ),
     in_code(
         "versions are counted down from the newest commit there is",
-        "platform/lake/store.py",
+        "platform/blogdata/lake/store.py",
         'f"_delta_log/{version:020d}.json"',
         'f"_delta_log/{DeltaTable(table.table_uri).version() - table.version() + version:020d}.json"',
         "tests/lake/test_commits.py::test_later_commits_do_not_shift_the_versions",
     ),
     in_code(
         "two begin the event log at once",
-        "platform/evidence/events.py",
+        "platform/blogdata/evidence/events.py",
         "max_commit_retries=0 if begins else None,",
         "max_commit_retries=None,",
         "tests/evidence/test_event_log.py::test_two_writers_at_once_begin_one_log",
     ),
     in_code(
         "two compact the event log at once",
-        "platform/evidence/events.py",
+        "platform/blogdata/evidence/events.py",
         'write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)',
         "log.optimize.compact()",
         "tests/evidence/test_event_log.py::test_of_two_compactions_at_once_one_succeeds",
     ),
     in_code(
         "the ledger forgets what was appended before",
-        "platform/evidence/events.py",
+        "platform/blogdata/evidence/events.py",
         "entry.after(lines[partition]) if partition in lines else entry",
         "entry",
         f"{LAWS}::test_one_run_publishes_each_of_its_batches",
@@ -105,14 +105,14 @@ WRITING = (
     ),
     in_code(
         "partitions that have no rows any more are not named",
-        "platform/patterns/idempotency/data_overwrite.py",
+        "platform/blogdata/patterns/idempotency/data_overwrite.py",
         "keys = sorted(set(partitions))",
         'keys = sorted({row[0] for row in frame.select(column.column).distinct().collect()}) or ["none"]',
         f"{LAWS}::test_an_empty_input_is_published",
     ),
     in_code(
         "a lost race is a permanent fault",
-        "platform/publish/write_faults.py",
+        "platform/blogdata/publish/write_faults.py",
         '"""Another writer published first."""\n\n    transient: ClassVar[bool] = True',
         '"""Another writer published first."""',
         f"{LAWS}::test_of_two_writers_at_once_one_publishes",
@@ -121,8 +121,8 @@ WRITING = (
         "what is published is recorded first",
         ONE_WAY,
         "            _write(rows, target, spec, change, commit_id, companion_rows)\n",
-        "            from evidence.event import publication_events\n"
-        "            from evidence.events import EventLog\n"
+        "            from blogdata.evidence.event import publication_events\n"
+        "            from blogdata.evidence.events import EventLog\n"
         "            seen = judge(rows, spec)\n"
         '            told = {**spec.info, "measures": seen.measures, "breakdowns": seen.breakdowns}\n'
         "            events = publication_events(contract.dataset, before + 1, int(time.time() * 1000), told)\n"
@@ -217,28 +217,28 @@ WRITING = (
     # Ledger, events, claims.
     in_code(
         "rows too many are no problem",
-        "platform/evidence/ledger.py",
+        "platform/blogdata/evidence/ledger.py",
         "if entry.missing < 0:",
         "if False:",
         LEDGER,
     ),
     in_code(
         "rows that are gone from a table are no problem",
-        "platform/evidence/ledger.py",
+        "platform/blogdata/evidence/ledger.py",
         "if rows_there != entry.rows_out:",
         "if False:",
         LEDGER,
     ),
     in_code(
         "rows nobody accounts for are not looked for",
-        "platform/evidence/ledger.py",
+        "platform/blogdata/evidence/ledger.py",
         "for key in sorted(set(there) - known):",
         "for key in ():",
         LEDGER,
     ),
     in_code(
         "a commit whose process died before it was recorded stays unknown",
-        "platform/evidence/events.py",
+        "platform/blogdata/evidence/events.py",
         "if table is None or recorded >= table.version():",
         "if True:",
         f"{LEDGER}",
@@ -246,28 +246,28 @@ WRITING = (
     ),
     in_code(
         "a claim that failed is taken for made",
-        "platform/evidence/claims.py",
+        "platform/blogdata/evidence/claims.py",
         "time.sleep(random.uniform(0.005, 0.05))\n                continue",
         "return",
         CLAIMS,
     ),
     in_code(
         "a claim is taken whoever holds it",
-        "platform/evidence/claims.py",
+        "platform/blogdata/evidence/claims.py",
         "if key not in claims or claims[key].owner == owner]",
         "if True]",
         CLAIMS,
     ),
     in_code(
         "the dead hold their claims for ever",
-        "platform/evidence/claims.py",
+        "platform/blogdata/evidence/claims.py",
         "living = {claim.partition: claim for claim in there if self._alive(claim)}",
         "living = {claim.partition: claim for claim in there}",
         CLAIMS,
     ),
     in_code(
         "a run computes what another one has claimed",
-        "platform/orchestration/turns.py",
+        "platform/blogdata/orchestration/turns.py",
         "while not (taken := set(held.take(wanted, owner))) and waits:",
         "while not (taken := wanted) and waits:",
         "tests/lineage/test_concurrent_runs.py::test_only_one_concurrent_run_computes_each_partition",

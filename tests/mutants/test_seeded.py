@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.services import engine, jars, java
+from blogdata.services.config import Settings
 from mutants.__main__ import failed_tests
 from mutants.mutant import ENGINE, Mutant
 from mutants.seeded import MUTANTS
-from services import engine, jars, java
-from services.config import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 LEAST = 25

@@ -10,17 +10,23 @@ from typing import Any
 import pytest
 
 import openlineage_events
-from evidence.events import EventLog
-from evidence.served import Served, deliveries, record_deliveries
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.observability.dataset_tracker import Lineage, LineageEdge, export_openlineage, publications, track
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.schema import Column, Partitioning
-from publish.target import Provenance, Target
-from publish.writes import Serve
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.served import Served, deliveries, record_deliveries
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.observability.dataset_tracker import (
+    Lineage,
+    LineageEdge,
+    export_openlineage,
+    publications,
+    track,
+)
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.target import Provenance, Target
+from blogdata.publish.writes import Serve
 
 RAW = Contract(
     dataset="bronze.views",

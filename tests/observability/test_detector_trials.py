@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata import detector_page
+from tools import detector_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "detectors.md"
 

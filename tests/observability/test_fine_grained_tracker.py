@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import toy
-from lake.commit import Commit
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.observability.fine_grained_tracker import ColumnSource, sources
-from publish.schema import Column
-from publish.target import Provenance
+from blogdata.lake.commit import Commit
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
+from blogdata.publish.schema import Column
+from blogdata.publish.target import Provenance
 
 COPY = replace(
     toy.CONTRACT,

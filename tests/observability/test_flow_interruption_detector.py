@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lake.commit import Entry
-from lake.lake import Lake
-from patterns.ingestion.readiness_marker import LandedFile, LandedPartition
-from patterns.observability import flow_interruption_detector as detector
-from patterns.observability.reading import UNKNOWN, Reading
-from publish.partitions import Grain
-from publish.watch import Flow
+from blogdata.lake.commit import Entry
+from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.readiness_marker import LandedFile, LandedPartition
+from blogdata.patterns.observability import flow_interruption_detector as detector
+from blogdata.patterns.observability.reading import UNKNOWN, Reading
+from blogdata.publish.partitions import Grain
+from blogdata.publish.watch import Flow
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errors.remedies import Remedy
-from patterns.observability.lag_detector import BEHIND, Position, detect, measure
-from patterns.observability.reading import QUIET, UNKNOWN
+from blogdata.errors.remedies import Remedy
+from blogdata.patterns.observability.lag_detector import BEHIND, Position, detect, measure
+from blogdata.patterns.observability.reading import QUIET, UNKNOWN
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 WITHIN = timedelta(minutes=10)

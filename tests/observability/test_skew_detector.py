@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 
-from patterns.observability.reading import UNKNOWN, Reading
-from patterns.observability.skew_detector import FEWER, MORE, UNEVEN, detect, unevenness, volumes
-from publish.partitions import Grain
-from publish.watch import Skew
+from blogdata.patterns.observability.reading import UNKNOWN, Reading
+from blogdata.patterns.observability.skew_detector import FEWER, MORE, UNEVEN, detect, unevenness, volumes
+from blogdata.publish.partitions import Grain
+from blogdata.publish.watch import Skew
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 

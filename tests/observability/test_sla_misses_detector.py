@@ -6,8 +6,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from patterns.observability.reading import QUIET, UNKNOWN, Reading
-from patterns.observability.sla_misses_detector import (
+from blogdata.patterns.observability.reading import QUIET, UNKNOWN, Reading
+from blogdata.patterns.observability.sla_misses_detector import (
     INPUT_LATE,
     JOB_LATE,
     LEAST_JOBS,

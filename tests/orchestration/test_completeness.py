@@ -13,12 +13,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from orchestration.checks import check_specs
-from orchestration.completeness import complete_results
-from orchestration.dataset import asset_key
-from publish.partitions import Grain, finer
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.checks import check_specs
+from blogdata.orchestration.completeness import complete_results
+from blogdata.orchestration.dataset import asset_key
+from blogdata.publish.partitions import Grain, finer
 from published import publish
 from quality.contracts import CONTRACTS
 
@@ -44,7 +44,7 @@ def judged(lake: Lake, now: str, *datasets: str) -> dg.AssetCheckResult:
     """Give the check as a run evaluates it at a moment."""
     contracts = [CONTRACTS[name] for name in datasets or (PAGES,)]
     with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
+        clock.setattr("blogdata.planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
         (result,) = complete_results(asset_key(contracts[0].dataset), contracts, EventLog(lake))
     return result
 

@@ -18,7 +18,7 @@ from dagster._core.events import EngineEventData
 from dagster._core.execution.api import execute_run_iterator
 from dagster._core.test_utils import create_run_for_test
 
-from orchestration import dead_runs
+from blogdata.orchestration import dead_runs
 from sensors import instigators
 from sensors.dead_runs import end_dead_runs
 

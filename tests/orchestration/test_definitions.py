@@ -7,8 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from blogdata.services.config import PostgresSettings, Settings
 from definitions import build
-from services.config import PostgresSettings, Settings
 
 NOWHERE = Path("/nowhere")
 

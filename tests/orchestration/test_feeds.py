@@ -17,18 +17,18 @@ import pyarrow as pa
 import pytest
 
 from assets.serving import partner_feed
-from blogdata import unserved
+from blogdata.cli import unserved
+from blogdata.evidence.served import deliveries
+from blogdata.orchestration import partner as of_deployment
+from blogdata.orchestration import retries
+from blogdata.orchestration.calendar import calendar
+from blogdata.services import config
+from blogdata.simulator.partner import Partner, PartnerFaults
 from data_value.partner_feed import partner, received
-from evidence.served import deliveries
-from orchestration import partner as of_deployment
-from orchestration import retries
-from orchestration.calendar import calendar
 from published import deployment, publish
 from quality.contracts.serving import PARTNER_FEED
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
-from services import config
-from simulator.partner import Partner, PartnerFaults
 
 HOURS = ("2026-01-05T10", "2026-01-05T11")
 TEXTS = ("visit_id", "user_id", "page", "ad_id", "browser", "device_type")

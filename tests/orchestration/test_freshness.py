@@ -8,10 +8,10 @@ from pathlib import Path
 import dagster as dg
 
 import definitions
-from orchestration.names import asset_key
-from patterns.ingestion.readiness_marker import ENDED
+from blogdata.orchestration.names import asset_key
+from blogdata.patterns.ingestion.readiness_marker import ENDED
+from blogdata.services import config
 from quality.contracts import EVERY
-from services import config
 
 
 def policies(home: Path) -> dict[str, dg.FreshnessPolicy | None]:

@@ -18,15 +18,15 @@ import pytest
 from assets import ops
 from assets.gold.fan_in import ENRICHED_VISITS
 from assets.gold.visits_weekly import frozen_years
-from lake import members
-from lake.commit import Account
-from lake.lake import Lake
-from orchestration.names import asset_key
-from patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
-from patterns.storage import tables
-from publish.run import RunContext
-from publish.target import Provenance, Target
-from publish.writes import ByPeriod, Copy
+from blogdata.lake import members
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.names import asset_key
+from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
+from blogdata.patterns.storage import tables
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Provenance, Target
+from blogdata.publish.writes import ByPeriod, Copy
 from published import publish
 from quality.contracts import CONTRACTS, EVERY
 from resources.lake import LakeResource

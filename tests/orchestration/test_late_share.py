@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
-from lake.commit import Commit, Entry
-from orchestration.late_share import late_share_result
+from blogdata.lake.commit import Commit, Entry
+from blogdata.orchestration.late_share import late_share_result
 
 KEY = dg.AssetKey(["silver", "visits_live"])
 

@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 
 from assets.bronze.access_logs import split_access_logs
-from orchestration.refresh import Request
-from patterns.ingestion.log_splitter import LOGS, unsplit_logs
+from blogdata.orchestration.refresh import Request
+from blogdata.patterns.ingestion.log_splitter import LOGS, unsplit_logs
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import dagster as dg
 
-from lake.commit import Commit, Entry
-from orchestration.checks import check_specs
-from orchestration.measures import measure_results, measure_specs
+from blogdata.lake.commit import Commit, Entry
+from blogdata.orchestration.checks import check_specs
+from blogdata.orchestration.measures import measure_results, measure_specs
 from quality.contracts import CONTRACTS, EVERY
 
 KEY = dg.AssetKey(["silver", "visits"])

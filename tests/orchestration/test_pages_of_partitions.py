@@ -12,23 +12,23 @@ from dagster._core.events import AssetCheckEvaluationPlanned, DagsterEvent
 
 import dagster_pages
 from assets.code import code
+from blogdata.errors import PlatformError
+from blogdata.orchestration.checks import newest_evaluation
+from blogdata.orchestration.computation import Done
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.refresh import Refresh, Request
+from blogdata.orchestration.waiting import WAITING
+from blogdata.patterns.observability.reading import FLOW
+from blogdata.planning.graph import Task
+from blogdata.planning.look import landed
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.services import dagster_home
 from dagster_pages import Pages
-from errors import PlatformError
 from lineage.deployment import Deployment
-from orchestration.checks import newest_evaluation
-from orchestration.computation import Done
-from orchestration.names import asset_key
-from orchestration.refresh import Refresh, Request
-from orchestration.waiting import WAITING
-from patterns.observability.reading import FLOW
-from planning.graph import Task
-from planning.look import landed
-from publish.contract import Contract
-from publish.partitions import Grain
 from published import bronze
 from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource
-from services import dagster_home
 
 DATASET = "bronze.visits"
 GOOD, BAD, NEXT = "2026-01-05T03", "2026-01-05T04", "2026-01-05T05"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import dagster_pages
-from blogdata import code_locations
+from blogdata.cli import code_locations
 from lineage.deployment import Deployment
 from lineage.runs import newest_tags
 

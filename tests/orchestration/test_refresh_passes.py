@@ -10,13 +10,13 @@ import dagster as dg
 import pytest
 
 from assets.code import code
-from errors import PlatformError
-from evidence.events import EventLog
-from lake.commit import Entry
-from orchestration import refresh, turns
-from orchestration.refresh import Refresh, Request
-from planning.graph import Task
-from publish.partitions import Grain
+from blogdata.errors import PlatformError
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Entry
+from blogdata.orchestration import refresh, turns
+from blogdata.orchestration.refresh import Refresh, Request
+from blogdata.planning.graph import Task
+from blogdata.publish.partitions import Grain
 from published import bronze, days, deployment, land, publish, silver
 from quality.contracts import GRAPH
 from quality.contracts.sessions import CARRIED

@@ -12,14 +12,14 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from blogdata.break_scenes import Story
-from blogdata.main import app
-from errors import ConfigurationError
-from evidence.executions import ReplayTooLong
+from blogdata.cli.break_scenes import Story
+from blogdata.cli.main import app
+from blogdata.errors import ConfigurationError
+from blogdata.evidence.executions import ReplayTooLong
+from blogdata.orchestration import replays
+from blogdata.planning.plan import ASKED
+from blogdata.publish.partitions import Grain, parse_keys
 from lineage.deployment import Deployment
-from orchestration import replays
-from planning.plan import ASKED
-from publish.partitions import Grain, parse_keys
 from published import days, publish, whole
 from resources.lake import LakeResource
 from sensors.replays import plan_replay

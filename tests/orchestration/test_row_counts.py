@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lake.commit import Commit, entries_of, parse
-from lake.lake import Lake
-from orchestration.computation import Publication
+from blogdata.lake.commit import Commit, entries_of, parse
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.computation import Publication
 from published import deployment, publish
 from quality.contracts import CONTRACTS
 

@@ -8,10 +8,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lake.commit import Commit, Entry
-from orchestration.shares import share_results, share_specs
-from patterns.error_management import filter_interceptor
-from planning.held import DEAD_LETTERS
+from blogdata.lake.commit import Commit, Entry
+from blogdata.orchestration.shares import share_results, share_specs
+from blogdata.patterns.error_management import filter_interceptor
+from blogdata.planning.held import DEAD_LETTERS
 from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["silver", "visits"])

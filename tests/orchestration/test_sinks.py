@@ -16,23 +16,23 @@ import dagster as dg
 import psycopg
 import pytest
 
-from evidence import served as core
+from blogdata.evidence import served as core
+from blogdata.orchestration import sinks
+from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.names import asset_key
+from blogdata.patterns.idempotency import transactional_sink
+from blogdata.planning.reach import SAME
+from blogdata.publish.compatibility import Remove
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.writes import Serve
+from blogdata.services import config, postgres
+from blogdata.services.config import Settings
 from kills import kill_postgres
-from orchestration import sinks
-from orchestration.calendar import calendar
-from orchestration.names import asset_key
-from patterns.idempotency import transactional_sink
-from planning.reach import SAME
-from publish.compatibility import Remove
-from publish.contract import Contract, Read
-from publish.partitions import Grain
-from publish.schema import Column, Partitioning
-from publish.writes import Serve
 from published import deployment, publish
 from resources.lake import LakeResource
 from resources.postgres import PostgresResource
-from services import config, postgres
-from services.config import Settings
 
 MONDAY, TUESDAY, WEDNESDAY = DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from blogdata import main
-from orchestration import storage_faults
-from orchestration.storage_faults import StorageFailed
-from services.config import Settings
+from blogdata.cli import main
+from blogdata.orchestration import storage_faults
+from blogdata.orchestration.storage_faults import StorageFailed
+from blogdata.services.config import Settings
 
 
 def test_storage_faults_name_their_place_and_next_step(settings: Settings) -> None:

@@ -6,8 +6,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import SparkException
 
-from orchestration import stream_faults
-from orchestration.stream_faults import StreamWorkerLate
+from blogdata.orchestration import stream_faults
+from blogdata.orchestration.stream_faults import StreamWorkerLate
 
 LATE = """Python worker failed to connect back.
 

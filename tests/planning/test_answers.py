@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from planning.look import Snapshot
-from planning.plan import NEW, Plan, Planner
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import NEW, Plan, Planner
 from published import bronze, publish, silver, whole
 from quality.contracts import GRAPH
 

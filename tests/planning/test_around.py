@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lake.commit import Entry
-from planning.around import Around
-from publish.contract import Edge
-from publish.partitions import Grain
+from blogdata.lake.commit import Entry
+from blogdata.planning.around import Around
+from blogdata.publish.contract import Edge
+from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS
 
 JOINED = CONTRACTS["silver.visits_with_ads"]

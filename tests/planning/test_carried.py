@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from lake.commit import Entry
-from planning.carried import Carried
-from publish.contract import Contract, Edge
-from publish.partitions import Grain
-from publish.schema import Partitioning
+from blogdata.lake.commit import Entry
+from blogdata.planning.carried import Carried
+from blogdata.publish.contract import Contract, Edge
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Partitioning
 
 CARRIED = Carried(measure="pending")
 CONTRACT = Contract(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.commit import Entry
-from planning.continued import Continued, continued
+from blogdata.lake.commit import Entry
+from blogdata.planning.continued import Continued, continued
 
 DAYS = [f"2026-01-0{day}" for day in range(1, 7)]
 Loads = list[tuple[str, int]]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import published
-from evidence.events import EventLog
-from lake.lake import Lake
-from planning.look import Snapshot
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.planning.look import Snapshot
 from quality.contracts import GRAPH
 
 DATASET, LINES = "gold.requests_daily", "bronze.visits"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from errors import PlatformError
-from evidence.finding import Finding, Severity
-from lake.store_faults import LogDamaged
-from patterns.ingestion.event_inbox import Entry, Inbox
-from patterns.ingestion.trigger_event import parse
-from planning import faults, findings
-from planning.deployment import Deployment
-from planning.look import Snapshot, now
-from planning.plan import Planner
+from blogdata.errors import PlatformError
+from blogdata.evidence.finding import Finding, Severity
+from blogdata.lake.store_faults import LogDamaged
+from blogdata.patterns.ingestion.event_inbox import Entry, Inbox
+from blogdata.patterns.ingestion.trigger_event import parse
+from blogdata.planning import faults, findings
+from blogdata.planning.deployment import Deployment
+from blogdata.planning.look import Snapshot, now
+from blogdata.planning.plan import Planner
 from published import deployment, land
 from quality.contracts import GRAPH
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from planning.look import Snapshot, landed
-from planning.plan import Plan, Planner
-from publish.partitions import Grain
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.planning.look import Snapshot, landed
+from blogdata.planning.plan import Plan, Planner
+from blogdata.publish.partitions import Grain
 from published import bronze, deployment, land, silver
 from quality.contracts import GRAPH
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from planning.look import Snapshot
-from planning.plan import Planner
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
 from published import bronze, days, enriched, publish, silver, whole
 from quality.contracts import GRAPH
 

@@ -9,10 +9,10 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from evidence.events import EventLog
-from planning.findings import Deployment
-from planning.look import Snapshot
-from planning.metrics import registry
+from blogdata.evidence.events import EventLog
+from blogdata.planning.findings import Deployment
+from blogdata.planning.look import Snapshot
+from blogdata.planning.metrics import registry
 from published import bronze, deployment, devices, land, publish
 from quality.contracts import EVERY, GRAPH
 from resources.lake import LakeResource

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from lake.commit import Entry
-from planning.look import Snapshot
-from planning.offsets import TableOffsets
-from planning.reach import Same
-from publish.contract import Edge, Look, Read, Wanted
+from blogdata.lake.commit import Entry
+from blogdata.planning.look import Snapshot
+from blogdata.planning.offsets import TableOffsets
+from blogdata.planning.reach import Same
+from blogdata.publish.contract import Edge, Look, Read, Wanted
 from quality.contracts import CONTRACTS
 
 ABOVE, BELOW = "silver.visits", CONTRACTS["silver.visits_enriched"]

@@ -10,18 +10,18 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
+from blogdata.errors import ConfigurationError
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.executions import ReplayTooLong
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.lake.lake import Lake
+from blogdata.planning import plan
+from blogdata.planning.estimate import estimate
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import ASKED, Planned, Planner, spanned
+from blogdata.publish.contract import Wanted
+from blogdata.publish.partitions import Grain, parse_keys
 from declared import by_grain, computed_from
-from errors import ConfigurationError
-from evidence.events import EventLog
-from evidence.executions import ReplayTooLong
-from lake.commit import WHOLE_TABLE
-from lake.lake import Lake
-from planning import plan
-from planning.estimate import estimate
-from planning.look import Snapshot
-from planning.plan import ASKED, Planned, Planner, spanned
-from publish.contract import Wanted
-from publish.partitions import Grain, parse_keys
 from published import another_version, bronze, days, devices, enriched, publish, silver, whole
 from quality.contracts import CONTRACTS, GRAPH
 

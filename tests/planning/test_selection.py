@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from planning.look import Snapshot
-from planning.plan import Planner
-from planning.selection import Selection
-from planning.window import Window
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
+from blogdata.planning.selection import Selection
+from blogdata.planning.window import Window
 from published import bronze
 from quality.contracts import GRAPH
 

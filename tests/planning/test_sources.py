@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import published
+from blogdata.orchestration.names import asset_key
+from blogdata.planning.graph import LANDING
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import ASKED, Planner
+from blogdata.planning.sources import awaited, landed_tables
+from blogdata.publish.contract import Edge, Wanted
+from blogdata.services import config
 from definitions import build
-from orchestration.names import asset_key
-from planning.graph import LANDING
-from planning.look import Snapshot
-from planning.plan import ASKED, Planner
-from planning.sources import awaited, landed_tables
-from publish.contract import Edge, Wanted
 from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource
-from services import config
 
 HOUR, DAY = "2026-01-05T00", "2026-01-05"
 KEYS = {"visits": HOUR, "ads": HOUR, "users": DAY, "devices": DAY}

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lake.commit import Account
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.idempotency.merger import merge
-from publish.target import Provenance
+from blogdata.lake.commit import Account
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.idempotency.merger import merge
+from blogdata.publish.target import Provenance
 from toy import HOURS, WHOLE, accounts, clicks, table, target
 
 MODE = "spark.sql.codegen.factoryMode"

@@ -9,8 +9,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.plan import RemoveRemoteCachedRelation
 
-from publish import kept_rows
-from publish.target import Engine
+from blogdata.publish import kept_rows
+from blogdata.publish.target import Engine
 
 
 @pytest.fixture

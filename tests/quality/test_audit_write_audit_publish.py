@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from publish import refused
-from publish.audit import guard_of, lifted_audits, warnings
-from publish.schema import Audit, Failed
-from publish.target import Engine, Provenance
-from publish.write_faults import AuditFailed
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.publish import refused
+from blogdata.publish.audit import guard_of, lifted_audits, warnings
+from blogdata.publish.schema import Audit, Failed
+from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.write_faults import AuditFailed
 from toy import CONTRACT, HOURS, accounts, clicks, table, target
 
 FEW = Audit(name="few", expression="count(1) <= 60", description="Not too many")

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.constraints_enforcer import enforce, orphans
-from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
-from publish.audit import judge, specify
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.schema import Column, Partitioning, RowRule
-from publish.target import Provenance, Target
-from publish.write_faults import AuditFailed
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.quality.constraints_enforcer import enforce, orphans
+from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
+from blogdata.publish.audit import judge, specify
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column, Partitioning, RowRule
+from blogdata.publish.target import Provenance, Target
+from blogdata.publish.write_faults import AuditFailed
 
 COLUMNS = (
     Column(name="day", type="STRING", nullable=False, description="Day"),

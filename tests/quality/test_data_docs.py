@@ -14,20 +14,20 @@ import pytest
 
 import definitions
 from assets.ops import LINEAGE
+from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.storage import tables
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Provenance, Target
+from blogdata.services import dagster_home
+from blogdata.services.config import Settings
+from blogdata.services.spark_connect import SparkServer
 from docs.pages import ROOT
-from lake.lake import DatasetMissing, Lake
 from lineage.deployment import Deployment
 from lineage.runs import evaluations
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.storage import tables
-from publish.run import RunContext
-from publish.target import Provenance, Target
 from quality.contracts import CONTRACTS
 from quality.data_docs import KEY, DataDocsConfig, check_name, data_docs
 from resources.lake import LakeResource
-from services import dagster_home
-from services.config import Settings
-from services.spark_connect import SparkServer
 
 LATE = CONTRACTS["silver.late_visits"]
 HOURS = ("2026-01-05T10", "2026-01-05T11")

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from blogdata.observer_trials import SIZES, VISITS, profile, profiles
-from errors import ConfigurationError
-from patterns.quality.drift import Profile, comparable, drifts
-from patterns.quality.offline_observer import require_profilable
-from publish.partitions import Grain
-from publish.schema import Classification, Column
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.quality.drift import Profile, comparable, drifts
+from blogdata.patterns.quality.offline_observer import require_profilable
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Classification, Column
+from tools.observer_trials import SIZES, VISITS, profile, profiles
 
 
 def test_quiet_days_of_any_size_raise_nothing() -> None:

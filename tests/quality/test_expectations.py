@@ -9,13 +9,13 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
-from patterns.quality.expectations import ExpectationBroken, Project, UnknownType, suite
-from patterns.quality.validation import Validation
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.schema import Audit, Classification, Column, Partitioning, RowRule
+from blogdata.patterns.quality.expectations import ExpectationBroken, Project, UnknownType, suite
+from blogdata.patterns.quality.validation import Validation
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Audit, Classification, Column, Partitioning, RowRule
+from blogdata.services import spark_probe
 from quality.contracts import CONTRACTS
-from services import spark_probe
 
 ACCOUNTS = Contract(
     dataset="silver.accounts",

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patterns.quality.jumps import BOUND, LEAST_DEVIATION, LEAST_PAST, PAST, Jump, Point, jumps
-from publish.partitions import Grain
+from blogdata.patterns.quality.jumps import BOUND, LEAST_DEVIATION, LEAST_PAST, PAST, Jump, Point, jumps
+from blogdata.publish.partitions import Grain
 
 MEASURES = ("referral", "ad_id", "network_type", "login")
 START = datetime(2026, 1, 5)  # noqa: DTZ001 - only keys are made of it; a Monday

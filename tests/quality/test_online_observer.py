@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from errors import ConfigurationError
-from evidence.events import EventLog
-from lake.commit import Account, Commit, Entry
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.quality.jumps import Point, jumps
-from patterns.quality.online_observer import observe, observed, observed_measures, rates, series, windows
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.schema import Column, Partitioning
-from publish.target import Engine, Provenance, Target
+from blogdata.errors import ConfigurationError
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Account, Commit, Entry
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.quality.jumps import Point, jumps
+from blogdata.patterns.quality.online_observer import observe, observed, observed_measures, rates, series, windows
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.target import Engine, Provenance, Target
 
 VIEWS = Contract(
     dataset="silver.views",

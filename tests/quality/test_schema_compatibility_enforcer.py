@@ -16,24 +16,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from blogdata import schema_command
-from blogdata.schema_command import app
-from docs.pages import ROOT
-from errors import ConfigurationError
-from patterns.quality import schema_releases
-from patterns.quality.schema_compatibility_enforcer import (
+from blogdata.cli import schema_command
+from blogdata.cli.schema_command import app
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.quality import schema_releases
+from blogdata.patterns.quality.schema_compatibility_enforcer import (
     IncompatibleSchema,
     hold_member,
     hold_table,
     incompatibilities,
     incompatible_with,
 )
-from patterns.quality.schema_releases import Release
-from publish.column_types import Field, holds, of_delta, parse, parse_fields, paths
-from publish.compatibility import Compatibility, Remove
-from publish.contract import Contract
-from publish.schema import Column
-from publish.writes import Copy, Merge
+from blogdata.patterns.quality.schema_releases import Release
+from blogdata.publish.column_types import Field, holds, of_delta, parse, parse_fields, paths
+from blogdata.publish.compatibility import Compatibility, Remove
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Column
+from blogdata.publish.writes import Copy, Merge
+from docs.pages import ROOT
 from quality.contracts import EVERY
 from quality.contracts.releases import RELEASED
 from toy import CONTRACT, WHOLE
@@ -251,7 +251,7 @@ def test_the_contracts_are_compatible_with_their_releases() -> None:
 
 CHECK = """
 import sys
-from blogdata.main import app
+from blogdata.cli.main import app
 try:
     app(["schema", "check"])
 except SystemExit as ended:

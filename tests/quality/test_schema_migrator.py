@@ -14,29 +14,29 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 
-from errors import ConfigurationError
-from evidence import column_reads
-from evidence.column_reads import ColumnRead, Reader
-from evidence.events import EventLog
-from evidence.served import Served, record_deliveries
-from lake.commit import Account
-from lake.lake import Lake
-from patterns.data_value import lake_views
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.observability.column_readers import ASKED_WITHIN, readers
-from patterns.quality import schema_migrator
-from patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
-from patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, refuse_return, remove, status
-from planning.findings import Deployment, retiring
-from planning.graph import Graph
-from planning.look import Snapshot
-from publish.compatibility import Remove, Rename, Retype
-from publish.contract import Contract
-from publish.migrations import carried, migrating
-from publish.schema import Column
-from publish.target import Provenance
-from publish.write_faults import ConcurrentWrite
-from publish.writes import Merge
+from blogdata.errors import ConfigurationError
+from blogdata.evidence import column_reads
+from blogdata.evidence.column_reads import ColumnRead, Reader
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.served import Served, record_deliveries
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_value import lake_views
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.observability.column_readers import ASKED_WITHIN, readers
+from blogdata.patterns.quality import schema_migrator
+from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
+from blogdata.patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, refuse_return, remove, status
+from blogdata.planning.findings import Deployment, retiring
+from blogdata.planning.graph import Graph
+from blogdata.planning.look import Snapshot
+from blogdata.publish.compatibility import Remove, Rename, Retype
+from blogdata.publish.contract import Contract
+from blogdata.publish.migrations import carried, migrating
+from blogdata.publish.schema import Column
+from blogdata.publish.target import Provenance
+from blogdata.publish.write_faults import ConcurrentWrite
+from blogdata.publish.writes import Merge
 from quality.contracts import CONTRACTS, DECLARED, SERVED
 from toy import CONTRACT, target
 

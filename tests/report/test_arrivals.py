@@ -6,8 +6,8 @@ from pathlib import Path
 
 import published
 from assets.report import arrivals
-from evidence.events import EventLog
-from lake.lake import Lake
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
 
 
 def test_lines_of_logs_are_counted_by_their_format(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from assets.report import blog, history
 from assets.report.page_views import PageViews
 from assets.report.rankings import SHOWN
 from assets.report.referrers import Referrers, known
-from lake.lake import Lake
+from blogdata.lake.lake import Lake
+from blogdata.report.elements import Audience, Period
 from page_view_rows import OWN, PAGES, START, View, counted, random_views, write
-from report.elements import Audience, Period
 
 HOST, KIND = "referral_host", "referral_kind"
 APART = {

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from assets.report import blog
-from lake.lake import Lake
+from blogdata.lake.lake import Lake
+from blogdata.report.elements import Audience, Ranking
 from page_view_rows import PAGES, START, View, random_requests, random_views, write, write_days
-from report.elements import Audience, Ranking
 
 DAYS = 20
 Rows = list[dict[str, Any]]

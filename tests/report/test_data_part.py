@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import published
-from evidence.events import EventLog
-from evidence.published_commits import PublishedCommit, published_commits
-from lake.lake import Lake
-from patterns.observability.dataset_tracker import Lineage, LineageEdge, Node
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.published_commits import PublishedCommit, published_commits
+from blogdata.lake.lake import Lake
+from blogdata.patterns.observability.dataset_tracker import Lineage, LineageEdge, Node
+from blogdata.report import contract_changes, lineage_picture, measure_trends, run_costs
+from blogdata.report.dataset_state import Freshness, state_of
 from quality.contracts import EVERY
-from report import contract_changes, lineage_picture, measure_trends, run_costs
-from report.dataset_state import Freshness, state_of
 
 NOW = datetime(2026, 1, 20, tzinfo=timezone.utc)
 COMMIT = PublishedCommit(

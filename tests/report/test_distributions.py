@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from blogdata.observer_trials import VISITS, profile, profiles
-from patterns.quality.drift import QUANTILES, Profile, drifts
-from patterns.quality.offline_observer import Observation
-from report.distributions import distributions
+from blogdata.patterns.quality.drift import QUANTILES, Profile, drifts
+from blogdata.patterns.quality.offline_observer import Observation
+from blogdata.report.distributions import distributions
+from tools.observer_trials import VISITS, profile, profiles
 
 
 def observed(days: list[Profile]) -> list[Observation]:

@@ -14,7 +14,7 @@ import published
 from assets.report import report
 from page_view_rows import START, View, random_views, write
 
-CSS = (files("report") / "static" / "page.css").read_text(encoding="utf-8")
+CSS = (files("blogdata.report") / "static" / "page.css").read_text(encoding="utf-8")
 LEAST = 4.5
 """Contrast of texts, by the Web Content Accessibility Guidelines 2.1, level AA."""
 SURFACES = ("bg", "card", "soft")

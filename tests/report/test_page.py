@@ -17,15 +17,15 @@ import pytest
 import published
 from assets.report import report
 from assets.report.report import Report
-from evidence import ledger
-from evidence.event import Event
-from evidence.events import EventLog
+from blogdata.evidence import ledger
+from blogdata.evidence.event import Event
+from blogdata.evidence.events import EventLog
+from blogdata.patterns.ingestion.readiness_marker import ENDED
+from blogdata.patterns.quality.drift import ColumnProfile, Profile
+from blogdata.patterns.quality.offline_observer import Observation, event_of
+from blogdata.report.texts import number
 from page_view_rows import START, View, random_views, write
-from patterns.ingestion.readiness_marker import ENDED
-from patterns.quality.drift import ColumnProfile, Profile
-from patterns.quality.offline_observer import Observation, event_of
 from quality.contracts import EVERY
-from report.texts import number
 from resources.lake import LakeResource
 
 NOW = datetime(2026, 4, 5, tzinfo=timezone.utc)

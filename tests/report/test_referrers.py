@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assets.report.referrers import Referrers, known
-from errors import ConfigurationError
+from blogdata.errors import ConfigurationError
 
 ENGINES = """
 360search:

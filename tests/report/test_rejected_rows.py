@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from report.rejected_rows import LONGEST, shape_of
+from blogdata.report.rejected_rows import LONGEST, shape_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from report import texts
+from blogdata.report import texts
 
 
 @pytest.mark.parametrize(

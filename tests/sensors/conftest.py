@@ -10,10 +10,10 @@ import dagster as dg
 import pytest
 
 import definitions
+from blogdata.services.config import Settings
 from published import deployment
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
-from services.config import Settings
 
 Tick = Callable[..., Any]
 

@@ -9,14 +9,14 @@ import dagster as dg
 import pytest
 
 from alert_servers import Posted, web_server
-from alerts.sending import AlertsNotSent
+from blogdata.alerts.sending import AlertsNotSent
+from blogdata.services import alert_channels
+from blogdata.services.files import locked
 from published import land
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
 from sensors import instigators
 from sensors.alerts import tell_people
-from services import alert_channels
-from services.files import locked
 
 
 @pytest.fixture

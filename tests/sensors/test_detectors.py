@@ -17,16 +17,16 @@ import pytest
 
 from assets import detector_checks
 from assets.detector_checks import deployment_of
-from evidence.claims import Claims
-from evidence.event import DETECTION
-from evidence.finding import Finding, Severity
-from orchestration.names import asset_key
-from patterns.ingestion.readiness_marker import ENDED
-from patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN
-from planning import detectors
-from planning.findings import standing
-from planning.look import landed
-from publish.partitions import Grain, key_of, start_of
+from blogdata.evidence.claims import Claims
+from blogdata.evidence.event import DETECTION
+from blogdata.evidence.finding import Finding, Severity
+from blogdata.orchestration.names import asset_key
+from blogdata.patterns.ingestion.readiness_marker import ENDED
+from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN
+from blogdata.planning import detectors
+from blogdata.planning.findings import standing
+from blogdata.planning.look import landed
+from blogdata.publish.partitions import Grain, key_of, start_of
 from published import bronze, enriched, land, publish, silver
 from quality.contracts import EVERY
 from resources.lake import LakeResource

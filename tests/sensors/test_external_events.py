@@ -11,19 +11,19 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from blogdata.orchestration import external_events as composed
+from blogdata.orchestration.computation import run_context
+from blogdata.orchestration.refresh import JOB
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN
+from blogdata.patterns.ingestion.event_inbox import Entry, Inbox
+from blogdata.patterns.ingestion.external_trigger import MOST_TRIES, Notification
+from blogdata.services.config import Settings
 from events_from_outside import TOKEN, deployed, event
-from orchestration import external_events as composed
-from orchestration.computation import run_context
-from orchestration.refresh import JOB
-from patterns.data_flow.concurrent_runner import AGAIN
-from patterns.ingestion.event_inbox import Entry, Inbox
-from patterns.ingestion.external_trigger import MOST_TRIES, Notification
 from quality.contracts import CONTRACTS
 from resources.deployment import DeploymentResource
 from sensors import external_events as module
 from sensors.external_events import RUN_KEY, start_runs
 from sensors.request_throttle import MOST_AT_ONCE
-from services.config import Settings
 
 Ticked = Callable[[], dg.SensorResult]
 

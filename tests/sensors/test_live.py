@@ -13,12 +13,12 @@ import pytest
 
 from assets.detector_checks import deployment_of
 from assets.transforms.live_visits import STREAM
-from evidence.claims import Claims
-from orchestration import owners
-from patterns.error_management.checkpointer import Checkpoint, open_checkpoint
-from patterns.observability.lag_detector import BEHIND
-from patterns.observability.reading import UNKNOWN, Reading
-from planning import detectors
+from blogdata.evidence.claims import Claims
+from blogdata.orchestration import owners
+from blogdata.patterns.error_management.checkpointer import Checkpoint, open_checkpoint
+from blogdata.patterns.observability.lag_detector import BEHIND
+from blogdata.patterns.observability.reading import UNKNOWN, Reading
+from blogdata.planning import detectors
 from quality.contracts import EVERY
 from resources.lake import LakeResource
 from sensors.live import visits_landed

@@ -11,8 +11,8 @@ import pytest
 
 from assets import landing_checks
 from assets.landing_checks import overdue_check_key
-from evidence.events import EventLog
-from planning.arrivals import Arrivals
+from blogdata.evidence.events import EventLog
+from blogdata.planning.arrivals import Arrivals
 from published import bronze, land
 from quality.contracts import CONTRACTS
 from resources.lake import LakeResource

@@ -7,11 +7,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.orchestration import replays
+from blogdata.orchestration.replays import TAG
+from blogdata.publish.partitions import Grain
 from declared import by_grain, computed_from
-from lake.commit import WHOLE_TABLE
-from orchestration import replays
-from orchestration.replays import TAG
-from publish.partitions import Grain
 from published import bronze, devices, publish
 from quality.contracts import CONTRACTS
 from resources.lake import LakeResource

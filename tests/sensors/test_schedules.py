@@ -9,12 +9,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from blogdata.orchestration.calendar import calendar
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
+from blogdata.planning.staleness import Scope
+from blogdata.publish.partitions import Grain
 from declared import DAILY, WEEKLY
-from orchestration.calendar import calendar
-from planning.look import Snapshot
-from planning.plan import Planner
-from planning.staleness import Scope
-from publish.partitions import Grain
 from published import enriched, publish
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
@@ -41,7 +41,7 @@ def asked(schedule: dg.ScheduleDefinition, *moment: int, now: datetime | None = 
 def ended(lake: LakeResource, dataset: str, *moment: int) -> list[str]:
     """Give what a run of the clock computes at a moment."""
     with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("planning.look.now", lambda: datetime(*moment, tzinfo=timezone.utc))  # type: ignore[misc, arg-type]
+        clock.setattr("blogdata.planning.look.now", lambda: datetime(*moment, tzinfo=timezone.utc))  # type: ignore[misc, arg-type]
         planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), scope=Scope.ENDED)
         return list(planner.stale(GRAPH.task_of(dataset)))
 
@@ -98,7 +98,9 @@ def test_planner_and_schedules_agree_on_final_days(lake: LakeResource) -> None:
     assert ended(lake, "gold.referral_stats", 2026, 1, 21, 2, 30) == [first]
     with pytest.MonkeyPatch.context() as clock:
         for day, stale in ((21, [first, running]), (22, [running])):
-            clock.setattr("planning.look.now", lambda day=day: datetime(2026, 1, day, 2, 30, tzinfo=timezone.utc))
+            clock.setattr(
+                "blogdata.planning.look.now", lambda day=day: datetime(2026, 1, day, 2, 30, tzinfo=timezone.utc)
+            )
             planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events))
             assert list(planner.stale(GRAPH.task_of("gold.referral_stats"))) == stale
 

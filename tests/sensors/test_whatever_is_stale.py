@@ -16,26 +16,26 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from errors import PlatformError
-from orchestration import partner, turns
-from orchestration.refresh import JOB
-from patterns.data_flow.concurrent_runner import NEW_DATA
-from patterns.data_value.outbox_account import Row
-from patterns.ingestion import readiness_marker
-from patterns.ingestion.combined_log import hour_of_combined
-from patterns.ingestion.log_splitter import split_by_hour
-from patterns.ingestion.published_files import state_of
-from planning import faults
-from planning.look import Snapshot, landed
-from planning.plan import Planner
-from planning.staleness import Scope
-from publish.partitions import Grain, finer
+from blogdata.errors import PlatformError
+from blogdata.orchestration import partner, turns
+from blogdata.orchestration.refresh import JOB
+from blogdata.patterns.data_flow.concurrent_runner import NEW_DATA
+from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.patterns.ingestion import readiness_marker
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.log_splitter import split_by_hour
+from blogdata.patterns.ingestion.published_files import state_of
+from blogdata.planning import faults
+from blogdata.planning.look import Snapshot, landed
+from blogdata.planning.plan import Planner
+from blogdata.planning.staleness import Scope
+from blogdata.publish.partitions import Grain, finer
+from blogdata.services import config
 from published import bronze, days, enriched, land, publish, silver
 from quality.contracts import GRAPH
 from resources.lake import LakeResource
 from sensors import refresh
 from sensors.run_requests import ABOUT, UNDER_WAY
-from services import config
 
 HOUR = "2026-01-05T03"
 whatever_is_stale = refresh.whatever_is_stale()
@@ -365,7 +365,7 @@ def test_flagless_hours_are_ready_after_a_later_one(lake: LakeResource, monkeypa
 def test_a_future_hour_is_requested_in_its_time(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
     with monkeypatch.context() as earlier:
-        earlier.setattr("planning.look.now", lambda: datetime(2026, 1, 5, 2, tzinfo=timezone.utc))
+        earlier.setattr("blogdata.planning.look.now", lambda: datetime(2026, 1, 5, 2, tzinfo=timezone.utc))
         assert "bronze.visits" not in ready(lake)
     assert ready(lake)["bronze.visits"] == [HOUR]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import plans
-from services import spark_connect
-from services.config import Settings
+from blogdata.services import spark_connect
+from blogdata.services.config import Settings
 
 _CONF = dict([plans.COMPILED_ONCE])
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from alerts.mail import Mail
-from alerts.service import Service
-from alerts.webhook import Webhook
-from errors import ConfigurationError, PlatformError
-from errors.severity import Severity
-from services import alert_channels, config, doctor
+from blogdata.alerts.mail import Mail
+from blogdata.alerts.service import Service
+from blogdata.alerts.webhook import Webhook
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.severity import Severity
+from blogdata.services import alert_channels, config, doctor
 
 WHOLE = """
 [alerting]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errors import ConfigurationError
-from patterns.ingestion.readiness_marker import Convention
-from publish.target import Engine
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.ingestion.readiness_marker import Convention
+from blogdata.publish.target import Engine
+from blogdata.services import config
 from resources import connections
 from resources.lake import LakeResource
-from services import config
 
 
 def load(home: Path, **environ: str) -> config.Settings:

@@ -8,8 +8,8 @@ import pytest
 from dagster import DagsterInstance
 from dagster._core.run_coordinator import QueuedRunCoordinator
 
-from services import dagster_home
-from services.config import Settings
+from blogdata.services import dagster_home
+from blogdata.services.config import Settings
 
 
 def test_dagster_loads_the_rendered_file_with_its_policies(settings: Settings, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from services import dagster_internals as internals
+from blogdata.services import dagster_internals as internals
 
 ROOT = Path(__file__).parent.parent.parent
-FOLDERS = ("platform", "assets", "sensors", "quality", "resources", "blogdata")
-PLACE = ROOT / "platform" / "services" / "dagster_internals.py"
+FOLDERS = ("platform", "assets", "sensors", "quality", "resources", "tools")
+PLACE = ROOT / "platform" / "blogdata" / "services" / "dagster_internals.py"
 PRIVATE = re.compile(r"\bdagster(?:_\w+)?(?:\.\w+)*\._\w|\bfrom dagster\w* import _|\bdagster_shared\b")
 
 SIGNATURES = {
@@ -66,7 +66,8 @@ UNDOCUMENTED = {
 
 def test_the_installed_dagster_is_the_reviewed_one() -> None:
     assert version("dagster") == internals.REVIEWED, (
-        "review the names in services.dagster_internals against the new version: is there a public one now, do these do"
+        "review the names in blogdata.services.dagster_internals against the new version: is there a public one now, "
+        "do these do"
         " what their reasons say? Then record new signatures here and set REVIEWED"
     )
 
@@ -88,7 +89,7 @@ def test_no_other_module_imports_what_is_private() -> None:
         for line in file.read_text(encoding="utf-8").splitlines()
         if PRIVATE.search(line)
     ]
-    assert not found, f"use a public name, or import it in services.dagster_internals and say why: {found}"
+    assert not found, f"use a public name, or import it in blogdata.services.dagster_internals and say why: {found}"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_private_names_keep_their_recorded_signatures(name: str) -> None:
         found = getattr(found, part)
     assert callable(found)
     assert bare(found) == SIGNATURES[name], (
-        f"{name} changed: review services.dagster_storage or the caller, see REASONS"
+        f"{name} changed: review blogdata.services.dagster_storage or the caller, see REASONS"
     )
 
 

@@ -16,19 +16,19 @@ import pytest
 from dagster_postgres import PostgresEventLogStorage, PostgresRunStorage, PostgresScheduleStorage
 from sqlalchemy.engine import make_url
 
-from errors import ConfigurationError, PlatformError
-from orchestration import storage_faults
-from orchestration.storage_faults import StorageFailed, StorageUnreachable
-from services import config, dagster_home, dagster_postgres, doctor, processes
-from services.config import Settings
-from services.dagster_postgres import SCHEMA
-from services.postgres_connection import PostgresUnreachable
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.orchestration import storage_faults
+from blogdata.orchestration.storage_faults import StorageFailed, StorageUnreachable
+from blogdata.services import config, dagster_home, dagster_postgres, doctor, processes
+from blogdata.services.config import Settings
+from blogdata.services.dagster_postgres import SCHEMA
+from blogdata.services.postgres_connection import PostgresUnreachable
 
 KEY = dg.AssetKey("thing")
 RUNS = """
 import sys
 import dagster as dg
-from services import config, dagster_home
+from blogdata.services import config, dagster_home
 
 @dg.asset(name="thing")
 def thing() -> None: ...

@@ -18,9 +18,9 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from services import dagster_home
-from services.config import Settings
-from services.dagster_storage import KeptEventLog, KeptRuns, KeptSchedules
+from blogdata.services import dagster_home
+from blogdata.services.config import Settings
+from blogdata.services.dagster_storage import KeptEventLog, KeptRuns, KeptSchedules
 
 KEY = dg.AssetKey("thing")
 WRITES_AND_IS_KILLED = """

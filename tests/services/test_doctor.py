@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from blogdata import services_commands
-from errors import ConfigurationError
-from services import doctor, processes
-from services.config import Settings
-from services.spark_connect import SparkServer
+from blogdata.cli import services_commands
+from blogdata.errors import ConfigurationError
+from blogdata.services import doctor, processes
+from blogdata.services.config import Settings
+from blogdata.services.spark_connect import SparkServer
 
 
 def findings(settings: Settings) -> dict[str, doctor.Finding]:

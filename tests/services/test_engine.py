@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from services import engine, jars, java
-from services.config import Settings
-from services.jars import Jars
+from blogdata.services import engine, jars, java
+from blogdata.services.config import Settings
+from blogdata.services.jars import Jars
 
 SOURCE = "package io.blogdata.engine; public class Hello extends org.apache.spark.sql.internal.SQLConf { }"
 

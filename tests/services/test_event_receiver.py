@@ -14,21 +14,21 @@ from pathlib import Path
 
 import pytest
 
-from errors import ConfigurationError
+from blogdata.errors import ConfigurationError
+from blogdata.orchestration import external_events
+from blogdata.patterns.ingestion.event_inbox import Inbox
+from blogdata.services import config, doctor, event_service, event_tokens, processes
+from blogdata.services.config import Settings
+from blogdata.services.event_receiver import MOST_BYTES
 from events_from_outside import TOKEN, deployed, event, post, write_token
 from kills import kill
-from orchestration import external_events
-from patterns.ingestion.event_inbox import Inbox
-from services import config, doctor, event_service, event_tokens, processes
-from services.config import Settings
-from services.event_receiver import MOST_BYTES
 
 COMMAND = [sys.executable, "-m", "blogdata", "events", "--serve"]
 DYING = """
 import os, signal, sys
-from orchestration import external_events
+from blogdata.orchestration import external_events
 from quality.contracts import CONTRACTS
-from services import config, event_receiver, event_service
+from blogdata.services import config, event_receiver, event_service
 settings = config.load()
 answer = external_events.answer(external_events.trigger(settings, CONTRACTS))
 def dies(post):

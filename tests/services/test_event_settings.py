@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from errors import ConfigurationError
-from services import config
-from services.event_settings import SenderSettings
+from blogdata.errors import ConfigurationError
+from blogdata.services import config
+from blogdata.services.event_settings import SenderSettings
 
 
 def load(home: Path, text: str) -> config.Settings:

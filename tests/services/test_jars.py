@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from errors import ConfigurationError
-from services import jars, java, trust
-from services.config import Settings
-from services.java import Java
+from blogdata.errors import ConfigurationError
+from blogdata.services import jars, java, trust
+from blogdata.services.config import Settings
+from blogdata.services.java import Java
 
 CONTENT = b"not really a jar"
 

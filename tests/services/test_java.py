@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services import java
-from services.config import Settings
+from blogdata.services import java
+from blogdata.services.config import Settings
 
 
 def fake_java(home: Path, release: str) -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from errors import ConfigurationError
-from services import config
-from services.log_filters import LogFilters
+from blogdata.errors import ConfigurationError
+from blogdata.services import config
+from blogdata.services.log_filters import LogFilters
 
 
 def load(home: Path, text: str) -> LogFilters:

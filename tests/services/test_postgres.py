@@ -14,13 +14,13 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from blogdata.services_commands import app
-from errors import ConfigurationError
+from blogdata.cli.services_commands import app
+from blogdata.errors import ConfigurationError
+from blogdata.services import config, doctor, postgres, postgres_connection
+from blogdata.services.config import PostgresSettings, Settings
+from blogdata.services.postgres import PostgresFailed
+from blogdata.services.postgres_connection import PostgresUnreachable
 from kills import kill_postgres
-from services import config, doctor, postgres, postgres_connection
-from services.config import PostgresSettings, Settings
-from services.postgres import PostgresFailed
-from services.postgres_connection import PostgresUnreachable
 
 
 @pytest.fixture

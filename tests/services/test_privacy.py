@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from services import config, doctor, privacy
-from services.config import Settings
-from services.doctor import Finding
+from blogdata.services import config, doctor, privacy
+from blogdata.services.config import Settings
+from blogdata.services.doctor import Finding
 
 NOBODY = 65534
 

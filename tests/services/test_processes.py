@@ -10,7 +10,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from services import processes
+from blogdata.services import processes
 
 
 @pytest.mark.parametrize("seconds", [-3600, -1, 1, 3600])

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 import spark_cluster
-from services import processes, spark_connect, spark_session
-from services.config import Settings
+from blogdata.services import processes, spark_connect, spark_session
+from blogdata.services.config import Settings
 from spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.slow

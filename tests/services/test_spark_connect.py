@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from assets.transforms.sessions import SPEC
-from errors import PlatformError
+from blogdata.errors import PlatformError
+from blogdata.patterns.data_value.incremental_sessionizer import sessionize
+from blogdata.services import daemons, processes, spark_connect, spark_probe, spark_session
+from blogdata.services.config import Settings
+from blogdata.services.spark_connect import SparkServer
 from kills import kill
-from patterns.data_value.incremental_sessionizer import sessionize
-from services import daemons, processes, spark_connect, spark_probe, spark_session
-from services.config import Settings
-from services.spark_connect import SparkServer
 
 BUSY = 1_000_000
 
@@ -30,7 +30,7 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
         "import sys\n"
         "from dataclasses import replace\n"
         "from pathlib import Path\n"
-        "from services import config, spark_connect\n"
+        "from blogdata.services import config, spark_connect\n"
         "home, jars = sys.argv[1:]\n"
         "settings = config.load({**__import__('os').environ, 'BLOGDATA_HOME': home, 'BLOGDATA_JARS': jars,\n"
         "    'BLOGDATA_SPARK_HEAP': '600m', 'BLOGDATA_SPARK_START_SECONDS': '180'})\n"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from dagster import MaterializeResult, asset, materialize
 
+from blogdata.services import config, spark_attached, spark_connect, spark_probe
+from blogdata.services.config import Settings
+from blogdata.services.processes import ProcessIdentity
 from kills import kill
 from resources import spark as spark_resources
 from resources.spark import SparkResource
-from services import config, spark_attached, spark_connect, spark_probe
-from services.config import Settings
-from services.processes import ProcessIdentity
 
 CODEC = "spark.sql.parquet.compression.codec"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from services import spark_launch
-from services.config import Settings
+from blogdata.services import spark_launch
+from blogdata.services.config import Settings
 
 PROGRAM = "pyspark.sql.connect.streaming.worker.foreach_batch_worker"
 SECRET = "a secret of the server"
@@ -112,7 +112,7 @@ def test_other_commands_run_as_plain_python(python: str, arguments: tuple[str, .
 
 
 def test_spark_starts_workers_by_the_projects_script(settings: Settings) -> None:
-    from services import spark_conf
+    from blogdata.services import spark_conf
 
     parts = spark_conf.prepare(settings)
     environment: Mapping[str, str] = spark_launch.environment(settings, parts)

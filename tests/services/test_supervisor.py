@@ -12,13 +12,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from services.supervisor import ProcessEnded, Supervisor
+from blogdata.services.supervisor import ProcessEnded, Supervisor
 
 SECONDS = 30
-TIED = "import time; from services import tied; tied.end_with_parent(); print('tied', flush=True); time.sleep(600)"
+TIED = (
+    "import time; from blogdata.services import tied; tied.end_with_parent(); print('tied', flush=True); "
+    "time.sleep(600)"
+)
 PARENT = f"""
 import os, sys, time
-from services.supervisor import Supervisor
+from blogdata.services.supervisor import Supervisor
 running = Supervisor()
 for name in ("one", "other"):
     running.start(name, [sys.executable, "-c", {TIED!r}], os.environ)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from blogdata.land_commands import app
-from errors import ConfigurationError
+from blogdata.cli.land_commands import app
+from blogdata.errors import ConfigurationError
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.landing import LandingOccupied, add, simulate
+from blogdata.simulator.spec import SimulationSpec
 from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents
-from simulator.faults import FaultRates
-from simulator.landing import LandingOccupied, add, simulate
-from simulator.spec import SimulationSpec
 
 NOW = datetime(2026, 2, 1, tzinfo=timezone.utc)
 SPEC = SimulationSpec(days=1, visits_per_day=600, seed=11, faults=replace(EVERY_FAULT, huge_line=0.0), ads=True)

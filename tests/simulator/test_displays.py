@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import oracle
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.landing import LandingOccupied, simulate
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.truth import AdsTruth
 from simulated import assert_figures_equal_the_recount
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.landing import LandingOccupied, simulate
-from simulator.spec import SimulationSpec
-from simulator.truth import AdsTruth
 
 EVERY_FAULT = FaultRates(
     **{name: 0.03 for name in LINE_FAULTS if name != "huge_line"}, huge_line=0.002, empty_hour=0.06, missing_hour=0.06

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import oracle
-from errors import ConfigurationError
-from simulator.faults import HUGE_LINES_PER_HOUR, FaultRates, load_faults
-from simulator.landing import simulate
-from simulator.spec import SimulationSpec
+from blogdata.errors import ConfigurationError
+from blogdata.simulator.faults import HUGE_LINES_PER_HOUR, FaultRates, load_faults
+from blogdata.simulator.landing import simulate
+from blogdata.simulator.spec import SimulationSpec
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,15 @@ import pytest
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
-from blogdata import land_commands
-from blogdata.land_commands import app
-from blogdata.land_logs import LogNotLanded, LogsRefused, NoAccessLog
-from errors import ConfigurationError
-from patterns.error_management.checkpointer import StreamSpec, open_checkpoint
-from patterns.error_management.dead_letter_replay import CorrectionAwaited
-from patterns.ingestion.readiness_marker import ENDED, LandingZone
-from patterns.ingestion.whole_files import SourceMissing
-from simulator.landing import LandingOccupied, add
+from blogdata.cli import land_commands
+from blogdata.cli.land_commands import app
+from blogdata.cli.land_logs import LogNotLanded, LogsRefused, NoAccessLog
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.error_management.checkpointer import StreamSpec, open_checkpoint
+from blogdata.patterns.error_management.dead_letter_replay import CorrectionAwaited
+from blogdata.patterns.ingestion.readiness_marker import ENDED, LandingZone
+from blogdata.patterns.ingestion.whole_files import SourceMissing
+from blogdata.simulator.landing import LandingOccupied, add
 
 LINE = b'1.2.3.4 - - [05/Jan/2026:03:04:05 +0000] "GET /%s HTTP/1.1" 200 1 "-" "-"\n'
 

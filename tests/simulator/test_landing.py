@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import oracle
+from blogdata.simulator.faults import LINE_FAULTS, FaultRates
+from blogdata.simulator.landing import LandingOccupied, simulate
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.truth import Truth
 from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents
-from simulator.faults import LINE_FAULTS, FaultRates
-from simulator.landing import LandingOccupied, simulate
-from simulator.spec import SimulationSpec
-from simulator.truth import Truth
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from lake.lake import Lake
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from patterns.storage.horizontal_partitioner import MAX_KEPT, PartitionKeyRefused, partition_column
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.run import RunContext
-from publish.schema import Column, Partitioning
-from publish.target import Provenance, Target
+from blogdata.lake.lake import Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.storage.horizontal_partitioner import MAX_KEPT, PartitionKeyRefused, partition_column
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.target import Provenance, Target
 
 FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
 

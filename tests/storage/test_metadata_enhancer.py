@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
-from errors import ConfigurationError
-from lake.lake import Lake
-from patterns.storage import tables
-from patterns.storage.metadata_enhancer import properties
-from publish.contract import Contract
-from publish.partitions import Grain
-from publish.schema import Column, Partitioning
+from blogdata.errors import ConfigurationError
+from blogdata.lake.lake import Lake
+from blogdata.patterns.storage import tables
+from blogdata.patterns.storage.metadata_enhancer import properties
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Column, Partitioning
 
 VISITS = Contract(
     dataset="silver.clicks",

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from evidence.events import EventLog
-from lake.commit import Account
-from lake.lake import Lake
-from orchestration.completeness import partial
-from patterns.idempotency.data_overwrite import overwrite_partitions
-from publish.contract import Contract
-from publish.target import Provenance
-from publish.write_faults import AuditFailed
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.completeness import partial
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.publish.contract import Contract
+from blogdata.publish.target import Provenance
+from blogdata.publish.write_faults import AuditFailed
 from quality.contracts import CONTRACTS
 from resources.lake import LakeResource
 from toy import target

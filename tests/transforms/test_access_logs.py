@@ -18,10 +18,10 @@ import oracle
 import oracle_logs
 from assets.transforms import user_agents, visit_events, visit_times, visits_by_inactivity
 from assets.transforms.keyed_hash import derived_key, keyed_hash
-from errors import ConfigurationError
-from patterns.ingestion.combined_log import hour_of_combined
-from services.log_filters import LogFilters
-from services.log_settings import UNIX_SOCKET, LogSettings
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.services.log_filters import LogFilters
+from blogdata.services.log_settings import UNIX_SOCKET, LogSettings
 from transforms.log_rows import FILTERED, FIREFOX, IPHONE, LINES, LOGS, UNFIT, frame_of, judged, line, parsed
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from assets.transforms import enrichment, places, users
 from assets.transforms.places import ALWAYS
+from blogdata.services.answer_journal import AnswerJournal
+from blogdata.services.locations import EmbeddedTable, LocationService
+from blogdata.simulator.locations import LocationServer, serving
 from quality.contracts.places import PLACES
-from services.answer_journal import AnswerJournal
-from services.locations import EmbeddedTable, LocationService
-from simulator.locations import LocationServer, serving
 from transforms.test_users import ROWS, TODAY
 
 EVENT = (

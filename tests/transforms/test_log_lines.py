@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 import log_writers
 from assets.transforms import log_lines, visit_events
-from patterns.ingestion import log_formats
-from patterns.ingestion.log_declarations import FIELDS
-from services.log_filters import LogFilters
-from services.log_settings import LogSettings
+from blogdata.patterns.ingestion import log_formats
+from blogdata.patterns.ingestion.log_declarations import FIELDS
+from blogdata.services.log_filters import LogFilters
+from blogdata.services.log_settings import LogSettings
 from transforms.log_rows import FILTERED, IPHONE, UNFIT, frame_of, line
 
 DECLARED = (

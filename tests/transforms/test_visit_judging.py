@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import oracle
 from assets.transforms import visit_events
-from errors import ConfigurationError
+from blogdata.errors import ConfigurationError
 
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
 HOUR = "2026-01-31T05"

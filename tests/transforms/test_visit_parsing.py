@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
-from errors import ConfigurationError
+from blogdata.errors import ConfigurationError
 
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
 JSON = frozenset({"json"})

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from orchestration import replays
-from orchestration.replays import TAG, Replay, Since
-from services.config import load
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.orchestration import replays
+from blogdata.orchestration.replays import TAG, Replay, Since
+from blogdata.services.config import load
 from ui import backfills
 from ui.backfills import UNFINISHED
 from ui.served import Served, environment

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from evidence.events import EventLog
-from lake.lake import Lake
-from orchestration.refresh import JOB
-from services.config import load
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.refresh import JOB
+from blogdata.services.config import load
 from ui import backfills
 from ui.backfills import BACKFILL, UNFINISHED, RunRecord
 from ui.served import Served, environment

@@ -13,8 +13,8 @@ import pytest
 
 import published
 from assets.report import FILE, report
+from blogdata.report import texts
 from page_view_rows import START, View, counted, random_requests, random_views, write, write_days
-from report import texts
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

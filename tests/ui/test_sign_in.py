@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from blogdata.services import ui_guard
 from guarded import Guarded, serving
-from services import ui_guard
 from ui.conftest import FLAGS
 
 if TYPE_CHECKING:

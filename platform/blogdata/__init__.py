@@ -1,0 +1,1 @@
+"""The platform: how data is written, planned, watched and served."""

@@ -1,0 +1,372 @@
+"""`blogdata land`: puts data into the landing zone, simulated or from access logs."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blogdata.cli.output import DATASET, console, errors, say_json
+from blogdata.errors import ConfigurationError, PlatformError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from blogdata.patterns.ingestion.log_formats import LogFormats
+    from blogdata.simulator.truth import Truth
+
+app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
+
+_EXAMINED_BYTES = 1 << 20
+"""Bytes at the beginning of a file that show whether it is an access log."""
+_NAMED = 5
+"""Maximum number of partitions to list one by one."""
+Landing = Annotated[Path | None, typer.Option(help="The landing zone; the deployment's own when not given.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.command()
+def simulate(
+    days: Annotated[int | None, typer.Option(help="Days to simulate.")] = None,
+    visits_per_day: Annotated[int | None, typer.Option(help="Visit events a day on average, before faults.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed: the same options give the same bytes.")] = None,
+    faults: Annotated[Path | None, typer.Option(help="TOML or JSON file of `fault = rate`.")] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option(help="First day, YYYY-MM-DD; without it the days are those that have just ended."),
+    ] = None,
+    landing: Landing = None,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the files of visits and ads.")] = False,
+    ads: Annotated[bool, typer.Option(help="Land the ads that visitors were shown, too.")] = True,
+    more: Annotated[
+        int | None, typer.Option(min=1, help="Add so many days to the simulation there is, and nothing else.")
+    ] = None,
+    hours: Annotated[int | None, typer.Option(min=1, help="Add so many hours to it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate a blog's visits, users, devices and displayed ads, with known truth beside them in `_truth/`.
+
+    A simulation needs --days, --visits-per-day and --seed. What is added to it by --more or --hours changes no byte of
+    what has landed; a command that was interrupted is repeated.
+    """
+    from blogdata.simulator import landing as simulator
+    from blogdata.simulator.faults import FaultRates, load_faults
+    from blogdata.simulator.spec import SimulationSpec
+
+    target = _landing(landing)
+    added = 24 * (more or 0) + (hours or 0)
+    given = {"--days": days, "--visits-per-day": visits_per_day, "--seed": seed}
+    if added:
+        _refuse_with_more({**given, "--faults": faults, "--begin": begin})
+        begun = time.monotonic()
+        with _progress(quiet=as_json) as report:
+            truth = simulator.add(added, target, report, now=datetime.now(timezone.utc))
+        _say_simulated(truth, target, time.monotonic() - begun, added=added, as_json=as_json)
+        return
+    if days is None or visits_per_day is None or seed is None:
+        raise ConfigurationError(
+            what=f"{', '.join(name for name, value in given.items() if value is None)} must be given",
+            where="blogdata land simulate",
+            next_step="name all three, like --days 3 --visits-per-day 100000 --seed 7; or --more 1 for a further day",
+        )
+    spec = SimulationSpec(
+        days=days,
+        visits_per_day=visits_per_day,
+        seed=seed,
+        # The same command continues tomorrow what is interrupted today.
+        start=_day(begin) if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
+        faults=load_faults(faults) if faults else FaultRates(),
+        gzip=gzip,
+        ads=ads,
+    )
+    _make_writable(target)
+    begun = time.monotonic()
+    with _progress(quiet=as_json) as report:
+        truth = simulator.simulate(spec, target, report)
+    _say_simulated(truth, target, time.monotonic() - begun, added=0, as_json=as_json)
+
+
+def _refuse_with_more(options: Mapping[str, object]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ConfigurationError(
+            what=f"what is added is a part of the simulation there is: {', '.join(given)} cannot change it",
+            where="blogdata land simulate",
+            next_step="leave them out; or simulate into another landing zone",
+        )
+
+
+def _say_simulated(truth: Truth, target: Path, seconds: float, *, added: int, as_json: bool) -> None:
+    new = [hour.arrival_hour for hour in truth.hours[len(truth.hours) - added :]]
+    figures = ("lines", "bytes", "valid", "dead", "late", "unique", "duplicates", "conflicts")
+    result = {
+        "landing": str(target),
+        "already_there": truth.already_there,
+        "hours": len(truth.hours),
+        "added": new,
+        **{name: truth.total(name) for name in figures},
+        **({} if truth.ads is None else {"ads": {name: truth.ads.total(name) for name in figures}}),
+        "seconds": round(seconds, 1),
+    }
+    if as_json:
+        say_json(result)
+    elif truth.already_there:
+        console.print(f"{target} holds this simulation already: nothing was changed")
+    else:
+        if new:
+            console.print(f"added: {new[0]} … {new[-1]}" if added > 1 else f"added: {new[0]}")
+        shown = [name for name in figures if name != "bytes"]
+        console.print(f"visits: {', '.join(f'{truth.total(name):,} {name}' for name in shown)}")
+        if truth.ads is not None:
+            console.print(f"ads: {', '.join(f'{truth.ads.total(name):,} {name}' for name in shown)}")
+        console.print(f"{target}: {seconds:.1f} s; the truth is in {target / '_truth'}")
+
+
+@app.command()
+def logs(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Access logs, plain or compressed by gzip, bzip2, xz or zstd, in any order; folders of them; patterns "
+            "such as 'access.log*'; - for standard input.",
+        ),
+    ],
+    landing: Landing = None,
+    as_json: Json = False,
+) -> None:
+    """Put access logs into the landing zone, byte for byte and verified.
+
+    The format is found for each line, among those with a name and those that [logs] format declares. A log is known by
+    its content: what has landed is not landed again, whatever its name is by now. A file that is no access log is
+    refused, and the others land; in a folder it is skipped.
+    """
+    from blogdata.cli.land_logs import LogsRefused, land_logs
+    from blogdata.patterns.ingestion.combined_log import hour_of_combined
+    from blogdata.patterns.ingestion.log_formats import formats
+    from blogdata.patterns.ingestion.log_splitter import LOGS
+    from blogdata.services.config import load
+    from blogdata.services.setting_values import home
+
+    # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.
+    known = formats(load().logs.formats if landing is None or home(os.environ).is_dir() else ())
+    target = _landing(landing)
+    _make_writable(target)
+    results = []
+    hour_of = partial(hour_of_combined, known=known)
+    for result in land_logs(files, target / LOGS, partial(_formats_of, known), hour_of):
+        results.append(result)
+        if not as_json:
+            console.print(str(result))
+    if as_json:
+        say_json([result.as_json() for result in results])
+    refused = [result.error for result in results if result.error is not None]
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        raise LogsRefused(refused)
+
+
+@app.command("replay")
+def replay_corrections(
+    file: Annotated[Path, typer.Argument(help="JSON Lines: source_file, source_offset (of the dead letter), payload.")],
+    as_json: Json = False,
+) -> None:
+    """Land corrected dead letters in the hours they belong to; `blogdata run` then publishes what they touch."""
+    from assets import corrected
+    from blogdata.evidence.events import EventLog
+    from blogdata.lake.lake import Lake
+    from blogdata.patterns.error_management import dead_letter_replay
+    from blogdata.patterns.ingestion import log_formats
+    from blogdata.services.config import load
+    from resources.zone import zone_of
+
+    if not file.is_file():
+        raise ConfigurationError(what="there is no such file", where=str(file), next_step="name a file of corrections")
+    settings = load()
+    with file.open("rb") as lines:
+        corrections = dead_letter_replay.read_corrections(lines, str(file))
+    judged = corrected.of_one_table(corrections)
+    hours = sorted({correction.arrival_hour for correction in corrections})
+    lake = Lake(root=str(settings.lake))
+    columns = ("source_file", "source_offset")
+    dead = lake.columns(judged.letters.dataset, columns, only={"arrival_hour": hours}).to_pylist()
+    result = dead_letter_replay.land_corrections(
+        corrections,
+        [(row["source_file"], row["source_offset"]) for row in dead],
+        settings.landing,
+        letters=judged.letters,
+        awaited=lambda: _awaited(settings.home),
+        convention=settings.ready,
+    )
+    known = log_formats.formats(settings.logs.formats)
+    stale = corrected.stale_after(corrections, judged, zone_of(settings), EventLog(lake), known)
+    if as_json:
+        say_json({"files": result.files, "landed": result.landed, "stale": stale})
+        return
+    there = len(result.files) - len(result.landed)
+    console.print(f"{len(result.landed)} correction(s) landed" + (f", {there} were there already" if there else ""))
+    if not stale:
+        console.print("nothing is stale because of them: they are published")
+        return
+    console.print("stale now:")
+    for dataset, keys in stale.items():
+        shown = ", ".join(keys) if len(keys) <= _NAMED else f"{keys[0]} … {keys[-1]} ({len(keys)})"
+        console.print(f"  {dataset:<{DATASET}} {shown}")
+    console.print("publish all of it: blogdata run")
+
+
+def _awaited(home: Path) -> Sequence[str]:
+    """List the landed files of the streams' unfinished batches."""
+    from assets.streams import STREAMS
+    from blogdata.patterns.error_management.checkpointer import checkpoints
+
+    # Only the newest checkpoint is resumed.
+    newest = [one for name in STREAMS for one in checkpoints(home / "checkpoints", name)[-1:]]
+    return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
+
+
+def _formats_of(known: LogFormats, file: Path) -> list[str]:
+    """Find the formats of the lines at a file's beginning, the most frequent one first; none if it is empty.
+
+    A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
+    """
+    from blogdata.patterns.ingestion import log_formats
+    from blogdata.patterns.ingestion.combined_log import hour_of_combined
+    from blogdata.patterns.ingestion.landed_formats import DAMAGED
+    from blogdata.patterns.ingestion.log_columns import HEADER
+    from blogdata.patterns.ingestion.whole_files import content
+
+    try:
+        with content(file) as log:
+            beginning = log.read(_EXAMINED_BYTES).removeprefix(codecs.BOM_UTF8)
+    except DAMAGED as error:
+        raise ConfigurationError(
+            what=f"the file cannot be read: {error}",
+            where=str(file),
+            next_step="name an undamaged copy of it, or a decompressed one",
+        ) from error
+    lines = [line.rstrip("\r") for line in beginning.decode(errors="replace").split("\n") if line.strip()]
+    headers = dict.fromkeys(line.strip() for line in lines if line.startswith(HEADER) and not known.has_columns(line))
+    if headers:
+        told = ", ".join(f"'{header}'" for header in headers)
+        raise ConfigurationError(
+            what=f"its columns are in an order that is not known yet: {'; '.join(headers)}",
+            where=str(file),
+            next_step=f"add to blogdata.toml: [logs] format = {told if len(headers) == 1 else f'[{told}]'}",
+        )
+    names = {line: name for line in lines if (name := known.format_of(line))}
+    others = [line for line in lines if names.get(line) != log_formats.COMMENT]
+    found = Counter(names[line] for line in others if line in names and hour_of_combined(line.encode(), known))
+    # Behind comments only, the last line may be the first one, and only begun.
+    is_begun = bool(names) and not beginning.endswith(b"\n")
+    if len(others) > is_begun and not found:
+        raise _no_access_log(known, file, next((line for line in others if line in names), others[0]))
+    return [name for name, _ in found.most_common()]
+
+
+def _no_access_log(known: LogFormats, file: Path, line: str) -> PlatformError:
+    """Build the error of a file without a line that can be read, from one of its lines."""
+    from blogdata.cli.land_logs import NoAccessLog
+    from blogdata.patterns.ingestion import log_formats
+
+    if name := known.format_of(line):
+        return NoAccessLog(
+            what=f"no line at its beginning has a time that can be read: the first one fits the format {name}, but its "
+            "time is no instant",
+            where=str(file),
+            next_step="have the server log one of the times $time_local, $time_iso8601, $msec (nginx) or %t (Apache), "
+            "with their offset from UTC",
+        )
+    misfit = known.misfit_of(line)
+    return NoAccessLog(
+        what="no line at its beginning is an access log's: the first one is nearest to the format "
+        f"{misfit.format}, but {misfit.problem}",
+        where=str(file),
+        next_step=f"name a log in one of the formats {', '.join(log_formats.NAMES)}, "
+        "or declare its own in blogdata.toml: [logs] format = '...'",
+    )
+
+
+def _make_writable(target: Path) -> None:
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            what=f"the landing zone cannot be written: {error.strerror}",
+            where=str(target),
+            next_step="name a folder that you may write",
+        ) from error
+
+
+def _landing(given: Path | None) -> Path:
+    if given is not None:
+        return given
+    from blogdata.services.config import load
+
+    return load().landing
+
+
+def _today() -> date:
+    return datetime.now(timezone.utc).date()
+
+
+def _day(text: str) -> date:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007
+    except ValueError as error:
+        raise ConfigurationError(
+            what=f"'{text}' is no day",
+            where="--begin",
+            next_step="write it as YYYY-MM-DD, for example 2026-01-05",
+        ) from error
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[_Report]:
+    if quiet:
+        yield _Report()
+    elif sys.stderr.isatty():
+        from rich.progress import Progress
+
+        with Progress(console=errors) as bar:
+            task = bar.add_task("hours", total=None)
+            yield _Bar(bar, task)
+    else:
+        yield _Plain()
+
+
+class _Report:
+    """A report that prints nothing."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Report the number of hours done."""
+
+
+class _Plain(_Report):
+    """A line for every simulated day."""
+
+    def __call__(self, done: int, total: int) -> None:
+        if done % 24 == 0:
+            errors.print(f"day {done // 24} of {total // 24}")
+
+
+class _Bar(_Report):
+    """A bar on the terminal."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self._bar = bar
+        self._task = task
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)

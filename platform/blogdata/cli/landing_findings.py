@@ -1,0 +1,44 @@
+"""Findings of a run in the landing zone: misnamed, overdue or refused partitions, and new fields."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from blogdata.cli.output import console
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from blogdata.cli.outcome import Outcome
+    from blogdata.evidence.events import EventLog
+    from blogdata.patterns.ingestion.readiness_marker import LandingZone
+    from blogdata.publish.contract import Contract
+
+
+def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZone, events: EventLog) -> None:
+    """Add to the outcome of a run what it has passed over in the landing zone, and the new fields it has seen.
+
+    Args:
+        outcome: Outcome of the run; refusals are added to its problems, the rest to its warnings.
+        landed: Contracts of the datasets it has computed from the landing zone.
+        zone: The landing zone.
+        events: The event log.
+    """
+    from blogdata.planning import arrivals
+    from blogdata.planning.findings import still_unannounced
+
+    now = datetime.now(timezone.utc)
+    outcome.warnings += arrivals.warnings(landed, zone, events, now)
+    begun = now - timedelta(seconds=outcome.seconds)
+    for contract in landed:
+        new = [field.name for field in still_unannounced(events, contract) if field.seen_at >= begun]
+        if new:
+            outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata schema fields")
+    outcome.problems += [str(error) for error in arrivals.refusals(landed, zone)]
+
+
+def say_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings, a line each."""
+    for warning in warnings:
+        console.print(f"warning: {warning}", style="yellow")

@@ -1,0 +1,130 @@
+"""`blogdata ledger`: rows in, rows out, and every reason in between; exit code 1 when a row is unaccounted for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from blogdata.cli.output import NOTHING_PUBLISHED, Grid, console, existing, say_error, say_json, styled, why_nothing
+from blogdata.errors import PlatformError, refuse_unknown
+from blogdata.evidence import ledger as core
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.evidence.ledger import LedgerLine
+from blogdata.lake.commit import Entry
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
+from blogdata.orchestration import partner
+from blogdata.publish.writes import Feed
+from blogdata.services.config import Settings
+from quality.contracts import EVERY, SERVED
+
+
+def ledger(
+    dataset: Annotated[
+        str | None,
+        typer.Argument(help="Show the partitions of one dataset, like silver.visits", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
+) -> None:
+    """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
+    feeds = [name for name, contract in SERVED.items() if isinstance(contract.write, Feed)]
+    refuse_unknown([dataset] if dataset else [], [*EVERY, *feeds], where="ledger")
+    settings = existing()
+    lake = Lake(root=str(settings.lake))
+    events = EventLog(lake)
+    chosen = [contract for name, contract in EVERY.items() if dataset in (None, name)]
+    lines: dict[str, Sequence[LedgerLine]] = {}
+    damaged: list[PlatformError] = []
+    for contract in chosen:
+        try:
+            lines[contract.dataset] = core.audit(lake, events, contract)
+        except (LogDamaged, DataFileDamaged) as error:
+            if error.where == EVENTS:
+                # Nothing adds up without it.
+                raise
+            damaged.append(error)
+    lines |= {name: _sent(settings, name) for name in feeds if dataset in (None, name)}
+    if as_json:
+        damages = [{"dataset": fault.where, "balanced": False, "problem": fault.what} for fault in damaged]
+        say_json([*(_as_json(line) for found in lines.values() for line in found), *damages])
+    elif any(lines.values()):
+        _show(lines, partitions=dataset is not None)
+    else:
+        console.print(why_nothing(settings, lake, dataset) if dataset else NOTHING_PUBLISHED)
+    for fault in damaged:
+        say_error(fault)
+    if damaged or any(not line.balanced for found in lines.values() for line in found):
+        raise typer.Exit(1)
+
+
+def _sent(settings: Settings, dataset: str) -> list[LedgerLine]:
+    """Return the account of what is sent to the partner; what the partner does not have yet is left out, by reason."""
+    found = []
+    for line in partner.outbox(settings).lines():
+        delivered = line.states.get("delivered", 0)
+        entry = Entry(
+            dataset=dataset,
+            partition=line.partition,
+            version=int(line.source.rpartition(":")[2]),
+            rows_in=line.rows_in,
+            rows_out=delivered,
+            reasons={"private": line.private, **{name: n for name, n in line.states.items() if name != "delivered"}},
+        )
+        problem = f"{line.missing} rows are not accounted for" if line.missing else None
+        found.append(LedgerLine(entry=entry, rows_there=delivered, problem=problem))
+    return found
+
+
+def _as_json(line: LedgerLine) -> dict[str, Any]:
+    entry = line.entry
+    return {
+        "dataset": entry.dataset,
+        "partition": entry.partition or None,
+        "rows_in": entry.rows_in,
+        "rows_out": entry.rows_out,
+        "reasons": dict(entry.reasons),
+        "rows_there": line.rows_there,
+        "table_version": entry.version,
+        "run_id": entry.run_id,
+        "balanced": line.balanced,
+        "problem": line.problem,
+    }
+
+
+def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
+    table = Grid()
+    table.add_column("dataset", no_wrap=True)
+    for name in ("partition" if partitions else "partitions", "rows in", "rows out"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("left out, by reason")
+    table.add_column("", no_wrap=True)
+    for dataset, found in lines.items():
+        if not found:
+            continue
+        if partitions:
+            for line in found:
+                _row(table, dataset, line.entry.partition or "whole", [line])
+        else:
+            _row(table, dataset, str(len(found)), found)
+    console.print(table)
+    for found in lines.values():
+        for line in found:
+            if line.problem:
+                console.print(f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red")
+
+
+def _row(table: Grid, dataset: str, partition: str, lines: Sequence[LedgerLine]) -> None:
+    reasons: Counter[str] = Counter()
+    for line in lines:
+        reasons.update(line.entry.reasons)
+    table.add_row(
+        dataset,
+        partition,
+        f"{sum(line.entry.rows_in for line in lines):,}",
+        f"{sum(line.entry.rows_out for line in lines):,}",
+        ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(reasons.items()) if rows) or "-",
+        styled("adds up", "green") if all(line.balanced for line in lines) else styled("DOES NOT ADD UP", "red"),
+    )

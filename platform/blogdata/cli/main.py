@@ -1,0 +1,154 @@
+"""`blogdata`: one command for everything a person does with the platform."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from typing import Annotated
+
+import typer
+
+from blogdata.cli.deferred import Deferred, group_of
+from blogdata.cli.output import console, errors, for_the_rest, say_error
+from blogdata.cli.remedies import register
+from blogdata.errors import DiskFull, PlatformError, foreign
+
+COMMANDS = {
+    "land": Deferred("blogdata.cli.land_commands:app", "Put data into the landing zone."),
+    "run": Deferred("blogdata.cli.run_command:run", "Materialize bronze to gold for what has landed."),
+    "plan": Deferred(
+        "blogdata.cli.plan_command:plan",
+        "Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.",
+    ),
+    "ledger": Deferred(
+        "blogdata.cli.ledger_command:ledger",
+        "Show that nothing is lost: rows in = rows out + every row left out, with its reason.",
+    ),
+    "refused": Deferred(
+        "blogdata.cli.refused_command:refused",
+        "List the batches that failed an audit; each is a table to look at for two weeks.",
+    ),
+    "profile": Deferred(
+        "blogdata.cli.profile_command:profile",
+        "Profile what is new in the observed datasets: shares of nulls, distributions, references; and warn of drift.",
+    ),
+    "validate": Deferred(
+        "blogdata.cli.validate_command:validate",
+        "Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken.",
+    ),
+    "repair": Deferred(
+        "blogdata.cli.repair_command:repair",
+        "Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
+    ),
+    "lineage": Deferred(
+        "blogdata.cli.lineage_command:lineage",
+        "Show which datasets the newest publications really read, and who owns them.",
+    ),
+    "report": Deferred(
+        "blogdata.cli.report_command:report",
+        "Write one page about the blog and its data: who reads what, what waits for a person, where every row went.",
+    ),
+    "stream": Deferred(
+        "blogdata.cli.stream_command:stream",
+        "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
+    ),
+    "alerts": Deferred(
+        "blogdata.cli.alerts_command:alerts",
+        "Show what a person should know now, which channels are told, and what was sent.",
+    ),
+    "events": Deferred(
+        "blogdata.cli.events_command:events",
+        "List the events from outside: what waits, what started which run, what was refused.",
+    ),
+    "places": Deferred(
+        "blogdata.cli.places_command:places",
+        "Count the addresses whose place is known, and those that wait for an answer.",
+    ),
+    "feed": Deferred(
+        "blogdata.cli.feed_command:feed",
+        "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",
+    ),
+    "metrics": Deferred(
+        "blogdata.cli.metrics_command:metrics",
+        "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.",
+    ),
+    "sql": Deferred("blogdata.cli.sql_command:sql", "Query the lake's tables as layer.table."),
+    "audience": Deferred(
+        "blogdata.cli.audience_command:audience",
+        "Show the page views and the visitors of any hours, pages, origins or campaigns, each visitor counted once.",
+    ),
+    "versions": Deferred("blogdata.cli.versions_command:versions", "Show which copy of a dataset was visible when."),
+    "views": Deferred(
+        "blogdata.cli.views_command:views",
+        "Write the views for consumers, and of what is several tables, as SQL into the lake.",
+    ),
+    "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
+    "ui": Deferred(
+        "blogdata.cli.ui_command:ui",
+        "Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.",
+    ),
+    "break": Deferred(
+        "blogdata.cli.break_command:break_",
+        "Kill a writer, send bad or late rows, drop a field, stop a partner's clock: and see that no row is lost.",
+    ),
+    "up": Deferred("blogdata.cli.services_commands:up", "Start services, or find them running."),
+    "down": Deferred("blogdata.cli.services_commands:down", "Stop services."),
+    "status": Deferred(
+        "blogdata.cli.services_commands:status",
+        "Show which services run; exit code 1 when one that should run does not answer.",
+    ),
+    "doctor": Deferred(
+        "blogdata.cli.services_commands:examine",
+        "Look at everything the platform needs, and say what to fix; exit code 1 when there is something.",
+    ),
+}
+"""Every command, in the order of the help."""
+
+app = typer.Typer(
+    name="blogdata",
+    cls=group_of(COMMANDS),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        console.print(f"blogdata {version('blogdata')}")
+        raise typer.Exit
+
+
+@app.callback()
+def blogdata(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version, and end")
+    ] = False,
+) -> None:
+    """The analytics platform of a blog: what comes in, what it becomes, and proof that nothing is lost."""
+
+
+INTERRUPTED = 130
+"""Exit code of an interrupted command."""
+
+
+def main() -> None:
+    """Run one command; print a platform error as one message and exit with its code, never with a traceback."""
+    register()
+    try:
+        app()
+    except PlatformError as error:
+        say_error(error)
+        sys.exit(error.exit_code)
+    except Exception as error:  # noqa: BLE001 - printed without its message, which may quote a row
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            say_error(DiskFull(str(error.filename or "?")))
+        else:
+            say_error(foreign.unforeseen(error))
+        sys.exit(1)
+    except SystemExit as ended:
+        # Typer turns an interrupt into a silent exit.
+        if ended.code == INTERRUPTED:
+            errors.print(f"stopped; what was published stays; {for_the_rest()}")
+        raise

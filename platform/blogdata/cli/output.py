@@ -1,0 +1,214 @@
+"""What commands print: plain lines, tables, a live display on a terminal, or JSON.
+
+All of it goes through here, because values that visitors and producers choose are part of nearly all of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from blogdata.errors import ConfigurationError, PlatformError, shown
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from blogdata.lake.lake import Lake
+    from blogdata.planning.sources import NothingLanded
+    from blogdata.services.config import Settings
+
+FIRST_STEPS = (
+    "blogdata land simulate --days 1 --visits-per-day 10000 --seed 7 && blogdata run; "
+    "or with an access log of your own: blogdata land logs FILE && blogdata run"
+)
+"""Commands to start with when nothing has landed."""
+NOTHING_PUBLISHED = f"nothing is published yet; try: {FIRST_STEPS}"
+NOTHING_LANDED = f"nothing has landed yet; try: {FIRST_STEPS}"
+PIPED = 240
+"""Width in columns of output that is not a terminal."""
+
+
+DATASET = 30
+"""Width in columns of the names of datasets, where figures stand behind them."""
+
+
+class Terminal(Console):
+    """Prints every text as it is: without markup, and with control characters as escapes."""
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None, file: IO[str] | None = None) -> None:
+        super().__init__(
+            file=file, stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True
+        )
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text as it is printed; Rich calls this for each text that it prints, within a table, too."""
+        return super().render_str(shown.block(text), **options)
+
+
+class OwnTerminal(Terminal):
+    """A console on a file of its own; its size is that of the terminal there, also after the window has changed."""
+
+    @property
+    def options(self) -> ConsoleOptions:
+        """Options of what is printed next."""
+        with contextlib.suppress(OSError):
+            self.size = ConsoleDimensions(*os.get_terminal_size(self.file.fileno()))
+        return super().options
+
+
+class Grid(Table):
+    """A table whose cells are one line each, whatever the values; a cell of several lines is given as a sequence.
+
+    On a narrow terminal columns marked `no_wrap` stay as wide as their cells; the others have more lines, uncut.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(box=None, pad_edge=False)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Set how columns share the width: Rich would cut off any of them."""
+        widths = [max(console.measure(cell).maximum for cell in (one.header, *one.cells)) for one in self.columns]
+        for column, width in zip(self.columns, widths, strict=True):
+            column.overflow = "fold"
+            if column.no_wrap:
+                column.min_width = width
+        if sum(widths) + 2 * (len(widths) - 1) > options.max_width:
+            self.padding = (0, 1, 0, 0)
+        return super().__rich_console__(console, options)
+
+    def add_row(self, *cells: Any, style: Any = None, end_section: bool = False) -> None:
+        """Add a row of texts."""
+        super().add_row(*map(_cell, cells), style=style, end_section=end_section)
+
+
+def styled(text: str, style: str) -> Text:
+    """Return a text in a style, for a cell of a table."""
+    return Text(shown.line(text), style=style)
+
+
+def _cell(given: str | Sequence[str] | Text) -> Text:
+    if isinstance(given, Text):
+        return given
+    return Text("\n".join(map(shown.line, [given] if isinstance(given, str) else given)))
+
+
+def status_line(terminal: Terminal) -> Progress:
+    """Return a line below what a terminal shows, with what is being done and for how long."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=terminal,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    bar.add_task("starting", total=None)
+    return bar
+
+
+# A pipe has no width; a terminal's default width would cut off the names in a table.
+console = Terminal(width=None if sys.stdout.isatty() else PIPED)
+errors = Terminal(stderr=True)
+
+
+def say_error(error: PlatformError) -> None:
+    """Print what happened, where, and what to do next."""
+    errors.print(f"error: {error.what}", style="red")
+    errors.print(f"where: {error.where}")
+    errors.print(f"next:  {error.next_step}")
+
+
+def agreed(question: str, *, otherwise: str) -> bool:
+    """Ask the person at the terminal; without a terminal, print `otherwise` and return False."""
+    if sys.stdin.isatty():
+        return typer.confirm(question)
+    console.print(otherwise)
+    return False
+
+
+def not_published(lake: Lake, dataset: str) -> PlatformError:
+    """Return the error of a command that needs a dataset which does not exist yet, with the command that computes it.
+
+    After an upgrade a deployment may lack the datasets that are new; only an empty one is shown the first steps.
+    """
+    from blogdata.evidence.events import EVENTS
+    from quality.contracts import STREAMED
+
+    if lake.table(EVENTS) is None:
+        next_step = NOTHING_PUBLISHED
+    elif (fault := nothing_landed(lake, dataset)) is not None:
+        return fault
+    elif dataset in STREAMED:
+        next_step = f"a stream publishes it: blogdata stream {dataset} --once"
+    else:
+        next_step = f"compute it: blogdata run --for {dataset}"
+    return ConfigurationError(what=f"there is no {dataset} yet", where=lake.root, next_step=next_step)
+
+
+def nothing_landed(lake: Lake, dataset: str) -> NothingLanded | None:
+    """Return the error that nothing can be computed of a dataset, because a source of it has never landed; or None."""
+    from blogdata.evidence.events import EventLog
+    from blogdata.planning.look import Snapshot
+    from blogdata.planning.sources import awaited
+    from quality.contracts import GRAPH
+    from resources.zone import zone_of
+
+    if dataset not in GRAPH.contracts:
+        return None
+    return awaited(GRAPH, Snapshot(zone_of(existing()), EventLog(lake)), dataset)
+
+
+def why_nothing(settings: Settings, lake: Lake, dataset: str) -> str:
+    """Return why nothing is published of a dataset: a source that has never landed; else the first steps."""
+    waits = None if is_new(settings) else nothing_landed(lake, dataset)
+    return NOTHING_PUBLISHED if waits is None else waits.what
+
+
+def existing() -> Settings:
+    """Read the settings for a command that only reads a deployment, and begins none.
+
+    Raises:
+        ConfigurationError: The home folder does not exist, or a setting cannot be used.
+    """
+    from blogdata.services import config, setting_values
+
+    home, named = setting_values.home(os.environ), os.environ.get("BLOGDATA_HOME")
+    if not home.is_dir():
+        raise ConfigurationError(
+            what="there is no deployment here",
+            where=f"BLOGDATA_HOME={home}" if named else f"{home}, as BLOGDATA_HOME is not set",
+            next_step=f"go to the folder that has it, or name its home by BLOGDATA_HOME; to begin one: {FIRST_STEPS}",
+        )
+    return config.load()
+
+
+def is_new(settings: Settings) -> bool:
+    """Return whether nothing has landed in a deployment and nothing is published."""
+    return not any(folder.is_dir() and any(folder.iterdir()) for folder in (settings.landing, settings.lake))
+
+
+def for_the_rest() -> str:
+    """Return the hint to rerun this command, as it was typed, for the remaining work."""
+    return f"for the rest run again: {shlex.join(['blogdata', *sys.argv[1:]])}"
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON on standard output."""
+    say_verbatim(shown.json_text(value) + "\n")
+
+
+def say_verbatim(text: str) -> None:
+    """Print a text in a format that escapes values itself."""
+    sys.stdout.write(text)

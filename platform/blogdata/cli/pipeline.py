@@ -1,0 +1,250 @@
+"""Brings a deployment up to date in one Dagster run, and shows the progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from blogdata.cli import landing_findings, unserved
+from blogdata.cli.outcome import Outcome
+from blogdata.errors import ConfigurationError, refuse_unknown
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
+from blogdata.patterns.ingestion.log_splitter import unsplit_logs
+from blogdata.planning import touched
+from blogdata.planning.held import DEAD_LETTERS
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Plan, Planner
+from blogdata.planning.selection import Selection
+from blogdata.planning.window import Window
+from blogdata.publish.audit import guard_of
+from blogdata.services import dagster_home
+from blogdata.services.config import Settings
+from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
+from resources.zone import zone_of
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from blogdata.cli.screen import Screen
+    from blogdata.lake.commit import Entry
+
+FROZEN = "frozen"
+GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
+"""Guards that a person can lift for a run."""
+
+
+class Pipeline:
+    """The pipeline of one deployment, from the landing zone to the served datasets."""
+
+    def __init__(
+        self, settings: Settings, *, quiet: bool = False, accept: str | None = None, command: str = "blogdata run"
+    ) -> None:
+        """Prepare runs of a deployment.
+
+        Args:
+            settings: Settings of the deployment.
+            quiet: Whether to show no progress.
+            accept: Name of a guard to lift for these runs.
+            command: Command that a person typed; it is the trigger recorded in the runs and their commits.
+
+        Raises:
+            ConfigurationError: No guard has that name.
+        """
+        guards = [
+            *GUARDS,
+            *(guard_of(contract.dataset, audit.name) for contract in CONTRACTS.values() for audit in contract.audits),
+        ]
+        refuse_unknown([accept] if accept else [], dict.fromkeys(guards), where="--accept", kind="guard")
+        self._settings = settings
+        self._zone = zone_of(settings)
+        self._quiet = quiet
+        self._accepted = frozenset([accept] if accept else [])
+        self._command = command
+        self._events = EventLog(Lake(root=str(settings.lake)))
+        self._served = unserved.configured(settings)
+
+    def run(self, *, window: Window | None = None, select: Sequence[str] = (), for_: Sequence[str] = ()) -> Outcome:
+        """Run what is stale, or what is requested; a fault of one partition does not block the others.
+
+        Args:
+            window: Run this span again, changed or not; None runs what is new or changed.
+            select: Names of the datasets to run again; empty runs all.
+            for_: Names of the datasets to bring up to date, with what they are computed from: only what is stale of
+                these runs. Empty: all datasets.
+
+        Returns:
+            What ran, and what failed.
+
+        Raises:
+            ConfigurationError: A dataset does not exist, or `for_` is combined with what runs again.
+            StorageFailed: Dagster's storage failed.
+        """
+        refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
+        refuse_unknown(for_, [*CONTRACTS, *self._served], where="--for")
+        if for_ and (window is not None or select):
+            raise ConfigurationError(
+                what="either what is new or changed runs, or a selection runs again",
+                where="--for",
+                next_step="leave out --for, or leave out --from, --to and --select",
+            )
+        wanted = self._with_inputs(for_)
+        request: dict[str, Any] = {"datasets": list(select or wanted)}
+        selection = Selection(window=window, select=select or wanted)
+        if window is not None or select:
+            span = window or Window(start=None, end=None)
+            if not selection.is_anything(self._planner) and not {*select} & {*self._served}:
+                return self._with_held(Outcome(), selection, again=True)
+            request.update(span=span.written(), only_again=True)
+            outcome = self._execute(request, "what was asked for")
+        elif self._is_something_to_do(selection):
+            outcome = self._execute(
+                request, f"what is stale of {', '.join(for_)}" if for_ else "everything that is stale"
+            )
+        else:
+            outcome = Outcome()
+            if dagster_home.left_behind(self._settings):
+                # The last run was killed after everything was published: settle it, or it counts as under way forever.
+                with self._running(Outcome()):
+                    pass
+        outcome = self._with_held(outcome, selection, again=bool(select or window))
+        if window is None and not select:
+            landed = [contract for name, contract in LANDED.items() if not wanted or name in wanted]
+            landing_findings.add_findings(outcome, landed, self._zone, self._events)
+        return outcome
+
+    def published(self, window: Window, select: Sequence[str]) -> list[Entry]:
+        """List what is published of a span, and would be computed again; arguments as in :meth:`run`."""
+        return list(Selection(window=window, select=select).published(self._planner))
+
+    def run_plan(self, plan: Plan) -> Outcome:
+        """Run a plan.
+
+        The rest of an interrupted plan is not stored, and staleness may not find it: to get it, request the whole plan
+        again.
+
+        Args:
+            plan: The plan of what runs again.
+
+        Returns:
+            What ran, and what failed.
+
+        Raises:
+            StorageFailed: Dagster's storage failed.
+        """
+        again = {main: keys or [""] for main, keys in plan.wanted().items()}
+        return self._execute({"again": again, "only_again": True}, "the plan")
+
+    @cached_property
+    def _planner(self) -> Planner:
+        return self._new_planner()
+
+    def _new_planner(self) -> Planner:
+        return Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
+
+    def _with_inputs(self, datasets: Sequence[str]) -> list[str]:
+        """Return the datasets with all that they are computed from."""
+        read = {read.dataset for name in datasets if name in SERVED for read in SERVED[name].reads}
+        return sorted({*datasets, *read, *GRAPH.upstream({*datasets, *read})})
+
+    def _is_something_to_do(self, selection: Selection) -> bool:
+        return bool(
+            unsplit_logs(self._settings.landing)
+            or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
+            or any(touched.touched_in(self._planner.look, contract) for contract in LANDED.values())
+            or self._unserved(selection)
+        )
+
+    def _unserved(self, selection: Selection) -> bool:
+        served = {*self._served} & {*(selection.select or self._served)}
+        return bool(served) and unserved.is_behind(self._settings, self._events)
+
+    def _with_held(self, outcome: Outcome, selection: Selection, *, again: bool) -> Outcome:
+        """Add to the problems the hours that wait for a person, once per reason; everything else has run."""
+        # A run has changed what the first look saw.
+        planner = self._new_planner() if outcome.runs else self._planner
+        chosen = {name for task in GRAPH.tasks if selection.chosen(task) for name in task.datasets}
+        refused = [] if again else [error for error in planner.refused() if error.where in chosen]
+        waiting = list(selection.waiting(planner))
+        # The failed step reports the same reason: do not list it twice.
+        failed = {f"{one.main}: {one.why}" for one in waiting}
+        outcome.problems = [problem for problem in outcome.problems if problem not in failed]
+        outcome.problems += map(str, [*refused, *waiting])
+        return outcome
+
+    def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
+        from blogdata.cli.screen import Screen
+
+        with Screen(shown=not self._quiet).opened() as screen:
+            screen.print(label)
+            screen.status("loading Dagster")
+            return self._executed(request, screen)
+
+    def _executed(self, request: Mapping[str, Any], screen: Screen) -> Outcome:
+        # Dagster takes seconds to import: a command with nothing to do answers at once without it.
+        from blogdata.cli.code_locations import PLATFORM
+        from blogdata.cli.progress import RunProgress
+        from blogdata.orchestration import dead_runs
+        from blogdata.orchestration.names import ACCEPT
+        from blogdata.orchestration.refresh import JOB
+        from blogdata.patterns.data_flow.concurrent_runner import AGAIN
+        from blogdata.services.dagster_internals import (
+            InMemoryJob,
+            RegisteredCodeLocationOrigin,
+            RemoteRepositoryOrigin,
+            execute_run_iterator,
+        )
+        from definitions import build
+
+        outcome = Outcome()
+        with self._running(outcome) as instance:
+            repository = build(self._settings).get_repository_def()
+            job = repository.get_job(JOB)
+            # By this the timeline and the page of the job list the run, too.
+            origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(PLATFORM), repository.name)
+            run = instance.create_run_for_job(
+                job_def=job,
+                remote_job_origin=origin.get_job_origin(JOB),
+                tags={
+                    "blogdata/trigger": self._command,
+                    **(AGAIN if request.get("only_again") else {}),
+                    **({ACCEPT: ",".join(self._accepted)} if self._accepted else {}),
+                    # The daemon starts a killed run again that has an origin; whoever typed a command does it himself.
+                    "dagster/max_retries": "0",
+                    **dead_runs.own(),
+                },
+                run_config={
+                    "resources": {"request": {"config": dict(request)}},
+                    # The run's log is in Dagster's storage; on the terminal it would drown the progress.
+                    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                },
+            )
+            outcome.runs += 1
+            progress = RunProgress(screen, outcome)
+            for event in execute_run_iterator(InMemoryJob(job), run, instance):
+                progress.see(event)
+            if progress.interrupted:
+                # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.
+                raise KeyboardInterrupt
+        return outcome
+
+    @contextmanager
+    def _running(self, outcome: Outcome) -> Iterator[dg.DagsterInstance]:
+        from blogdata.orchestration import dead_runs, storage_faults
+
+        started = time.monotonic()
+        with (
+            storage_faults.translated(self._settings),
+            dagster_home.open_instance(self._settings) as instance,
+        ):
+            left_behind = dagster_home.left_behind(self._settings)
+            dead_runs.settle(instance)
+            for file in left_behind:
+                file.unlink(missing_ok=True)
+            with dagster_home.execution_marker(self._settings):
+                yield instance
+        outcome.seconds = time.monotonic() - started

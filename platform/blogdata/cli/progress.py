@@ -1,0 +1,105 @@
+"""Shows the progress of a run, and collects its outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from blogdata.cli.outcome import Outcome
+from blogdata.cli.output import DATASET
+from blogdata.cli.screen import Screen
+from blogdata.lake.commit import PARTITION_ROWS, ROWS
+from blogdata.orchestration.carried_checks import CARRIED
+from blogdata.orchestration.waiting import WAITING
+from blogdata.services.dagster_internals import SerializableErrorInfo
+
+
+class RunProgress:
+    """The progress of a run: a line per dataset when its step has ended, and on a terminal a status in between."""
+
+    def __init__(self, screen: Screen, outcome: Outcome) -> None:
+        self.interrupted = False
+        self._screen = screen
+        self._outcome = outcome
+        self._rows: dict[str, int] = {}
+        self._seconds: dict[str, float] = {}
+
+    def see(self, event: dg.DagsterEvent) -> None:
+        """Process an event of the run."""
+        if event.event_type == dg.DagsterEventType.STEP_START:
+            self._rows, self._seconds = {}, {}
+            self._screen.status(f"computing what is stale of {_dataset(event)}")
+        elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
+            self._materialized(event)
+        elif event.event_type == dg.DagsterEventType.STEP_SUCCESS:
+            self._published()
+        elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            self._check(event)
+        elif event.is_step_failure:
+            self._published()
+            self.interrupted = self.interrupted or _was_interrupted(event)
+            self._outcome.problems.append(_what_failed(event))
+        elif event.is_run_failure and self._outcome.ok:
+            self._outcome.problems.append(event.message or "the run failed")
+
+    def _materialized(self, event: dg.DagsterEvent) -> None:
+        materialization = event.step_materialization_data.materialization
+        dataset = ".".join(materialization.asset_key.path)
+        figures = materialization.metadata
+        count = _figure(figures.get(PARTITION_ROWS, figures.get(ROWS)))
+        self._rows[dataset] = self._rows.get(dataset, 0) + int(count)
+        self._seconds[dataset] = _figure(figures.get("seconds"))
+
+    def _published(self) -> None:
+        for dataset, rows in self._rows.items():
+            seconds = self._seconds[dataset]
+            self._outcome.rows += rows
+            self._outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
+            rate = f" {rows / seconds:>10,.0f} rows/s" if rows and seconds else ""
+            self._screen.print(f"  {dataset:<{DATASET}} {rows:>12,} rows {seconds:>7.1f} s{rate}")
+        self._rows = {}
+
+    def _check(self, event: dg.DagsterEvent) -> None:
+        evaluation = event.asset_check_evaluation_data
+        # Partitions that wait for a person also fail their step, which reports why; what is carried over is no news.
+        if not evaluation.passed and evaluation.check_name != WAITING and CARRIED not in evaluation.metadata:
+            name = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
+            text = f"check {name} failed: {evaluation.description or _plain(evaluation.metadata)}"
+            if evaluation.severity == dg.AssetCheckSeverity.ERROR:
+                self._outcome.problems.append(text)
+            else:
+                self._screen.print(f"  warning: {text}", style="yellow")
+
+
+def _figure(value: Any) -> float:
+    return float(value.value or 0) if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue) else 0.0
+
+
+def _plain(metadata: Any) -> dict[str, Any]:
+    return {name: value.value for name, value in metadata.items()}
+
+
+def _dataset(event: dg.DagsterEvent) -> str:
+    return (event.step_key or "").replace("__", ".", 1)
+
+
+def _was_interrupted(event: dg.DagsterEvent) -> bool:
+    error = _first_error(event)
+    return error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__
+
+
+def _first_error(event: dg.DagsterEvent) -> SerializableErrorInfo | None:
+    error = event.step_failure_data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error
+
+
+def _what_failed(event: dg.DagsterEvent) -> str:
+    data = event.step_failure_data
+    if data.user_failure_data is not None and data.user_failure_data.description:
+        return f"{_dataset(event)}: {data.user_failure_data.description}"
+    error = _first_error(event)
+    message = error.message.strip() if error else "failed"
+    return f"{_dataset(event)}: {message} (the run's log is in the UI: blogdata ui)"

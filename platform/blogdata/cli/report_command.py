@@ -1,0 +1,107 @@
+"""`blogdata report`: the blog and its data on one page, made without Spark."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assets.report import FILE
+from blogdata.cli.output import NOTHING_PUBLISHED, console, existing, say_json
+from blogdata.errors import ConfigurationError
+from blogdata.services.config import Settings
+
+if TYPE_CHECKING:
+    from assets.report.report import Report
+    from blogdata.cli.outcome import Outcome
+
+_SHOWS_AGES = timedelta(hours=1)
+
+
+def report(
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the page to this file instead of report.html in the deployment's home"),
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option(help="Days of history, counted back from the newest one; 400 when not given")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and write no page")] = False,
+) -> None:
+    """Write one page about the blog and its data: who reads what, what waits for a person, where every row went.
+
+    The page is one file that needs no network. It is written anew by every run that has something to do, by one that
+    finds it more than an hour old, and each hour by the daemon.
+    """
+    from assets.report import report as core
+
+    if days is not None and days < 1:
+        raise ConfigurationError(what=f"{days} days are no history", where="--days", next_step="give 1 or more")
+    settings = existing()
+    found = _computed(settings, days)
+    if as_json:
+        say_json(found.as_json())
+        return
+    if not found.has_anything:
+        console.print(NOTHING_PUBLISHED)
+        return
+    file = out or _page(settings)
+    core.write(found, file)
+    console.print(str(file))
+
+
+def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
+    """Write the page at the end of a command that ran what is stale, unless the page is as it would be written.
+
+    Args:
+        settings: Settings of the deployment.
+        outcome: What the command has run, and what waits for a person.
+
+    Returns:
+        A warning if it could not be made; the data is published in any case.
+    """
+    try:
+        if outcome.runs or outcome.problems or not _is_current(settings):
+            from assets.report import report as core
+
+            found = _computed(settings)
+            if found.has_anything:
+                core.write(found, _page(settings))
+    except Exception as error:  # noqa: BLE001 - whatever it is, what the run has published stays published
+        return [f"the report was not made: {error}"]
+    return []
+
+
+def _is_current(settings: Settings) -> bool:
+    """Return whether the page's figures were read within the hour, as it shows ages, and nothing was recorded since."""
+    from blogdata.evidence.events import EventLog
+    from blogdata.lake.lake import Lake
+
+    page = _page(settings)
+    if not page.is_file():
+        return False
+    of = datetime.fromtimestamp(page.stat().st_mtime, timezone.utc)
+    recorded = EventLog(Lake(root=str(settings.lake))).changed_at()
+    return timedelta() <= datetime.now(timezone.utc) - of < _SHOWS_AGES and (recorded is None or recorded < of)
+
+
+def _page(settings: Settings) -> Path:
+    return settings.home / FILE
+
+
+def _computed(settings: Settings, days: int | None = None) -> Report:
+    from assets.report import report as core
+    from assets.report.referrers import Referrers
+    from blogdata.lake.lake import Lake
+    from blogdata.patterns.ingestion.readiness_marker import LandingZone
+
+    return core.compute(
+        Lake(root=str(settings.lake)),
+        LandingZone(folder=settings.landing, convention=settings.ready),
+        settings.checkpoints,
+        now=datetime.now(timezone.utc),
+        days=core.DAYS if days is None else days,
+        referrers=Referrers.read(settings.site.hosts, settings.site.referrers),
+    )

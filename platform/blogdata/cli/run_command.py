@@ -1,0 +1,191 @@
+"""`blogdata run`: materializes what has landed, bronze to gold, through Dagster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blogdata.cli.alerts_command import tell_after_run
+from blogdata.cli.landing_findings import say_warnings
+from blogdata.cli.output import NOTHING_LANDED, agreed, console, for_the_rest, is_new, say_json
+from blogdata.cli.remedies import command
+from blogdata.cli.report_command import made_after_a_run
+from blogdata.errors import ConfigurationError
+from blogdata.errors.remedies import Run
+from blogdata.publish.partitions import Grain, key_of
+from blogdata.services.config import load
+
+if TYPE_CHECKING:
+    from blogdata.cli.outcome import Outcome
+    from blogdata.lake.commit import Entry
+
+EVERYTHING = "everything that has landed completely is published, and everything downstream of it"
+"""Reason shown when a run of the whole lineage has nothing to do."""
+_FEW_AGAIN = 100
+"""Partitions that a span with one end computes again without a question: an hour of arrival has about thirty."""
+_IN_THE_SPAN = "no partition of these datasets lies in that span"
+_NOTHING_LANDED = "nothing has landed for these datasets"
+_UP_TO_DATE = "these datasets have everything that has landed completely"
+
+
+def run(
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", help="First hour or day, 2026-01-05 or 2026-01-05T03 (UTC), to run again"),
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", help="End of the span, not included")] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(help="Run these datasets again, separated by commas, like silver.visits,gold.page_stats"),
+    ] = None,
+    for_: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="DATASETS",
+            help="Run only what is new or changed of these datasets, separated by commas, and of all that they are "
+            "computed from",
+        ),
+    ] = None,
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            help="Lift a guard for this run: size (a full load has far fewer or more rows than the last, or published "
+            "lines have no landed file any more), frozen (a week of a frozen year is replaced), dead_letters (go on "
+            "without lines though too many are rejected), audit:DATASET:NAME (publish though that audit failed: it is "
+            "a false alarm)"
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Compute all of a span without an end again, and do not ask before it")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
+) -> None:
+    """Materialize bronze to gold for what has landed.
+
+    Without options only what is new or changed runs; with --for, only as much of it as the named datasets need. With
+    --from and --to the whole span runs again; with --select all that the named datasets have, or have in the span. With
+    one end only, it asks before it computes many partitions again.
+    """
+    from blogdata.cli.pipeline import Pipeline
+    from blogdata.planning.window import Window
+
+    window = None
+    if from_ or to:
+        window = Window(start=moment(from_, "--from") if from_ else None, end=moment(to, "--to") if to else None)
+        if window.start and window.end:
+            require_span(window.start, window.end)
+    chosen, needed = _names(select), _names(for_)
+    settings = load()
+    pipeline = Pipeline(settings, quiet=as_json, accept=accept)
+    if window and not (from_ and to) and not yes:
+        _require_agreed(
+            pipeline.published(window, chosen),
+            Run(start=from_, end=to, datasets=chosen, accept=accept),
+            as_json=as_json,
+        )
+    outcome = pipeline.run(window=window, select=chosen, for_=needed)
+    if not is_new(settings):
+        outcome.warnings += made_after_a_run(settings, outcome)
+    if as_json:
+        say_json(outcome.as_json())
+    elif is_new(settings):
+        say(outcome, nothing=NOTHING_LANDED)
+    else:
+        nothing = _IN_THE_SPAN if window else _NOTHING_LANDED if chosen else _UP_TO_DATE if needed else EVERYTHING
+        say(outcome, nothing=nothing)
+    told = tell_after_run(settings)
+    if not (outcome.ok and told):
+        raise typer.Exit(1)
+
+
+def _require_agreed(published: Sequence[Entry], run: Run, *, as_json: bool) -> None:
+    """Ask before much is computed again; without a terminal refuse it."""
+    if len(published) <= _FEW_AGAIN:
+        return
+    rows = sum(entry.rows_out for entry in published)
+    what = f"{len(published):,} published partitions ({rows:,} rows) would be computed again"
+    if as_json or not sys.stdin.isatty():
+        raise ConfigurationError(
+            what=f"{what}: the span has one end only",
+            where=f"--from {run.start}" if run.start else f"--to {run.end}",
+            next_step=f"give both ends: {command(_with_both_ends(run))}; or run all of it: {command(run)} --yes",
+        )
+    if not agreed(f"{what}; run it?", otherwise=""):
+        raise typer.Exit(1)
+
+
+def _with_both_ends(run: Run) -> Run:
+    """Return the run with the other end of its first or last hour or day."""
+    given = run.start or run.end or ""
+    grain = Grain.DAY if len(given) == len("2026-01-05") else Grain.HOUR
+    known = moment(given, "--from")
+    return replace(
+        run,
+        start=run.start or key_of(known - grain.length, grain),
+        end=run.end or key_of(known + grain.length, grain),
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def moment(text: str, option: str) -> datetime:
+    """Parse a day, hour or minute (UTC) of an option.
+
+    Raises:
+        ConfigurationError: The text is neither.
+    """
+    for shape in ("%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M"):
+        try:
+            return datetime.strptime(text, shape).replace(tzinfo=timezone.utc)
+        except ValueError:
+            continue
+    raise ConfigurationError(
+        what=f"'{text}' is not a day or an hour",
+        where=option,
+        next_step="write it like 2026-01-05 or 2026-01-05T03 (UTC)",
+    )
+
+
+def require_span(start: datetime, end: datetime) -> None:
+    """Refuse a span without an hour in it.
+
+    Raises:
+        ConfigurationError: It ends before it begins.
+    """
+    if end <= start:
+        raise ConfigurationError(
+            what=f"no hour is between {start:%Y-%m-%dT%H} and {end:%Y-%m-%dT%H}",
+            where="--to",
+            next_step="name the end of the last hour",
+        )
+
+
+def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
+    """Print what ran, or why nothing did."""
+    if outcome.ok and not outcome.runs:
+        console.print(f"nothing to do: {nothing}")
+        say_warnings(outcome.warnings)
+        return
+    if outcome.runs:
+        console.print(
+            f"{'done' if outcome.ok else 'FAILED'} in {outcome.seconds:.0f} s: "
+            f"{outcome.runs} runs, {outcome.rows:,} rows published"
+        )
+    say_warnings(outcome.warnings)
+    for problem in outcome.problems:
+        console.print(problem, style="red")
+    if outcome.ok:
+        console.print(
+            "look at it:  blogdata report   ·   blogdata ledger   ·   "
+            "blogdata sql 'SELECT * FROM gold.page_stats'   ·   blogdata ui"
+        )
+    else:
+        console.print(f"what was published stays; {for_the_rest()}")

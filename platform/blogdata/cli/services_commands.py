@@ -1,0 +1,189 @@
+"""`blogdata up`, `down`, `status` and `doctor`: the real components of a deployment."""
+
+from __future__ import annotations
+
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+
+from blogdata.cli.output import console, existing, say_json
+from blogdata.errors import ConfigurationError
+from blogdata.services import config, dagster_home, doctor, event_service, heartbeat, postgres, spark_connect
+from blogdata.services.config import Settings
+from blogdata.services.daemons import Status
+
+_HEALTH_SECONDS = 10.0
+
+app = typer.Typer(help="The real components: spark, postgres, events", no_args_is_help=True)
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Which; all when none is named.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Service:
+    up: Callable[[Settings], dict[str, Any]]
+    down: Callable[[Settings], dict[str, Any]]
+    status: Callable[[Settings], dict[str, Any]]
+
+
+@app.command()
+def up(services: Names = None, as_json: Json = False) -> None:
+    """Start services, or find them running."""
+    settings = config.load()
+    _report([_SERVICES[name].up(settings) for name in _chosen(services)], as_json)
+
+
+@app.command()
+def down(services: Names = None, as_json: Json = False) -> None:
+    """Stop services."""
+    settings = existing()
+    _report([_SERVICES[name].down(settings) for name in reversed(_chosen(services))], as_json)
+
+
+@app.command()
+def status(services: Names = None, as_json: Json = False) -> None:
+    """Show which services run; exit code 1 when one that should run does not answer."""
+    settings = existing()
+    rows = [_SERVICES[name].status(settings) for name in _chosen(services)]
+    if not services:
+        rows.append(_ui_status(settings))
+    _report(rows, as_json)
+    if any(row["state"] in ("silent", "dead") for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command(name="doctor")
+def examine(as_json: Json = False) -> None:
+    """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
+    from blogdata.orchestration import external_events, partner
+    from blogdata.services import alert_channels, locations
+
+    settings = config.load()
+    kept = [
+        open_(settings)
+        for open_ in (alert_channels.record, external_events.inbox, partner.outbox, locations.journal_of)
+    ]
+    findings = doctor.examine(settings, kept)
+    if as_json:
+        say_json([finding.as_json() for finding in findings])
+    else:
+        for finding in findings:
+            console.print(f"{'ok     ' if finding.ok else 'problem'}  {finding.name:<9} {finding.detail}")
+            if not finding.ok:
+                console.print(f"         {'':<9} -> {finding.next_step}")
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
+
+
+def _chosen(names: list[str] | None) -> list[str]:
+    unknown = sorted(set(names or []) - set(_SERVICES))
+    if unknown:
+        raise ConfigurationError(
+            what=f"There is no service {', '.join(unknown)}",
+            where="the command line",
+            next_step=f"Name one of: {', '.join(_SERVICES)}",
+        )
+    return [name for name in _SERVICES if not names or name in names]
+
+
+def _report(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        say_json(rows)
+        return
+    for row in rows:
+        console.print(f"{row['service']:<8} {row['state']:<8} {row['detail']}")
+        for notice in row.get("notices", ()):
+            console.print(f"{'':<8} note     {notice}")
+
+
+def _spark_up(settings: Settings) -> dict[str, Any]:
+    began = time.monotonic()
+    server = spark_connect.running_server(settings)
+    row = _spark_status(settings)
+    detail = f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"
+    return {**row, "detail": detail, "notices": list(server.notices)}
+
+
+def _spark_down(settings: Settings) -> dict[str, Any]:
+    if settings.spark.mode != "local":
+        detail = f"is not ours to stop (mode {settings.spark.mode})"
+        return {"service": "spark", "state": "kept", "detail": detail}
+    stopped = spark_connect.stop(settings)
+    detail = "was running" if stopped else "was not running"
+    return {"service": "spark", "state": "stopped", "detail": detail}
+
+
+def _status_row(service: str, seen: Status) -> dict[str, Any]:
+    place = f" at {seen.url}" if seen.url else ""
+    process = f", process {seen.pid}" if seen.pid else ""
+    return {"service": service, **asdict(seen), "detail": f"{seen.detail}{place}{process}"}
+
+
+def _spark_status(settings: Settings) -> dict[str, Any]:
+    return _status_row("spark", spark_connect.status(settings))
+
+
+def _postgres_up(settings: Settings) -> dict[str, Any]:
+    began = time.monotonic()
+    postgres.up(settings)
+    row = _postgres_status(settings)
+    return {**row, "detail": f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"}
+
+
+def _postgres_down(settings: Settings) -> dict[str, Any]:
+    if settings.postgres.url is not None:
+        return {"service": "postgres", "state": "kept", "detail": "is not ours to stop (BLOGDATA_POSTGRES is set)"}
+    stopped = postgres.stop(settings)
+    detail = "was running; its data stay" if stopped else "was not running"
+    return {"service": "postgres", "state": "stopped", "detail": detail}
+
+
+def _postgres_status(settings: Settings) -> dict[str, Any]:
+    return _status_row("postgres", postgres.status(settings))
+
+
+def events_up(settings: Settings) -> dict[str, Any]:
+    """Start the receiver of events, or find it running; return the row to report."""
+    event_service.up(settings, [sys.executable, "-m", "blogdata", "events", "--serve"])
+    return _events_status(settings)
+
+
+def _events_down(settings: Settings) -> dict[str, Any]:
+    stopped = event_service.stop(settings)
+    detail = "was running; events that wait stay" if stopped else "was not running"
+    return {"service": "events", "state": "stopped", "detail": detail}
+
+
+def _events_status(settings: Settings) -> dict[str, Any]:
+    return _status_row("events", event_service.status(settings))
+
+
+def _ui_status(settings: Settings) -> dict[str, Any]:
+    home = settings.home / "dagster"
+    url = dagster_home.ui_address(home)
+    if url is None:
+        return {"service": "ui", "state": "stopped", "detail": "is not served"}
+    if not dagster_home.is_ui_served(home):
+        return {"service": "ui", "state": "dead", "detail": f"was killed; it was at {url}"}
+    try:
+        with urllib.request.urlopen(f"{url}{heartbeat.PATH}", timeout=_HEALTH_SECONDS):
+            return {"service": "ui", "state": "running", "detail": f"daemon at work, at {url}"}
+    except urllib.error.HTTPError as error:
+        error.close()
+        return {"service": "ui", "state": "silent", "detail": f"the daemon leaves no heartbeat, at {url}"}
+    except OSError as error:
+        return {"service": "ui", "state": "silent", "detail": f"does not answer at {url}: {error}"}
+
+
+_SERVICES = {
+    "spark": _Service(up=_spark_up, down=_spark_down, status=_spark_status),
+    "postgres": _Service(up=_postgres_up, down=_postgres_down, status=_postgres_status),
+    "events": _Service(up=events_up, down=_events_down, status=_events_status),
+}

@@ -1,0 +1,357 @@
+"""`blogdata sql`: SQL over the lake's tables as `layer.table`, the newest state or an earlier one."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blogdata.cli.output import NOTHING_PUBLISHED, Grid, console, errors, existing, is_new, not_published, say_json
+from blogdata.cli.read_only import require_read_only
+from blogdata.errors import ConfigurationError, PlatformError, similar
+from blogdata.evidence import column_reads, executions
+from blogdata.evidence.column_reads import ColumnRead
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.lake import companions, store_faults
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_value import metadata_decorator
+from blogdata.patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
+from blogdata.patterns.error_management import checkpointer
+from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
+from blogdata.publish.migrations import carried
+from blogdata.services import spark_attached
+from blogdata.services.config import Settings
+from quality.contracts import EVERY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)
+LITERALS = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/)""", re.DOTALL)
+NAME = re.compile(r"\w+")
+VERSIONS = "ops.versions"
+"""Table that maps executions to table versions, for datasets executed by period."""
+
+
+class QueryFailed(PlatformError):
+    """Spark refused or failed a query."""
+
+    exit_code = 2
+
+
+def sql(
+    query: Annotated[str, typer.Argument(help="For instance: SELECT page, events FROM gold.page_stats LIMIT 10")],
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)"),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Most rows to print", min=1)] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
+) -> None:
+    """Query the lake's tables as layer.table."""
+    settings = existing()
+    moment = moment_of(as_of, "--as-of") if as_of else None
+    asked = _Asked.of(Lake(root=str(settings.lake)), query, moment)
+    if is_new(settings):
+        # Nothing to query is worth starting Spark.
+        raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
+    with _explained(query, asked.names), session(settings) as spark:
+        found = _Rows.of(asked.frame(spark), limit + 1)
+    if moment is None:
+        _record_reads(asked, query)
+    shown = found.rows[:limit]
+    more = f" (only the first {limit:,}; see --limit)" if len(found.rows) > limit else ""
+    if as_json:
+        say_json([dict(zip(found.columns, row, strict=True)) for row in shown])
+        if more:
+            errors.print(f"{len(shown):,} rows{more}")
+        return
+    table = Grid()
+    for name in found.columns:
+        table.add_column(name)
+    # A plan is many lines of Spark's own; a line feed in any other value is shown as one.
+    plan = query.lstrip().lower().startswith("explain")
+    for row in shown:
+        cells = [_cell(value) for value in row]
+        table.add_row(*(cell.splitlines() if plan else cell for cell in cells))
+    console.print(table)
+    console.print(f"{len(shown):,} rows{more}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """A query whose tables exist.
+
+    Args:
+        lake: The tables' root.
+        query: The query, with view names in place of table names.
+        names: The tables it names.
+        versions: Version of each stored table; derived tables have none.
+        moment: Time of the state to read; None for the newest.
+    """
+
+    lake: Lake
+    query: str
+    names: Collection[str]
+    versions: Mapping[str, int]
+    moment: datetime | None
+
+    @classmethod
+    def of(cls, lake: Lake, query: str, moment: datetime | None) -> _Asked:
+        """Find the tables of a query, before Spark is started.
+
+        Raises:
+            ConfigurationError: A table does not exist, or did not at that time.
+        """
+        # Names inside quotes and comments are text, not tables.
+        parts = LITERALS.split(query)
+        names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
+        # Choose all versions together, so that a dataset and its companion are read in the same state.
+        versions = _versions(lake, {name.removesuffix(CONSUMERS) for name in names}, moment)
+        there = {*versions, *_derived(lake)}
+        for name in sorted(names):
+            dataset = name.removesuffix(CONSUMERS)
+            if name not in there and dataset not in EVERY.keys() & versions.keys():
+                if dataset in EVERY and moment is None:
+                    raise not_published(lake, dataset)
+                raise ConfigurationError(
+                    what=f"there is no table {name}", where=lake.root, next_step=_existing(lake, name)
+                )
+        rewritten = "".join(
+            part if index % 2 else TABLE.sub(lambda match: view(match.group(0)), part)
+            for index, part in enumerate(parts)
+        )
+        return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Return the result, not computed yet."""
+        for name in sorted(self.names):
+            _table(spark, self.lake, name, self.moment, self.versions).createOrReplaceTempView(view(name))
+        require_read_only(spark, self.query, map(view, self.names))
+        return spark.sql(self.query)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """The rows of a result as plain values; times as text in UTC, since Python has no year 0 and none after 9999.
+
+    Args:
+        columns: Their names, which may repeat.
+        rows: The values, in the order of the columns.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    @classmethod
+    def of(cls, frame: DataFrame, limit: int) -> _Rows:
+        """Compute at most so many rows."""
+        types = [field.dataType for field in frame.schema.fields]
+        numbered = frame.limit(limit).toDF(*map(str, range(len(types))))
+        cast = [numbered[str(at)].cast(_textual(kind)).alias(str(at)) for at, kind in enumerate(types)]
+        rows = numbered.select(*cast).collect()
+        return cls(
+            columns=frame.columns,
+            rows=[[_plain(value, kind) for value, kind in zip(row, types, strict=True)] for row in rows],
+        )
+
+
+def _textual(kind: DataType) -> DataType:
+    """Return a type with texts where it has times; Spark casts them, within other values, too."""
+    from pyspark.sql import types
+
+    if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
+        return types.StringType()
+    if isinstance(kind, types.StructType):
+        return types.StructType(
+            [types.StructField(each.name, _textual(each.dataType), each.nullable) for each in kind.fields]
+        )
+    if isinstance(kind, types.ArrayType):
+        return types.ArrayType(_textual(kind.elementType), kind.containsNull)
+    if isinstance(kind, types.MapType):
+        return types.MapType(_textual(kind.keyType), _textual(kind.valueType), kind.valueContainsNull)
+    return kind
+
+
+def _plain(value: Any, kind: DataType) -> Any:
+    from pyspark.sql import types
+
+    if value is None:
+        return None
+    if isinstance(kind, types.TimestampType):
+        return f"{value}Z"
+    if isinstance(kind, types.StructType):
+        return {each.name: _plain(item, each.dataType) for each, item in zip(kind.fields, value, strict=True)}
+    if isinstance(kind, types.ArrayType):
+        return [_plain(item, kind.elementType) for item in value]
+    if isinstance(kind, types.MapType):
+        return {_plain(key, kind.keyType): _plain(item, kind.valueType) for key, item in value.items()}
+    return value
+
+
+def _record_reads(asked: _Asked, query: str) -> None:
+    """Record that somebody reads columns that are being retired, so that they are not removed under a query."""
+    parts = [part for part in LITERALS.split(query) if not part.startswith(("'", "--"))]
+    words = set(NAME.findall(" ".join(parts).lower()))
+    datasets = {name.removesuffix(CONSUMERS) for name in asked.names} & EVERY.keys()
+    column_reads.record(
+        EventLog(asked.lake),
+        [
+            ColumnRead(dataset=name, column=migration.old, by=getpass.getuser(), at=datetime.now(timezone.utc))
+            for name in sorted(datasets)
+            for migration in EVERY[name].migrations
+            if migration.old.lower() in words
+        ],
+    )
+
+
+def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Mapping[str, int]:
+    if moment is None:
+        return lake.versions(sorted(names))
+    return {name: version_at(lake, name, moment) for name in names if lake.caught_up(name) is not None}
+
+
+def _derived(lake: Lake) -> list[str]:
+    """List the tables that are computed on request."""
+    return [*([] if lake.table(EVENTS) is None else [PUBLICATIONS]), VERSIONS, STREAM_OFFSETS]
+
+
+def _existing(lake: Lake, wanted: str) -> str:
+    there = sorted(name for name in (*EVERY, EVENTS) if lake.caught_up(name) is not None)
+    tables = [*there, *_derived(lake)]
+    return f"{similar([wanted], tables)}tables: {', '.join(tables)}" if there else NOTHING_PUBLISHED
+
+
+@contextmanager
+def session(settings: Settings) -> Iterator[SparkSession]:
+    """Give the Spark session of a command: on the deployment's server, or within this process in classic mode."""
+    if settings.spark.mode == "classic":
+        # Only classic mode, with Spark inside this process, needs Dagster's resource.
+        from resources.spark import SparkResource
+
+        with SparkResource(home=str(settings.home)).guard() as spark:
+            yield spark
+    else:
+        with spark_attached.guarded(settings) as spark:
+            yield spark
+
+
+@contextmanager
+def _explained(query: str, names: Collection[str]) -> Iterator[None]:
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
+        if typed is not None:
+            raise typed from error
+        described = min(names, default="silver.visits")
+        lines = str(error).split("JVM stacktrace:")[0].strip().splitlines()
+        raise QueryFailed(
+            what=lines[0] if lines else type(error).__name__,
+            where=f"'{query.strip()[:200]}'",
+            next_step=f'mend the query; columns of a table: blogdata sql "DESCRIBE {described}"',
+        ) from error
+
+
+def view(name: str) -> str:
+    """Return the name of the temporary view that a statement reads in place of a table."""
+    return name.lower().replace(".", "__")
+
+
+def _table(
+    spark: SparkSession, lake: Lake, name: str, moment: datetime | None, versions: Mapping[str, int]
+) -> DataFrame:
+    if name == VERSIONS:
+        return _executions(spark, lake, moment)
+    if name == PUBLICATIONS:
+        version = version_at(lake, EVENTS, moment) if moment else None
+        return metadata_decorator.context_table(spark, lake, version)
+    if name == STREAM_OFFSETS:
+        return spark.createDataFrame(checkpointer.stream_offset_rows(_checkpoints()), OFFSETS_DDL)
+    if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
+        dataset = name.removesuffix(CONSUMERS)
+        shown = carried(EVERY[dataset], lake.table(dataset))
+        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), shown)
+    return lake.read(spark, name, versions[name])
+
+
+def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> DataFrame:
+    rows = []
+    for dataset, contract in EVERY.items():
+        if contract.executed is None or lake.caught_up(dataset) is None:
+            continue
+        newest = None if moment is None else version_at(lake, dataset, moment)
+        marks = [mark for mark in EventLog(lake).executions(dataset) if newest is None or mark.version <= newest]
+        rows += [(dataset, line.execution, line.version, line.applied) for line in executions.state(marks).values()]
+    return spark.createDataFrame(rows, "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN")
+
+
+def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
+    """Return the version that a table had at a time; the newest version if nothing was published since.
+
+    For a companion table, return the version that belongs to its main table's version at that time.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`; its table exists.
+        moment: The time.
+
+    Raises:
+        ConfigurationError: The table did not exist yet.
+    """
+    table = lake.caught_up(dataset)
+    if table is not None and (main := companions.main_of(table)) is not None:
+        return companions.version_with(lake, dataset, version_at(lake, main, moment))
+    oldest = moment
+    for version, entry in lake.commits(table) if table else []:
+        oldest = datetime.fromtimestamp(entry["timestamp"] / 1000, tz=timezone.utc)
+        if oldest <= moment:
+            return version
+    raise ConfigurationError(
+        what=f"{dataset} did not exist at {moment:%Y-%m-%d %H:%M:%S} (UTC)",
+        where="--as-of",
+        next_step=f"give a time from {oldest:%Y-%m-%dT%H:%M:%S} on",
+    )
+
+
+def _checkpoints() -> Path:
+    return existing().checkpoints
+
+
+def moment_of(text: str, option: str) -> datetime:
+    """Parse a time from the command line; without an offset it is UTC.
+
+    Args:
+        text: The time.
+        option: Name of the option, for the error.
+
+    Raises:
+        ConfigurationError: The text is not a time.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            what=f"'{text}' is not a time",
+            where=option,
+            next_step="write it like 2026-01-05T03:00:00 (UTC)",
+        ) from error
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    return str(value)

@@ -1,0 +1,190 @@
+"""`blogdata ui`: Dagster's UI and daemon, with the Spark server they need."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import os
+import signal
+import socket
+import sys
+import time
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blogdata.cli import code_locations, services_commands
+from blogdata.cli.output import console
+from blogdata.errors import ConfigurationError
+from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
+from blogdata.services.config import Settings, load
+from blogdata.services.files import LockTimeout, write_atomically
+from blogdata.services.supervisor import Supervisor
+
+_WEB, _DAEMON = "the web server", "Dagster's daemon"
+# How long web server and daemon may take to end, and how long a code server is waited for that is at a step.
+_END_SECONDS, _STEP_SECONDS = 60.0, 10.0
+
+
+def ui(
+    port: Annotated[int, typer.Option(help="Port of the web server")] = 3000,
+    host: Annotated[str, typer.Option(help="Address the web server listens at")] = "127.0.0.1",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Further name by which browsers reach it, through a proxy: blog.example.com; may be repeated"
+        ),
+    ] = None,
+    automatic: Annotated[
+        bool,
+        typer.Option("--automatic", help="Everything runs by itself: what lands, what follows from it, the clock"),
+    ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Nobody can start or change anything in the UI; the daemon still does")
+    ] = False,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Sign a browser in; where the UI is already served, only that")
+    ] = False,
+) -> None:
+    """Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.
+
+    The UI is the owner's: the link that is printed signs a browser in, and can be used for ten minutes.
+    """
+    settings = load()
+    home = dagster_home.render(settings)
+    if open_ and dagster_home.is_ui_served(home):
+        _sign_in(settings, home, opened=True)
+        return
+    listener = _listener(host, port)
+    if settings.spark.mode == "local":
+        server = spark_connect.running_server(settings)
+        console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
+    if settings.events.received:
+        console.print(f"events: {services_commands.events_up(settings)['detail']}")
+    hosts = sorted(ui_guard.hosts_of(host, port, name or ()))
+    web = [*("--listener", str(listener.fileno())), *(word for one in hosts for word in ("--host", one))]
+    with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
+        _settle(settings)
+        # A shell that starts this in the background may have it ignore interrupts, and its children would inherit that.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
+        with contextlib.suppress(KeyboardInterrupt):
+            _serve(
+                settings,
+                home,
+                listener,
+                [*web, "--read-only"] if read_only else web,
+                automatic=automatic or settings.run_automatically,
+                opened=open_,
+            )
+        console.print(
+            "stopped; a step under way ends by itself; Spark and the receiver of events stay until: blogdata down"
+        )
+
+
+def _serve(
+    settings: Settings, home: Path, listener: socket.socket, web: Sequence[str], *, automatic: bool, opened: bool
+) -> None:
+    """Serve until the interrupt, or until one of the processes ends by itself, which ends the others."""
+    from resources.days import days_of
+
+    folder, running = code_locations.socket_folder(home), Supervisor()
+    # Before the code servers load them: what lands meanwhile is a change.
+    days = days_of(replace(settings, run_automatically=automatic))
+    environment = {
+        **os.environ,
+        "DAGSTER_HOME": str(home),
+        "BLOGDATA_HOME": str(settings.home),
+        "BLOGDATA_AUTOMATIC": str(automatic).lower(),
+        **code_locations.environment(settings, automatic=automatic),
+    }
+    locations = code_locations.locations()
+    sockets = {one.name: folder / one.name for one in locations}
+    servers = {one.name: f"the code server of {one.name}" for one in locations}
+    try:
+        for one in locations:
+            running.start(servers[one.name], one.command(sockets[one.name]), environment)
+        while not all(map(code_locations.answers, sockets.values())):
+            running.check()
+            time.sleep(0.1)
+        workspace = ["--workspace", str(code_locations.workspace(home, sockets))]
+        # Dagster colours its lines in any other format, also in a file.
+        words = ["--log-level", "warning", "--log-format", "colored" if sys.stdout.isatty() else "json"]
+        daemon = [sys.executable, "-m", "blogdata.services.tied", "", "dagster-daemon", "run", *words, *workspace]
+        known = ["--days", f"{days.first}..{days.last or ''}"]
+        server = [sys.executable, "-m", "blogdata.cli.ui_server", *web, *workspace, *known]
+        running.start(_DAEMON, daemon, environment)
+        running.start(_WEB, server, environment, files=[listener.fileno()])
+        _sign_in(settings, home, opened=opened)
+        console.print("it takes some seconds until it answers")
+        _watch(settings, running)
+    finally:
+        running.stop([_WEB, _DAEMON], seconds=_END_SECONDS, kill=True)
+        running.stop(list(servers.values()), seconds=_STEP_SECONDS, kill=False)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _watch(settings: Settings, running: Supervisor) -> None:
+    # Dagster takes seconds to import, and its processes start meanwhile.
+    from blogdata.cli.ended_runs import EndedRuns
+
+    with dagster_home.open_instance(settings) as instance:
+        running.watch(EndedRuns(settings, instance).look)
+
+
+def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:
+    """Say where the UI is: with a link that signs in where a person reads it, and in a browser if that is asked for."""
+    url = str(dagster_home.ui_address(home))
+    link = ui_guard.sign_in_link(url, secrets.read(settings, dagster_home.UI_TOKEN))
+    # What is no terminal keeps it, such as a log.
+    shown = link if opened or sys.stdout.isatty() else f"{url} (sign in: blogdata ui --open)"
+    console.print(f"open {shown}")
+    if opened:
+        # Everybody on the machine sees the arguments of a process: the browser gets a file that only the owner reads.
+        page = home / "sign-in.html"
+        text = f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(link)}">'
+        write_atomically(page, text.encode(), mode=0o600)
+        webbrowser.open(page.as_uri())
+
+
+@contextmanager
+def _alone(home: Path, address: str) -> Iterator[None]:
+    """Lock the UI of a deployment: two daemons would conflict over its sensors; the error names the first's address."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(dagster_home.ui_lock(home))
+        except LockTimeout as error:
+            raise ConfigurationError(
+                what=f"the UI of this deployment is already served at {dagster_home.ui_address(home)}",
+                where=str(home.parent),
+                next_step="open it: blogdata ui --open; or end it first",
+            ) from error
+        dagster_home.note_ui_address(home, address)
+        yield
+        dagster_home.forget_ui_address(home)
+
+
+def _settle(settings: Settings) -> None:
+    # Dagster takes seconds to import, and the other commands answer at once.
+    from blogdata.orchestration import dead_runs
+
+    with dagster_home.open_instance(settings) as instance:
+        dead_runs.settle(instance)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """Listen at once, before anything starts: nobody else gets the port, and the sign-in link, meanwhile."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise ConfigurationError(
+            what=f"port {port} cannot be used: {error.strerror}",
+            where=f"{host}:{port}",
+            next_step="end what uses it, or choose another port: blogdata ui --port 3001",
+        ) from error

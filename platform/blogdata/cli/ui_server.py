@@ -1,0 +1,87 @@
+"""The web server of `blogdata ui`: Dagster's own application behind the guard that knows the deployment's owner."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import socket
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import uvicorn
+from dagster_webserver.app import create_app_from_workspace_process_context
+from dagster_webserver.version import __version__
+
+from blogdata.cli.code_locations import PLATFORM
+from blogdata.cli.moved_days import followed
+from blogdata.planning.history import Span
+from blogdata.services import dagster_home, heartbeat, secrets, tied, ui_guard
+from blogdata.services.config import Settings, load
+from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext
+
+WAY_IN = "On its machine, as the user it belongs to, type: blogdata ui --open"
+# Those of Dagster's own command: milliseconds of a statement, seconds of a connection's life, connections.
+_STORAGE_LIMITS = (15_000, 3_600, 20)
+_POLL_MILLISECONDS = 2_000
+# A page that is open holds a web socket, which would keep the server from ending.
+_SHUTDOWN_SECONDS = 5
+
+
+@contextmanager
+def server(
+    settings: Settings, *, workspace: Path, hosts: Collection[str], read_only: bool, days: Span | None = None
+) -> Iterator[uvicorn.Server]:
+    """Open Dagster's storage and the workspace, and build the server over them.
+
+    Args:
+        settings: Settings of the deployment.
+        workspace: File that says where the code servers listen.
+        hosts: Values of `Host` that mean this server.
+        read_only: Whether all mutations are refused.
+        days: Those that the platform's code server has loaded partitions for, and loads anew when they have changed;
+            None: nobody looks.
+    """
+    with dagster_home.open_instance(settings) as instance:
+        instance.optimize_for_webserver(*_STORAGE_LIMITS)
+        target = WorkspaceFileTarget([str(workspace)])
+        with (
+            WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as found,
+            followed(settings, days, lambda: found.reload_code_location(PLATFORM)) if days else nullcontext(),
+        ):
+            guard = ui_guard.UiGuard(
+                app=create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS),
+                token=secrets.read(settings, dagster_home.UI_TOKEN),
+                hosts=frozenset(hosts),
+                healthy=lambda: heartbeat.is_beating(instance, time.time()),
+                way_in=WAY_IN,
+            )
+            config = uvicorn.Config(
+                guard, log_level="warning", server_header=False, timeout_graceful_shutdown=_SHUTDOWN_SECONDS
+            )
+            yield uvicorn.Server(config)
+
+
+def main() -> None:
+    """Serve until the process that started this one ends, or asks for it."""
+    tied.end_with_parent()
+    options = argparse.ArgumentParser()
+    options.add_argument("--listener", type=int, required=True, help="Number of the open socket it listens at")
+    options.add_argument("--host", action="append", required=True, help="A value of Host that means this server")
+    options.add_argument("--workspace", type=Path, required=True)
+    options.add_argument("--read-only", action="store_true")
+    options.add_argument("--days", required=True, help="Days that have partitions, like 2026-01-05..2026-01-07")
+    given = options.parse_args()
+    first, _, last = given.days.partition("..")
+    hosts, days = given.host, Span(first=first, last=last or None)
+    with (
+        # The server raises the interrupt again once it has ended.
+        contextlib.suppress(KeyboardInterrupt),
+        server(load(), workspace=given.workspace, hosts=hosts, read_only=given.read_only, days=days) as found,
+    ):
+        found.run(sockets=[socket.socket(fileno=given.listener)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""One SQLite file whose commits are on the disk when they return."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from blogdata.errors import PlatformError
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqliteFile:
+    """A SQLite file; it and its tables are created when it is first used for more than reading.
+
+    Args:
+        path: The file.
+        schema: Statements that create the tables, separated by semicolons.
+        busy_seconds: How long to wait for another process that writes.
+        unusable: Makes the error to raise, if the file cannot be read or written.
+        journal: Its journal; with `WAL` readers and a writer do not wait for one another.
+    """
+
+    path: Path
+    schema: str
+    busy_seconds: float
+    unusable: Callable[[sqlite3.Error], PlatformError]
+    journal: Literal["DELETE", "WAL"] = "DELETE"
+
+    def read(self, query: str, *values: object) -> list[sqlite3.Row]:
+        """Return the rows of a query; none if there is no file yet."""
+        if not self.path.exists():
+            return []
+        with self.connected() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def check(self) -> None:
+        """Read the whole file, if there is one, without changing it.
+
+        Raises:
+            PlatformError: It is damaged; what `unusable` makes.
+        """
+        if self.path.exists() and (found := problem(self.path)):
+            raise self.unusable(sqlite3.DatabaseError(found))
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction; it is committed at the end, or rolled back with any exception."""
+        with self.connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                # After some errors, such as a full disk, SQLite has rolled back: doing it again would hide the error.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def connected(self) -> Iterator[sqlite3.Connection]:
+        """Open a connection without a transaction."""
+        self._create_for_owner()
+        try:
+            with closing(sqlite3.connect(self.path, timeout=self.busy_seconds, isolation_level=None)) as connection:
+                connection.row_factory = sqlite3.Row
+                connection.execute("PRAGMA synchronous = FULL")
+                if self.journal == "WAL":
+                    connection.execute("PRAGMA journal_mode = WAL")
+                if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+                    self._create(connection)
+                yield connection
+        except sqlite3.Error as error:
+            raise self.unusable(error) from error
+
+    def _create_for_owner(self) -> None:
+        # A file that is there is never opened here: closing it would release the locks of this process's connections.
+        # If it cannot be created, SQLite says why. It gives its journals the permissions of the file.
+        with suppress(OSError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        # Another process may have created the tables meanwhile.
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            for statement in self.schema.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
+
+
+def problem(path: Path, *, whole: bool = True) -> str | None:
+    """Read a SQLite file without changing it, and return what is wrong with it; None if nothing is.
+
+    A byte that is flipped within a value is not noticed: SQLite keeps no checksums.
+
+    Args:
+        path: A file that exists.
+        whole: Whether to read it from end to end, and not only its schema.
+    """
+    query = "PRAGMA quick_check(1)" if whole else "SELECT 'ok' WHERE (SELECT count(*) FROM sqlite_master) >= 0"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            found = [row[0] for row in connection.execute(query)]
+    except sqlite3.Error as error:
+        return str(error)
+    return None if found == ["ok"] else str(found[0])

@@ -1,0 +1,111 @@
+"""Errors that tell a person what happened, where, and what to do next.
+
+Every fault of the platform is one subclass of :class:`PlatformError`. Whether running the same work again can
+help is part of the class (``transient``), so retry policies never guess from a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar
+
+from blogdata.errors import shown
+from blogdata.errors.remedies import Diagnose, Remedy
+
+
+class PlatformError(Exception):
+    """A fault with its place and its remedy; its texts can be shown anywhere as they are.
+
+    Args:
+        what: What happened, one sentence without a full stop; never a value of a row.
+        where: The dataset, partition, file, address or setting concerned.
+        next_step: What the reader can do about it; an action of the platform is data in a :class:`Remedy`.
+    """
+
+    transient: ClassVar[bool] = False
+    """True when the same work may succeed if it is simply run again."""
+    exit_code: ClassVar[int] = 1
+    """Exit code of the command line when this error ends a command."""
+    partitions: frozenset[str] = frozenset()
+    """The partitions at fault: without them the same work may succeed. Empty: unknown."""
+    by_partition: Mapping[str, PlatformError] = MappingProxyType({})
+    """The errors of single partitions at fault, where each has its own."""
+
+    def __init__(self, *, what: str, where: str, next_step: str | Remedy) -> None:
+        self.what = shown.block(what)
+        self.where = shown.line(where)
+        self.remedy = next_step if isinstance(next_step, Remedy) else Remedy(next_step)
+        super().__init__(self.what)
+
+    @property
+    def next_step(self) -> str:
+        """The remedy, its actions as this process renders them."""
+        return shown.block(str(self.remedy))
+
+    def __str__(self) -> str:
+        """Return what happened, where, and what to do next, a line each."""
+        return f"{self.what}\n  where: {self.where}\n  next:  {self.next_step}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.where, self.remedy, dict(self.__dict__)))
+
+
+class ConfigurationError(PlatformError):
+    """Something the user set (an option, a file, an environment variable) cannot be used."""
+
+    exit_code = 2
+
+
+class DiskFull(PlatformError):
+    """Files could not be written because the disk is full."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            what="the disk is full",
+            where=where,
+            next_step=Remedy(
+                "free space (see it by ",
+                Diagnose(),
+                ") and run it again; what was published stays, and a partition is published whole or not at all",
+            ),
+        )
+
+
+def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
+    """Refuse names that do not exist.
+
+    Args:
+        given: The names that a person typed.
+        there: The names that exist.
+        where: The command or option, for the message.
+        kind: The kind of thing the names refer to, for the message.
+
+    Raises:
+        ConfigurationError: Some of the names do not exist.
+    """
+    names = list(there)
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        raise ConfigurationError(
+            what=f"no {kind} is called {', '.join(unknown)}",
+            where=where,
+            next_step=f"{similar(unknown, names)}choose from: {', '.join(names)}",
+        )
+
+
+def similar(unknown: Sequence[str], there: Sequence[str]) -> str:
+    """Return the beginning of a next step: the names that were probably meant, or nothing."""
+    from difflib import get_close_matches
+
+    close = [match for name in unknown for match in get_close_matches(name, there, n=1, cutoff=0.8)]
+    return f"did you mean {', '.join(close)}? Otherwise " if close else ""
+
+
+def _rebuild(
+    cls: type[PlatformError], what: str, where: str, remedy: Remedy, state: dict[str, object]
+) -> PlatformError:
+    error = cls.__new__(cls)
+    PlatformError.__init__(error, what=what, where=where, next_step=remedy)
+    error.__dict__.update(state)
+    return error

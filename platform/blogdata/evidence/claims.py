@@ -1,0 +1,206 @@
+"""Claims on partitions (`ops.partition_state`): one owner per partition, until it releases the claim or dies.
+
+A claim is a row of a small Delta table, and taking one is a compare-and-set: the commit that adds it names the version
+it has read, and fails if that is no longer the newest. A crash needs no cleanup: a claim whose owner is dead does not
+count, and the next owner of the partition replaces it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from blogdata.errors import PlatformError
+from blogdata.lake import arrow
+from blogdata.lake.checksums import require_whole, seal_newest
+from blogdata.lake.data_files import ZSTD
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import store_faults
+
+PARTITION_STATE = "ops.partition_state"
+SCHEMA = pa.schema(
+    [
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("claimed_by", pa.string(), nullable=False),
+        pa.field("claimed_at", pa.timestamp("us", tz="UTC"), nullable=False),
+    ]
+)
+_TRIES = 100
+
+
+class ClaimsContended(PlatformError):
+    """Other processes changed the claims first at every try."""
+
+    transient = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The claim of one owner on one partition.
+
+    Args:
+        partition: Key of the partition.
+        owner: Owner id; must suffice to check whether the owner is alive.
+        taken_at: When it was claimed.
+    """
+
+    partition: str
+    owner: str
+    taken_at: datetime
+
+
+class Claims:
+    """The claims on the partitions of one dataset.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+        alive: Checks whether the owner of a claim is still at work.
+    """
+
+    def __init__(self, lake: Lake, dataset: str, *, alive: Callable[[Claim], bool]) -> None:
+        self._lake = lake
+        self._dataset = dataset
+        self._alive = alive
+
+    def held(self) -> dict[str, Claim]:
+        """Return the claims whose owners are alive, by partition."""
+        return {claim.partition: claim for claim in self._read(self._table()) if self._alive(claim)}
+
+    def take(self, partitions: Collection[str], owner: str) -> list[str]:
+        """Claim those of some partitions that no other live owner holds.
+
+        Args:
+            partitions: Keys of the wanted partitions.
+            owner: Owner id; claims that it already holds are renewed and returned, too.
+
+        Returns:
+            Keys of the claimed partitions, in order.
+
+        Raises:
+            ClaimsContended: Other processes committed first at every try; transient.
+        """
+        wanted = sorted(set(partitions))
+        if not wanted:
+            return []
+        won: list[str] = []
+
+        def change(claims: dict[str, Claim]) -> dict[str, Claim]:
+            won[:] = [key for key in wanted if key not in claims or claims[key].owner == owner]
+            now = datetime.now(timezone.utc)
+            return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in won}}
+
+        self._change(change)
+        return won
+
+    def renew(self, partitions: Collection[str], owner: str) -> list[str]:
+        """Renew claims: set the time at which they were taken to now.
+
+        Args:
+            partitions: Keys of the claimed partitions.
+            owner: Owner id of the claims.
+
+        Returns:
+            Keys that the owner still holds, in order; it has lost the others.
+
+        Raises:
+            ClaimsContended: Other processes committed first at every try; transient.
+        """
+        kept: list[str] = []
+
+        def change(claims: dict[str, Claim]) -> dict[str, Claim]:
+            kept[:] = [key for key in sorted(set(partitions)) if key in claims and claims[key].owner == owner]
+            now = datetime.now(timezone.utc)
+            return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in kept}}
+
+        self._change(change)
+        return kept
+
+    def release(self, partitions: Iterable[str], owner: str) -> None:
+        """Release partitions, done or not; claims of other owners are left alone.
+
+        Raises:
+            ClaimsContended: Other processes committed first at every try; transient.
+        """
+        freed = set(partitions)
+        self._change(
+            lambda claims: {
+                key: claim for key, claim in claims.items() if claim.owner != owner or claim.partition not in freed
+            }
+        )
+
+    def _change(self, change: Callable[[dict[str, Claim]], dict[str, Claim]]) -> None:
+        for _ in range(_TRIES):
+            table = self._table()
+            there = self._read(table)
+            living = {claim.partition: claim for claim in there if self._alive(claim)}
+            wanted = change(living)
+            if set(wanted.values()) == set(there):
+                return
+            try:
+                with store_faults(PARTITION_STATE):
+                    self._write(table, wanted)
+            except (CommitFailedError, DeltaError) as error:
+                # Another process committed first: read its claims before claiming again.
+                if table is None and self._table() is None:
+                    raise
+                if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
+                    raise
+                time.sleep(random.uniform(0.005, 0.05))
+                continue
+            return
+        raise ClaimsContended(
+            what=f"others changed the claims {_TRIES} times while this one was about to",
+            where=f"{PARTITION_STATE}, {self._dataset}",
+            next_step="run it again; when it repeats, fewer runs at once",
+        )
+
+    def _table(self) -> DeltaTable | None:
+        return self._lake.table(PARTITION_STATE)
+
+    def _read(self, table: DeltaTable | None) -> list[Claim]:
+        if table is None:
+            return []
+        require_whole(table, PARTITION_STATE, f"dataset = {arrow.text(self._dataset)}")
+        rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
+        return [Claim(partition=row["partition"], owner=row["claimed_by"], taken_at=row["claimed_at"]) for row in rows]
+
+    def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> None:
+        rows = [
+            {
+                "dataset": self._dataset,
+                "partition": claim.partition,
+                "claimed_by": claim.owner,
+                "claimed_at": claim.taken_at,
+            }
+            for claim in claims.values()
+        ]
+        # With retries a writer would overwrite claims it has never read.
+        once = CommitProperties(max_commit_retries=0)
+        written = pa.Table.from_pylist(rows, schema=SCHEMA)
+        if table is None:
+            write_deltalake(
+                self._lake.path(PARTITION_STATE),
+                written,
+                mode="error",
+                partition_by=["dataset"],
+                storage_options=dict(self._lake.storage_options),
+                commit_properties=once,
+                writer_properties=ZSTD,
+            )
+            table = self._table()
+            assert table is not None
+        else:
+            predicate = f"dataset = '{self._dataset}'"
+            write_deltalake(
+                table, written, mode="overwrite", predicate=predicate, commit_properties=once, writer_properties=ZSTD
+            )
+        seal_newest(table)

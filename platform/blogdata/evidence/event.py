@@ -1,0 +1,160 @@
+"""One event of the log: its kinds, its columns, and how it is made of a commit and read back."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+
+from blogdata.lake.commit import Entry, entries_of
+
+PUBLICATION = "publication"
+TAKEN_BACK = "taken back"
+"""Event kind: publications of a partition up to a version no longer count, because its files are lost."""
+LOST = "lost"
+"""Event kind: the commit of a version is lost, and the version now equals the one before it."""
+COMPARED = "compared"
+"""Event kind: the landed files of a publication were changed in place and read again; the payload has the state that
+was compared, or none if their content is another one."""
+JUDGED_AGAIN = "judged again"
+"""Event kind: the rows of a publication were judged again by newer lists; the payload has their versions (`judged_by`)
+and how many rows they judge otherwise (`changes`)."""
+DETECTION = "detection"
+"""Event kind: the verdict of a detector on a dataset has changed; it holds until the next one of that detector."""
+RESTORATION = "restoration"
+"""Event kind: a table was restored to an earlier version; the partition is the execution to be merged again."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("event_id", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("recorded_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("partition", pa.string()),
+        pa.field("run_id", pa.string()),
+        pa.field("code_version", pa.string()),
+        pa.field("table_version", pa.int64()),
+        pa.field("rows_in", pa.int64()),
+        pa.field("rows_out", pa.int64()),
+        pa.field("seconds", pa.float64()),
+        pa.field("payload", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened to a dataset; ``payload`` has the data of its kind, as plain JSON values."""
+
+    kind: str
+    dataset: str
+    partition: str | None = None
+    run_id: str | None = None
+    code_version: str | None = None
+    table_version: int | None = None
+    rows_in: int | None = None
+    rows_out: int | None = None
+    seconds: float | None = None
+    payload: dict[str, Any] | None = None
+    identity: str | None = None
+
+
+def table_of(events: Iterable[Event], recorded_at: datetime) -> pa.Table:
+    """Build the log's rows of some events.
+
+    Args:
+        events: The events; one without an identity gets one.
+        recorded_at: When they are recorded, UTC.
+    """
+    rows = [
+        {
+            "event_id": event.identity or str(uuid.uuid4()),
+            "kind": event.kind,
+            "recorded_at": recorded_at,
+            "dataset": event.dataset,
+            "partition": event.partition,
+            "run_id": event.run_id,
+            "code_version": event.code_version,
+            "table_version": event.table_version,
+            "rows_in": event.rows_in,
+            "rows_out": event.rows_out,
+            "seconds": event.seconds,
+            "payload": None if event.payload is None else json.dumps(event.payload, default=str),
+        }
+        for event in events
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def publication_events(dataset: str, version: int, committed_at: int, info: dict[str, Any]) -> Iterable[Event]:
+    """Build the events of a commit, one a partition, from its metadata."""
+    if info.get("executed") and not info.get("execution"):
+        # For example a compaction: the table still consists of the same executions.
+        return
+    for partition, entry in entries_of(dataset, version, info).items():
+        yield Event(
+            kind=PUBLICATION if entry.restored is None else RESTORATION,
+            identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
+            dataset=dataset,
+            partition=partition,
+            run_id=info["run"]["run_id"],
+            code_version=info["run"]["code_version"],
+            table_version=version,
+            rows_in=entry.rows_in,
+            rows_out=entry.rows_out,
+            seconds=round(committed_at / 1000 - float(info["started_at"]), 3),
+            payload={
+                "reasons": dict(entry.reasons),
+                "measures": dict(entry.measures),
+                "breakdowns": {
+                    name: [[*key, rows] for key, rows in counts.items()] for name, counts in entry.breakdowns.items()
+                },
+                "inputs": dict(entry.inputs),
+                "landed": entry.landed,
+                **({} if entry.restored is None else {"restored": entry.restored}),
+                **({"appended": True} if entry.appended else {}),
+                **({"outdates": list(entry.makes_stale)} if entry.makes_stale else {}),
+                **({"judged_by": dict(entry.judged_by)} if entry.judged_by else {}),
+                **({"contract": info["contract"]} if "contract" in info else {}),
+                "committed_at": datetime.fromtimestamp(committed_at / 1000, timezone.utc).isoformat(),
+                "run": info["run"],
+            },
+        )
+
+
+def entry_of(row: dict[str, Any]) -> Entry:
+    """Read a publication back from its row in the log."""
+    payload = json.loads(row["payload"])
+    return Entry(
+        dataset=row["dataset"],
+        partition=row["partition"],
+        version=row["table_version"],
+        rows_in=row["rows_in"],
+        rows_out=row["rows_out"],
+        reasons=payload["reasons"],
+        measures=payload["measures"],
+        breakdowns={
+            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
+        },
+        inputs=payload["inputs"],
+        run_id=row["run_id"] or "",
+        landed=payload["landed"],
+        appended=payload.get("appended", False),
+        makes_stale=tuple(payload.get("outdates", ())),
+        judged_by=payload.get("judged_by", {}),
+        seconds=row["seconds"] or 0.0,
+        restored=payload.get("restored"),
+        committed_at=_committed_at(row, payload),
+    )
+
+
+def _committed_at(row: dict[str, Any], payload: dict[str, Any]) -> datetime:
+    # Events of earlier releases lack it; they were usually recorded within a second of their commit.
+    text = payload.get("committed_at")
+    moment: datetime = row["recorded_at"] if text is None else datetime.fromisoformat(text)
+    return moment

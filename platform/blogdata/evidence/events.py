@@ -1,0 +1,393 @@
+"""The one event log: what happened to the datasets, as rows of one Delta table (`ops.events`).
+
+A publication is first a commit of its table, with everything about it in the commit's metadata; the event is
+a projection of that commit. A process that dies between the two loses nothing: the next reader or writer finds
+the commit without its event and adds it. If several find it at once, only one adds it, because the append has the
+dataset as its Delta transaction identifier. Events are appended without a JVM, in tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from blogdata.errors import PlatformError
+from blogdata.evidence.event import (
+    COMPARED,
+    LOST,
+    PUBLICATION,
+    RESTORATION,
+    TAKEN_BACK,
+    Event,
+    entry_of,
+    publication_events,
+    table_of,
+)
+from blogdata.evidence.newest_log import NewestLog
+from blogdata.lake import arrow
+from blogdata.lake.checksums import require_whole, seal_newest
+from blogdata.lake.commit import Commit, Entry, parse
+from blogdata.lake.data_files import ZSTD
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import store_faults
+
+EVENTS = "ops.events"
+COMPACT_EVERY = 100
+"""Number of appends after which the log's small files are compacted."""
+CHECKPOINT_EVERY = 10
+"""Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
+
+_TRIES = 100
+_READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
+_APPENDED = '"appended": true'
+"""Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
+
+
+class RecordingContended(PlatformError):
+    """Other processes changed the log first at every try."""
+
+    transient = True
+
+
+class EventLog:
+    """Reads and appends `ops.events`, and adds missing events from the tables' own logs."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._log = NewestLog(lake, EVENTS)
+
+    @property
+    def lake(self) -> Lake:
+        """The tables that the events are about."""
+        return self._lake
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Append events in one commit.
+
+        Raises:
+            RecordingContended: Other processes committed first at every try; transient.
+        """
+        if not events:
+            return
+        # The same rows at each try: one that was refused leaves a file, and a rebuilt log has the rows of all files.
+        rows = table_of(events, datetime.now(timezone.utc))
+        for _ in range(_TRIES):
+            try:
+                self._write(rows, self._lake.table(EVENTS))
+                return
+            except DeltaError as error:
+                # Another process has compacted or created the log meanwhile.
+                _require_overtaken(error)
+        raise _contended("changed the log", EVENTS)
+
+    def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> None:
+        begins = log is None
+        once = CommitProperties(
+            # With retries, delta-rs commits both of two writers that create the table at once, one after the other.
+            max_commit_retries=0 if begins else None,
+            app_transactions=list(transactions),
+        )
+        with store_faults(EVENTS):
+            write_deltalake(
+                self._lake.path(EVENTS) if log is None else log,
+                rows,
+                mode="error" if begins else "append",
+                partition_by=["dataset"],
+                storage_options=dict(self._lake.storage_options),
+                commit_properties=once,
+                writer_properties=ZSTD,
+            )
+        table = self._lake.table(EVENTS)
+        if table is None:
+            return
+        seal_newest(table)
+        if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+            compact(table)
+        if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
+            table.create_checkpoint()
+
+    def record(self, commit: Commit) -> None:
+        """Record a publication, and any earlier one of the dataset whose process died before recording it."""
+        self._catch_up(commit.dataset)
+
+    def publications(
+        self,
+        dataset: str,
+        partitions: Iterable[str] | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> dict[str, Entry]:
+        """Return the ledger line of each partition of a dataset: the newest publication plus the appends after it.
+
+        Args:
+            dataset: Name as `layer.table`.
+            partitions: Only these partitions; None for all.
+            since: Only partitions from this key on.
+            until: Only partitions before this key.
+
+        Returns:
+            Partition key to its line.
+        """
+        if partitions is None and since is None and until is None:
+            return self._all_lines(dataset)
+        return self._lines(self._catch_up(dataset), dataset, partitions, since, until)
+
+    def _all_lines(self, dataset: str) -> dict[str, Entry]:
+        return self._lines(self._catch_up(dataset), dataset, None, None, None)
+
+    def _lines(
+        self,
+        log: DeltaTable | None,
+        dataset: str,
+        partitions: Iterable[str] | None,
+        since: str | None,
+        until: str | None,
+    ) -> dict[str, Entry]:
+        keys = None if partitions is None else sorted(set(partitions))
+        if log is None or (keys is not None and not keys):
+            return {}
+        kinds = (PUBLICATION, TAKEN_BACK, COMPARED)
+        rows = _rows(log, dataset, kinds, since=keys[0] if keys else since, until=until)
+        asked = None if keys is None else set(keys)
+        newest: dict[str, dict[str, Any]] = {}
+        appended: dict[str, list[Entry]] = {}
+        compared: dict[tuple[str, int], dict[str, Any]] = {}
+        # Within one version, "taken back" sorts after "publication", and so overrides it.
+        for row in sorted(rows, key=lambda row: row["kind"]):
+            if asked is not None and row["partition"] not in asked:
+                continue
+            if row["kind"] == COMPARED:
+                version = (row["partition"], row["table_version"])
+                compared[version] = max(compared.get(version, row), row, key=lambda each: each["recorded_at"])
+                continue
+            if row["payload"] and _APPENDED in row["payload"]:
+                appended.setdefault(row["partition"], []).append(entry_of(row))
+                continue
+            held = newest.get(row["partition"])
+            if held is None or held["table_version"] <= row["table_version"]:
+                newest[row["partition"]] = row
+        lines = {partition: entry_of(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+        for (partition, number), row in compared.items():
+            if partition in lines and lines[partition].version == number:
+                lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])
+        for partition, entries in appended.items():
+            begins = newest[partition]["table_version"] if partition in newest else -1
+            for entry in sorted(entries, key=lambda entry: entry.version):
+                if entry.version > begins:
+                    lines[partition] = entry.after(lines[partition]) if partition in lines else entry
+        return lines
+
+    def ever_published(self, dataset: str) -> set[str]:
+        """Return every partition that was published at any time, those that were taken back or lost since included."""
+        log = self._catch_up(dataset)
+        return (
+            set()
+            if log is None
+            else {row["partition"] for row in _rows(log, dataset, (PUBLICATION, TAKEN_BACK), columns=("partition",))}
+        )
+
+    def take_back(
+        self,
+        dataset: str,
+        *,
+        partitions: Iterable[str] | None = None,
+        lost: int | None = None,
+        unreadable: bool = False,
+    ) -> list[str]:
+        """Invalidate the publications of some partitions, so that they are computed again.
+
+        Args:
+            dataset: Name as `layer.table`.
+            partitions: Their keys; None for all.
+            lost: Only publications of this version. Its commit is lost, so nothing in it counts any more.
+            unreadable: Whether the dataset's own log cannot be read: only what is recorded is invalidated.
+
+        Returns:
+            Keys of the invalidated partitions, in order.
+        """
+        log = self._log.table() if unreadable else self._catch_up(dataset)
+        newest = self._lines(log, dataset, partitions, None, None)
+        keys = sorted(key for key, entry in newest.items() if lost is None or entry.version == lost)
+        back = [
+            Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in keys
+        ]
+        self.append(back if lost is None else [Event(kind=LOST, dataset=dataset, table_version=lost), *back])
+        return keys
+
+    def recorded(self, dataset: str) -> int:
+        """Return the newest version of a dataset that the log has an event of; -1 if it has none."""
+        return _recorded_version(self._log.table(), dataset)
+
+    def history(self, dataset: str) -> list[Entry]:
+        """List all ledger lines of a dataset, in the order of the versions."""
+        return self._versions(dataset, PUBLICATION)
+
+    def executions(self, dataset: str) -> list[Entry]:
+        """List all executions and restorations of a dataset executed by period, in the order of the versions."""
+        return self._versions(dataset, PUBLICATION, RESTORATION)
+
+    def _versions(self, dataset: str, *kinds: str) -> list[Entry]:
+        log = self._catch_up(dataset)
+        if log is None:
+            return []
+        rows = _rows(log, dataset, (LOST, *kinds))
+        lost = {row["table_version"] for row in rows if row["kind"] == LOST}
+        kept = [row for row in rows if row["kind"] != LOST and row["table_version"] not in lost]
+        return [entry_of(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
+
+    def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
+        """List all events of some kinds other than publications, oldest first; of one dataset, if it is named."""
+        table = self._log.table()
+        if table is None:
+            return []
+        columns = ("kind", "dataset", "partition", "run_id", "payload", "event_id", "recorded_at")
+        rows = _rows(table, dataset, kinds, columns=columns)
+        return [
+            Event(
+                kind=row["kind"],
+                dataset=row["dataset"],
+                partition=row["partition"],
+                run_id=row["run_id"],
+                payload=None if row["payload"] is None else json.loads(row["payload"]),
+                identity=row["event_id"],
+            )
+            for row in sorted(rows, key=lambda row: row["recorded_at"])
+        ]
+
+    def outermost(self) -> set[str]:
+        """Return keys of published partitions, among them the oldest and the newest of each dataset."""
+        log = self._log.table()
+        if log is None:
+            return set()
+        files = pa.table(log.get_add_actions(flatten=True))
+        ends = [name for name in ("min.partition", "max.partition") if name in files.column_names]
+        return {key for name in ends for key in files[name].to_pylist() if key}
+
+    def changed_at(self) -> datetime | None:
+        """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
+        log = self._log.table()
+        newest = next(self._lake.commits(log, log.version() - 1), None) if log is not None else None
+        return None if newest is None else datetime.fromtimestamp(newest[1]["timestamp"] / 1000, timezone.utc)
+
+    def _catch_up(self, dataset: str) -> DeltaTable | None:
+        """Add the missing events of a dataset's commits, and return the log."""
+        for _ in range(_TRIES):
+            table, log = self._lake.caught_up(dataset), self._log.table()
+            recorded = _recorded_version(log, dataset)
+            if table is None or recorded >= table.version():
+                return log
+            log = self._lake.table(EVENTS)
+            try:
+                added = self._project(dataset, table, _recorded_version(log, dataset), log)
+            except DeltaError as error:
+                # Another process has recorded the commits or created the log meanwhile.
+                _require_overtaken(error)
+                continue
+            return self._log.table() if added else log
+        raise _contended("recorded publications", f"{EVENTS}, {dataset}")
+
+    def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
+        events = [event for _, found in published(self._lake, dataset, table, after) for event in found]
+        if events:
+            # If two processes add events of one dataset to the same log version, Delta refuses the second.
+            rows = table_of(events, datetime.now(timezone.utc))
+            self._write(rows, log, Transaction(dataset, table.version()))
+        return len(events)
+
+
+def published(
+    lake: Lake, dataset: str, table: DeltaTable, after: int = -1
+) -> Iterator[tuple[datetime, Sequence[Event]]]:
+    """Derive the events of a dataset's commits, each commit's with its time.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+        table: Its table, opened at the newest commit to read.
+        after: Version before the oldest commit to read.
+    """
+    for version, commit in lake.commits(table, after):
+        info = parse(commit.get("userMetadata"))
+        if info is not None:
+            at = int(commit["timestamp"])
+            found = tuple(publication_events(dataset, version, at, info))
+            yield datetime.fromtimestamp(at / 1000, timezone.utc), found
+
+
+def _require_overtaken(error: DeltaError) -> None:
+    """Raise an error again, unless it means that another process committed first."""
+    if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
+        raise error
+
+
+def _contended(what: str, where: str) -> RecordingContended:
+    return RecordingContended(
+        what=f"others {what} {_TRIES} times while this one was about to",
+        where=where,
+        next_step="run it again; when it repeats, fewer runs at once",
+    )
+
+
+def compact(log: DeltaTable) -> bool:
+    """Rewrite the log's many small files as few; return False if another process has committed since it was opened.
+
+    `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
+    Instead the log is overwritten with its own rows, which is refused if another commit was added.
+
+    Args:
+        log: The log, at the version at which it was opened.
+    """
+    require_whole(log, EVENTS)
+    rows = log.to_pyarrow_dataset().to_table()
+    try:
+        once = CommitProperties(max_commit_retries=0)
+        write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
+    except CommitFailedError:
+        return False
+    seal_newest(log)
+    return True
+
+
+def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
+    # From the file statistics in the log: only events derived from commits have a table version.
+    if log is None:
+        return -1
+    files = log.get_add_actions(flatten=True)
+    if "max.table_version" not in files.column_names:
+        return -1
+    versions = [
+        file["max.table_version"]
+        for file in arrow.rows_of(files, ("partition.dataset", "max.table_version"))
+        if file["partition.dataset"] == dataset
+    ]
+    return max((version for version in versions if version is not None), default=-1)
+
+
+def _rows(
+    log: DeltaTable,
+    dataset: str | None,
+    kinds: Sequence[str],
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    columns: Sequence[str] = _READ,
+) -> list[dict[str, Any]]:
+    wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
+    if dataset is not None:
+        wanted.append(f"dataset = {arrow.text(dataset)}")
+    if since is not None:
+        wanted.append(f"partition >= {arrow.text(since)}")
+    if until is not None:
+        wanted.append(f"partition < {arrow.text(until)}")
+    with store_faults(EVENTS):
+        condition = None if dataset is None else f"dataset = {arrow.text(dataset)}"
+        query = f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}"
+        return arrow.select(log, query, where=EVENTS, rows=condition)

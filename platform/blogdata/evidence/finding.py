@@ -1,0 +1,40 @@
+"""One finding: something about a dataset that a person should know, as checks, alerts and the report show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from blogdata.errors.remedies import Remedy
+from blogdata.errors.severity import Severity
+
+__all__ = ["Finding", "Severity"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something about a dataset that holds now and that a person should know.
+
+    Args:
+        source: What found it: the name of a detector or check, such as `waiting` or `flow`.
+        dataset: Name as `layer.table`.
+        owner: Who is responsible for it, as `team:name`.
+        severity: How urgent it is.
+        what: What holds, one sentence without a full stop.
+        remedy: What the reader can do about it.
+        partition: The partition concerned; None: the dataset as a whole.
+        figures: What was measured and its bounds, by name; durations in seconds, shares 0 to 1.
+    """
+
+    source: str
+    dataset: str
+    owner: str
+    severity: Severity
+    what: str
+    remedy: Remedy
+    partition: str | None = None
+    figures: dict[str, float] = field(default_factory=dict, compare=False)
+
+    @property
+    def identity(self) -> str:
+        """What stays the same while the finding stands, even if its text and figures change."""
+        return "/".join([self.source, self.dataset, *([] if self.partition is None else [self.partition])])

@@ -1,0 +1,125 @@
+"""The conservation ledger: rows in = rows out + every row left out, with its reason.
+
+Three independent figures are compared for every partition: what the layer above recorded, what the
+writing job measured in the files it published, and what the table's log says is there now. A row that vanishes
+between two layers breaks the first equation; a row that vanishes from a table breaks the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from blogdata.errors.remedies import Remedy, Repair
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.executions import applied
+from blogdata.lake import arrow
+from blogdata.lake.checksums import file_of, local_folder, missing
+from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.lake.lake import Lake
+from blogdata.publish.contract import Contract
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerLine:
+    """One partition of a dataset, and whether its account adds up.
+
+    Args:
+        entry: What the newest publication recorded.
+        rows_there: Number of rows of the partition in the table now.
+        problem: What does not add up, or None.
+    """
+
+    entry: Entry
+    rows_there: int
+    problem: str | None
+
+    @property
+    def balanced(self) -> bool:
+        """True when every row is accounted for."""
+        return self.problem is None
+
+
+def audit(
+    lake: Lake, events: EventLog, contract: Contract, partitions: Iterable[str] | None = None
+) -> Sequence[LedgerLine]:
+    """Check the account of each published partition of a dataset.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        contract: The dataset's contract.
+        partitions: Only these partition keys; None for all.
+
+    Returns:
+        One line per published partition, in order. A table that is executed by period has one line, that of the newest
+        execution it contains, because its rows are those that this execution left.
+    """
+    there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
+    damaged = _damaged(lake, contract, published)
+    lines = []
+    for key, entry in sorted(published.items()):
+        rows_there = there.get(key, 0)
+        problem = _problem(entry, rows_there) or damaged.get(key)
+        lines.append(LedgerLine(entry=entry, rows_there=rows_there, problem=problem))
+    if partitions is None:
+        known = {line.entry.partition for line in lines}
+        for key in sorted(set(there) - known):
+            stray = Entry(dataset=contract.dataset, partition=key, version=-1, rows_in=0, rows_out=0, reasons={})
+            problem = f"{there[key]} rows that no publication accounts for"
+            lines.append(LedgerLine(entry=stray, rows_there=there[key], problem=problem))
+    return lines
+
+
+_LOOKS = 5
+"""How often the table is read again while other runs keep publishing it."""
+
+
+def _at_one_version(
+    lake: Lake, events: EventLog, contract: Contract, partitions: Sequence[str] | None
+) -> tuple[Mapping[str, int], Mapping[str, Entry]]:
+    column = contract.partition_column
+    for _ in range(_LOOKS):
+        version = lake.version(contract.dataset)
+        there = lake.row_counts(contract.dataset, column, version, partitions=partitions)
+        if contract.executed is not None:
+            newest = {entry.partition: entry for entry in applied(events.executions(contract.dataset))[-1:]}
+            there = {key: there.get(WHOLE_TABLE, 0) for key in newest} or there
+            published = {key: entry for key, entry in newest.items() if partitions is None or key in partitions}
+        else:
+            published = events.publications(contract.dataset, partitions)
+        if version is None or all(entry.version <= version for entry in published.values()):
+            break
+        # Another run published between the two reads: its rows would be missing from the first.
+    return there, published
+
+
+def _damaged(lake: Lake, contract: Contract, partitions: Collection[str]) -> Mapping[str, str]:
+    """Look for the files of some partitions, and at their sizes, without reading them; not in an object store."""
+    found: dict[str, str] = {}
+    column = contract.partition_column
+    for part in lake.parts(contract.dataset, partitions=None if column is None else partitions):
+        folder = local_folder(part.table)
+        if folder is None:
+            continue
+        names = ["path", "size_bytes", *([] if column is None else [f"partition.{column}"])]
+        for path, size, *key in map(dict.values, arrow.rows_of(part.table.get_add_actions(flatten=True), names)):
+            # What is written whole has one line, whatever its name.
+            keys = [str(key[0])] if key else list(partitions)
+            if set(keys).isdisjoint(partitions):
+                continue
+            if fault := missing(file_of(folder, path), size):
+                remedy = Remedy("to compute it again: ", Repair())
+                text = f"a data file is damaged: {fault.file}: {fault.problem}; {remedy}"
+                found.update(dict.fromkeys(keys, text))
+    return found
+
+
+def _problem(entry: Entry, rows_there: int) -> str | None:
+    if entry.missing > 0:
+        return f"{entry.missing} rows of the layer above vanished"
+    if entry.missing < 0:
+        return f"{-entry.missing} rows more than the layer above has"
+    if rows_there != entry.rows_out:
+        return f"{entry.rows_out} rows were published but {rows_there} are in the table"
+    return None

@@ -1,0 +1,51 @@
+"""Rows of a table as Python values, read without pyarrow.
+
+pyarrow imports pandas, if installed, to compare a column with a Python value or to convert a timestamp to one.
+That import takes longer than reading the log of every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltalake import DeltaTable, QueryBuilder
+
+from blogdata.lake.checksums import require_whole
+
+if TYPE_CHECKING:
+    from arro3.core import Table
+
+
+def rows_of(table: Table, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Convert a deltalake table to one dictionary per row.
+
+    Args:
+        table: The table.
+        names: Only these columns; empty: all.
+    """
+    # A table of add actions lacks its statistics columns when it has no rows.
+    chosen = list(names or table.column_names) if table.num_rows else []
+    cells = [table.column(name).to_pylist() for name in chosen]
+    return [dict(zip(chosen, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def select(table: DeltaTable, query: str, *, where: str = "", rows: str | None = None) -> list[dict[str, Any]]:
+    """Run a query on a Delta table.
+
+    Args:
+        table: Opened at the version to read.
+        query: SQL; the table is called `t`.
+        where: The dataset, to be named in errors; empty: the table's address.
+        rows: SQL condition that is part of the query: only files that may have such rows are verified.
+
+    Raises:
+        DataFileDamaged: A data file differs from its checksums.
+    """
+    require_whole(table, where or table.table_uri, rows)
+    return rows_of(QueryBuilder().register("t", table).execute(query).read_all())
+
+
+def text(value: str) -> str:
+    """Quote a string as an SQL literal."""
+    return "'" + value.replace("'", "''") + "'"

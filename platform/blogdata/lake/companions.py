@@ -1,0 +1,209 @@
+"""Companion tables: their rows are published by the commits of a main table, whose log they follow.
+
+A commit of the main table publishes the companions, too: it lists their files, which were written and audited before
+it. A companion's own log is a projection of the main log, as the event log is. The first reader that opens a companion
+after a commit of the main table brings it up to date. Each commit of a companion has a Delta transaction identifier:
+the main table and the version it followed. So no commit is applied twice or skipped, however many readers are at it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction
+
+from blogdata.errors import DiskFull, PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.lake.checksums import seal_newest
+from blogdata.lake.commit import parse
+from blogdata.lake.store import Store
+from blogdata.lake.store_faults import StoreNotWritable, store_faults
+
+APPEARS_WITH = "blogdata.appears_with"
+"""Table property: the dataset whose commits this table follows."""
+FOLLOWED = "followed"
+_NEVER = 2**63 - 1
+_TRIES = 100
+
+
+class FollowingContended(PlatformError):
+    """Other processes changed a companion's log first at every try."""
+
+    transient = True
+
+
+class LogTruncated(PlatformError):
+    """The main table's log has lost commits that its companion has not followed yet."""
+
+
+def main_of(table: DeltaTable) -> str | None:
+    """Return the main dataset of a companion; None for a table that is not a companion."""
+    return table.metadata().configuration.get(APPEARS_WITH)
+
+
+def caught_up(store: Store, dataset: str) -> DeltaTable | None:
+    """Open a table; a companion first follows its main table.
+
+    Args:
+        store: Where the tables are.
+        dataset: Name as `layer.table`.
+
+    Returns:
+        The table; None if it does not exist.
+
+    Raises:
+        FollowingContended: As :func:`follow`.
+        LogTruncated: As :func:`follow`.
+    """
+    table = store.table(dataset)
+    return None if table is None else follow(store, dataset, table)
+
+
+def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
+    """Apply the pending commits of the main table to its companion's log.
+
+    Args:
+        store: Where the tables are.
+        dataset: The companion.
+        table: Its table, just opened.
+
+    Returns:
+        The table, at a version that agrees with the newest one of the main table. If the store takes no writes, the
+        table as it is, so that it can still be read.
+
+    Raises:
+        FollowingContended: Other processes committed first at every try; transient.
+        LogTruncated: Commits that are still to be followed are gone.
+    """
+    main = main_of(table)
+    leader = None if main is None else store.table(main)
+    if main is None or leader is None:
+        return table
+    for _ in range(_TRIES):
+        pending = _pending(store, leader, main, dataset, _followed(table, main))
+        if not pending:
+            return table
+        try:
+            with store_faults(dataset):
+                for version, held in pending:
+                    _commit(table, main, version, held)
+                    table.update_incremental()
+                    seal_newest(table)
+            return table
+        except (StoreNotWritable, DiskFull):
+            return table
+        except CommitFailedError:
+            # Another process followed or compacted the table: read again which commits are pending.
+            table = DeltaTable(table.table_uri, storage_options=dict(store.storage_options))
+    raise FollowingContended(
+        what=f"others changed the table {_TRIES} times while it was about to follow {main}",
+        where=dataset,
+        next_step="run it again; when it repeats, fewer runs at once",
+    )
+
+
+def version_with(store: Store, dataset: str, version: int) -> int:
+    """Find the version of a companion that belongs to a version of its main table.
+
+    Args:
+        store: Where the tables are.
+        dataset: The companion; it has a table.
+        version: Version of the main table.
+
+    Returns:
+        The newest version of the companion that contains no later commit of the main table.
+    """
+    table = caught_up(store, dataset)
+    assert table is not None
+    main = main_of(table)
+    if main is None or _followed(table, main) <= version:
+        return table.version()
+    history = list(store.commits(table))[::-1]
+    chosen = history[0][0]
+    for own, commit in history:
+        info = parse(commit.get("userMetadata"))
+        if info is not None and info.get(FOLLOWED, {}).get("version", -1) > version:
+            break
+        chosen = own
+    return chosen
+
+
+def agreeing(store: Store, datasets: Sequence[str]) -> dict[str, int]:
+    """Compute the versions at which a main table and its companions show the same state.
+
+    Args:
+        store: Where the tables are.
+        datasets: Names of tables; one without its main table or a companion among them gets its newest version.
+
+    Returns:
+        Dataset to version, for each one that exists. A main table that a companion cannot follow, because the store
+        takes no writes, gets the newest version that the companion has followed.
+    """
+    tables = {dataset: caught_up(store, dataset) for dataset in datasets}
+    there = {dataset: table for dataset, table in tables.items() if table is not None}
+    versions = {dataset: table.version() for dataset, table in there.items()}
+    together = {dataset: main for dataset, table in there.items() if (main := main_of(table)) in versions}
+    for dataset, main in together.items():
+        for version, _ in _pending(store, there[main], main, dataset, _followed(there[dataset], main))[:1]:
+            versions[main] = min(versions[main], version - 1)
+    for dataset, main in together.items():
+        versions[dataset] = version_with(store, dataset, versions[main])
+    return versions
+
+
+def _followed(table: DeltaTable, main: str) -> int:
+    version = table.transaction_version(main)
+    return -1 if version is None else version
+
+
+def _pending(
+    store: Store, leader: DeltaTable, main: str, dataset: str, after: int
+) -> list[tuple[int, Mapping[str, Any]]]:
+    behind = leader.version() - after
+    if behind <= 0:
+        return []
+    commits = list(store.commits(leader, after))
+    if after >= 0 and len(commits) < behind:
+        raise LogTruncated(
+            what=f"{main} has no commits between versions {after} and {leader.version()} any more",
+            where=dataset,
+            next_step=Remedy(
+                f"bring the commits of {main} back from a backup; or move the whole lake away and run: ",
+                Run(),
+                ", which computes everything from the landing zone",
+            ),
+        )
+    found = []
+    for version, commit in reversed(commits):
+        info = parse(commit.get("userMetadata"))
+        if info is not None and dataset in info.get("companions", {}):
+            found.append((version, info["companions"][dataset]))
+    return found
+
+
+def _commit(table: DeltaTable, main: str, version: int, held: Mapping[str, Any]) -> None:
+    info = {
+        **held["info"],
+        "inputs": {**held["info"]["inputs"], main: version},
+        FOLLOWED: {"dataset": main, "version": version},
+    }
+    column = info["partition_column"]
+    table.create_write_transaction(
+        [AddAction(data_change=True, **added) for added in held["added"]],
+        mode="overwrite",
+        schema=table.schema(),
+        partition_by=[column] if column else None,
+        partition_filters=[(column, "in", list(held["partitions"]))] if column else None,
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": json.dumps(info)},
+            # An overwrite retried after another commit would bring back the files that commit removed.
+            max_commit_retries=0,
+            # If the identifier expired, the companion would apply every commit again. Without a timestamp it never
+            # expires for delta-rs, but is expired for Spark. Hence a timestamp that is never reached.
+            app_transactions=[Transaction(main, version, _NEVER)],
+        ),
+    )

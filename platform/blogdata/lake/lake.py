@@ -1,0 +1,313 @@
+"""Datasets of a lake: read with Spark; counted, listed and versioned without a JVM (delta-rs)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import TableNotFoundError
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run, ShowVersions
+from blogdata.lake import arrow, companions, members
+from blogdata.lake.checksums import require_whole
+from blogdata.lake.members import Member, MemberRemoved
+from blogdata.lake.store import Store, plain
+from blogdata.lake.store_faults import store_faults
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class DatasetMissing(PlatformError):
+    """A dataset was read that has never been published, or none of whose members is visible."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSlice:
+    """A table with rows of a dataset, opened at the version that is read.
+
+    Args:
+        table: Its log.
+        partitions: The partitions that are read from it; None for all of it.
+    """
+
+    table: DeltaTable
+    partitions: frozenset[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lake(Store):
+    """The datasets of a store: tables, companions that follow a main table, and members behind a pointer."""
+
+    def dataset_at(self, path: str) -> str | None:
+        """Return the dataset whose rows are at a path (with or without `file:`); None outside the lake."""
+        table, root = plain(path), plain(self.root).rstrip("/") + "/"
+        return members.dataset_of(table[len(root) :].replace("/", ".", 1)) if table.startswith(root) else None
+
+    def caught_up(self, dataset: str) -> DeltaTable | None:
+        """Open a dataset's table without a JVM; a companion first follows its main table, which may commit.
+
+        The table has the dataset's versions and commits; the rows may be in other tables: see :meth:`parts`.
+
+        Returns:
+            The table at its newest version; None if it does not exist.
+        """
+        return companions.caught_up(self, dataset)
+
+    def version(self, dataset: str) -> int | None:
+        """Return the newest version of a table; None if it does not exist."""
+        table = self.caught_up(dataset)
+        return None if table is None else table.version()
+
+    def row_counts(
+        self,
+        dataset: str,
+        column: str | None,
+        version: int | None = None,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> dict[str, int]:
+        """Count the rows of each partition, from the log alone where possible.
+
+        Args:
+            dataset: Name as `layer.table`.
+            column: Partition column; None counts the whole table under the key "".
+            version: Table version; None for the newest.
+            partitions: Partitions to count; others may be missing from the result. None: all.
+
+        Returns:
+            Partition value to number of rows.
+        """
+        counts: dict[str, int] = {}
+        for part in self.parts(dataset, version, partitions=partitions):
+            with store_faults(dataset):
+                counted = _counted(part.table, column)
+            for key, rows in counted:
+                if part.partitions is None or key in part.partitions:
+                    counts[key] = counts.get(key, 0) + rows
+        return counts
+
+    def rows(self, dataset: str, column: str | None, version: int) -> int:
+        """Count the rows of a whole dataset, as :meth:`row_counts` counts those of its partitions."""
+        return sum(self.row_counts(dataset, column, version).values())
+
+    def parts(
+        self, dataset: str, version: int | None = None, *, partitions: Collection[str] | None = None
+    ) -> list[TableSlice]:
+        """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
+
+        Args:
+            dataset: Name as `layer.table`.
+            version: Version of the dataset; None for the newest.
+            partitions: Only tables that have any of these; None: all.
+
+        Returns:
+            The tables; empty if the dataset has never been published.
+
+        Raises:
+            MemberRemoved: Retention has removed rows of that version.
+        """
+        table = self.caught_up(dataset)
+        if table is None:
+            return []
+        chosen = self._members(dataset, table, version)
+        if chosen is not None:
+            return [
+                self.part(dataset, member)
+                for member in chosen
+                if partitions is None or not set(partitions).isdisjoint(member.partitions)
+            ]
+        if version is not None and version != table.version():
+            table = self.at(dataset, version)
+        return [TableSlice(table=table, partitions=None)]
+
+    def part(self, dataset: str, member: Member) -> TableSlice:
+        """Open a member's table at its audited version, without a JVM.
+
+        Args:
+            dataset: Name as `layer.table`.
+            member: One of its members.
+
+        Raises:
+            LogDamaged: A file of the member's log is gone, cut off or garbled.
+        """
+        return TableSlice(
+            table=self.at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
+        )
+
+    def columns(
+        self,
+        dataset: str,
+        names: Sequence[str],
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        only: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> pa.Table:
+        """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
+
+        Args:
+            dataset: Name as `layer.table`.
+            names: The columns; one that the table does not have yet is null.
+            since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
+            until: Only partitions before this key; None: to the last one.
+            only: STRING column to its wanted values; empty: all rows of these partitions.
+        """
+        parts = []
+        for part in self.parts(dataset):
+            wanted = [_among(column, values) for column, values in only.items()]
+            if part.partitions is not None or since is not None or until is not None:
+                (column,) = part.table.metadata().partition_columns
+                wanted += [_among(column, part.partitions)] if part.partitions else []
+                wanted += [] if since is None else [f'"{column}" >= {arrow.text(since)}']
+                wanted += [] if until is None else [f'"{column}" < {arrow.text(until)}']
+            condition = " AND ".join(wanted)
+            where = f" WHERE {condition}" if wanted else ""
+            require_whole(part.table, dataset, condition or None)
+            there = {field.name for field in part.table.schema().fields}
+            listed = ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in names)
+            # This reader leaves out rows that are marked as removed (deletion vectors).
+            with store_faults(dataset):
+                found = QueryBuilder().register("part", part.table).execute(f"SELECT {listed} FROM part{where}")
+                # `pa.table` would import pandas, which takes longer than reading a small table.
+                parts.append(pa.RecordBatchReader.from_stream(found).read_all())
+        return (
+            pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({name: [] for name in names})
+        )
+
+    def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
+        """Read a dataset with Spark, at one version so that a step sees one state of its input.
+
+        Raises:
+            DatasetMissing: The dataset has never been published, or none of its members is visible.
+            MemberRemoved: Retention has removed rows of that version.
+        """
+        # A given version is opened directly, so that damage to later ones does not matter.
+        table = self.caught_up(dataset) if version is None else self._found(dataset, version)
+        if table is None:
+            raise DatasetMissing(
+                what=f"{dataset} has no table yet",
+                where=self.path(dataset),
+                next_step=Remedy(f"materialize {dataset} first, or run: ", Run()),
+            )
+        chosen = self._members(dataset, table, version) if members.is_pointer(table) else None
+        if chosen is not None:
+            if not chosen:
+                raise DatasetMissing(
+                    what=f"{dataset} has no table that is visible",
+                    where=self.path(dataset),
+                    next_step=Remedy(
+                        "somebody took it out of the pointer; publish it again: ", Run(datasets=(dataset,))
+                    ),
+                )
+            return self.read_members(spark, dataset, chosen)
+        reader = spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(self.path(dataset))
+
+    def read_members(
+        self,
+        spark: SparkSession,
+        dataset: str,
+        chosen: Sequence[Member],
+        columns: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """Read some members of a dataset as one frame, with the same columns and types for all of them.
+
+        Args:
+            spark: The session.
+            dataset: Name as `layer.table`.
+            chosen: At least one member.
+            columns: Name to Spark SQL type; None: every column that any of them has.
+
+        Returns:
+            Their rows; a column that a member does not have is null.
+        """
+        from pyspark.sql import functions as F
+
+        wanted = columns or members.columns_of(chosen)
+        frames = []
+        for member in chosen:
+            path = self.path(members.table_of(dataset, member.location))
+            frame = spark.read.format("delta").option("versionAsOf", member.version).load(path)
+            if _only(member) is not None:
+                frame = frame.where(F.col(str(member.partition_column)).isin(*member.partitions))
+            same = member.columns == wanted
+            selected = [
+                F.col(f"`{name}`")
+                if same
+                else (F.col(f"`{name}`") if name in member.columns else F.lit(None)).cast(kind)
+                for name, kind in wanted.items()
+            ]
+            frames.append(frame.select(*[column.alias(name) for column, name in zip(selected, wanted, strict=True)]))
+        return _union(frames)
+
+    def _members(self, dataset: str, table: DeltaTable, version: int | None) -> tuple[Member, ...] | None:
+        if not members.is_pointer(table):
+            return None
+        now = members.members_of(table if version is None else self.caught_up(dataset) or table)
+        if version is None or version == now.version:
+            return now.visible
+        earlier = self.at(dataset, version)
+        if not members.is_pointer(earlier):
+            return None
+        visible = members.members_of(earlier).visible
+        removed = {member.location: member.removed_at for member in now.all if member.removed_at is not None}
+        for member in visible:
+            if member.location in removed:
+                raise MemberRemoved(
+                    what=f"rows of version {version} were removed by retention on {removed[member.location]:%Y-%m-%d}",
+                    where=f"{dataset}, member {member.name}",
+                    next_step=Remedy("choose a version that is kept: ", ShowVersions(dataset=dataset)),
+                )
+        return visible
+
+    def _found(self, dataset: str, version: int) -> DeltaTable | None:
+        try:
+            return self.at(dataset, version)
+        except TableNotFoundError:
+            return None
+
+    def versions(self, datasets: Iterable[str]) -> dict[str, int]:
+        """Return the newest version of each dataset that exists; a main table and its companions agree."""
+        return companions.agreeing(self, list(datasets))
+
+
+def _among(column: str, values: Iterable[str]) -> str:
+    return f'"{column}" IN ({", ".join(map(arrow.text, sorted(values)))})'
+
+
+def _counted(table: DeltaTable, column: str | None) -> list[tuple[str, int]]:
+    if marks_rows(table):
+        # The log's row counts include rows that are marked as removed, so a query counts the others.
+        by = "''" if column is None else f'"{column}"'
+        found = arrow.select(table, f"SELECT {by} AS key, count(*) AS rows FROM t GROUP BY 1")
+        return [(str(row["key"]), int(row["rows"])) for row in found]
+    key = [] if column is None else [f"partition.{column}"]
+    actions = arrow.rows_of(table.get_add_actions(flatten=True), ["num_records", *key])
+    return [
+        ("" if column is None else str(action[f"partition.{column}"]), int(action["num_records"])) for action in actions
+    ]
+
+
+def marks_rows(table: DeltaTable) -> bool:
+    """Check whether rows of a table may be marked as removed in place (deletion vectors)."""
+    return "deletionVectors" in (table.protocol().reader_features or [])
+
+
+def _only(member: Member) -> frozenset[str] | None:
+    return frozenset(member.partitions) if member.frozen else None
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    # A balanced tree: a chain would be as deep as the number of members, and Spark refuses very deep plans.
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return _union(frames[:half]).union(_union(frames[half:]))

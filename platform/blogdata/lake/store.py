@@ -1,0 +1,117 @@
+"""Paths, logs and files of Delta tables, read without a JVM (delta-rs)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileType, PyFileSystem
+
+from blogdata.lake.checksums import local_folder, mismatch
+from blogdata.lake.store_faults import log_damaged, store_faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """A folder or bucket of Delta tables, `<root>/<layer>/<table>`.
+
+    Args:
+        root: Absolute path or object store address.
+        storage_options: Credentials and endpoints for readers without a JVM.
+    """
+
+    root: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    def path(self, dataset: str) -> str:
+        """Return the address of a dataset's table."""
+        return f"{self.root}/{dataset.replace('.', '/', 1)}"
+
+    def folder(self, dataset: str) -> Path | None:
+        """Return the local folder of a table; None if the lake is in an object store."""
+        path = self.path(dataset)
+        return Path(plain(path)) if "://" not in path or path.startswith("file:") else None
+
+    def table(self, dataset: str) -> DeltaTable | None:
+        """Open a table's log at its newest version, without a JVM; None if the table does not exist."""
+        options = dict(self.storage_options)
+        if not DeltaTable.is_deltatable(self.path(dataset), storage_options=options):
+            return None
+        try:
+            with store_faults(dataset):
+                return DeltaTable(self.path(dataset), storage_options=options)
+        except TableNotFoundError:
+            return None
+
+    def at(self, table: str, version: int) -> DeltaTable:
+        """Open a table's log at a version, without a JVM."""
+        with store_faults(table):
+            return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
+
+    def commits(self, table: DeltaTable, after: int = -1) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Read the `commitInfo` of a table's commits, the newest first, as far back as its log goes.
+
+        The version is read from the file name of each commit. `DeltaTable.history` instead starts with the newest
+        commit and counts down from the opened version: a commit made in between shifts all versions
+        (https://github.com/delta-io/delta-rs/issues/4488).
+
+        Args:
+            table: Opened at the newest commit to read.
+            after: Version before the oldest commit to read.
+
+        Returns:
+            Version and `commitInfo` of each commit that has one.
+
+        Raises:
+            LogDamaged: A file of the log is cut off or garbled.
+        """
+        store, folder = self.files(table.table_uri), local_folder(table)
+        for version in range(table.version(), after, -1):
+            file = f"_delta_log/{version:020d}.json"
+            try:
+                with store_faults(table.table_uri), store.open_input_stream(file) as stream:
+                    lines = stream.read().splitlines()
+            except FileNotFoundError:
+                return
+            if folder is not None and mismatch(folder / file):
+                raise log_damaged(table.table_uri, file)
+            try:
+                found = [json.loads(line) for line in lines if b'"commitInfo"' in line]
+            except ValueError as error:
+                raise log_damaged(table.table_uri, file) from error
+            yield from ((version, action["commitInfo"]) for action in found if "commitInfo" in action)
+
+    def is_whole(self, dataset: str, version: int) -> bool:
+        """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist.
+
+        Args:
+            dataset: Name as `layer.table`; it has a table.
+            version: Its version.
+        """
+        options = dict(self.storage_options)
+        try:
+            table = DeltaTable(self.path(dataset), version=version, storage_options=options)
+            # Deletion vectors are not listed below. Their files are few and small, so reading them is the check.
+            table.deletion_vectors()
+        except DeltaError:
+            return False
+        paths = [str(path) for path in table.get_add_actions(flatten=True).column("path").to_pylist()]
+        store = self.files(self.path(dataset))
+        found = store.get_file_info(paths) if paths else []
+        return all(info.type != FileType.NotFound for info in found)
+
+    def files(self, address: str) -> PyFileSystem:
+        """Open the file system below an address."""
+        return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
+
+
+def plain(path: str) -> str:
+    """Return a path without the scheme `file:`."""
+    without = path[len("file:") :] if path.startswith("file:") else path
+    return "/" + without.lstrip("/") if path.startswith("file:") else without

@@ -1,0 +1,203 @@
+"""Typed errors for a failing store: what happened to a table or a landed file, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+from urllib.parse import unquote
+
+from blogdata.errors import DiskFull, PlatformError
+from blogdata.errors.remedies import Query, Remedy, Repair
+
+_FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
+_LANDED = re.compile(
+    r"(?:error while reading file|Path does not exist:) (file:(?://)?)?(/[^\n]*?/date=[^\n]*?)\.(?:\s|$)"
+)
+"""Spark's message about a file in a landing zone folder; files of tables are elsewhere, or are Parquet."""
+_OF_TABLES = (".parquet", ".bin")
+_GONE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "NoSuchFileException", "FileNotFoundException")
+_NOT_WRITABLE = ("Read-only file system", "ReadOnlyFilesystem", "Permission denied", "PermissionDenied")
+_FULL = ("No space left on device", "StorageFull", "Disk quota exceeded")
+_LOG = (
+    "_delta_log",
+    "Kernel error: Json error",
+    "Kernel error: Arrow error: Parquet error",
+    "Kernel error: Invalid Checkpoint",
+    "LogSegment end version",
+    "No table metadata or protocol",
+    "DELTA_TRUNCATED",
+)
+_DATA = (
+    "FAILED_READ_FILE",
+    "Deletion Vector error",
+    "Kernel error: File not found",
+    "Object at location",
+    "Requested range was invalid",
+    "Parquet magic bytes not found",
+    "ChecksumException",
+)
+"""Messages of Spark, Delta and Arrow about a data file or a deletion vector that they cannot read."""
+
+
+class StoreNotWritable(PlatformError):
+    """The folder of a table, or the whole file system, is not writable."""
+
+
+class LogDamaged(PlatformError):
+    """A file of a table's log cannot be read."""
+
+
+class DataFileDamaged(PlatformError):
+    """A data file that the newest version of a table needs is gone, or differs from what was written."""
+
+
+class LandedFileVanished(PlatformError):
+    """A landed file was deleted after it was listed and before it was read."""
+
+    transient: ClassVar[bool] = True
+
+
+class LandedFileUnreadable(PlatformError):
+    """A landed file is cut off, garbled, or not readable for lack of permission."""
+
+
+@contextmanager
+def store_faults(where: str) -> Iterator[None]:
+    """Raise the store's errors as typed ones.
+
+    Args:
+        where: The dataset or folder concerned.
+
+    Raises:
+        PlatformError: The typed error, with the original one as its cause. Errors of another origin pass unchanged.
+    """
+    try:
+        yield
+    except PlatformError:
+        raise
+    except Exception as error:
+        typed = classify(str(error), where)
+        if typed is None:
+            raise
+        raise typed from error
+
+
+def classify(text: str, where: str) -> PlatformError | None:
+    """Classify an error message of Spark, Delta or the operating system as a fault of the store.
+
+    Args:
+        text: The message, including its causes.
+        where: The dataset or folder concerned.
+
+    Returns:
+        The typed error; None if the message is not about the store.
+    """
+    if any(sign in text for sign in _FULL):
+        return DiskFull(where)
+    if landed := landed_file_in(text):
+        # Java reports "not found" also for a file it has no permission to open.
+        gone = "Permission denied" not in text and any(sign in text for sign in _GONE)
+        return landed_vanished(landed) if gone else landed_unreadable(landed, "Spark cannot read it")
+    if any(sign in text for sign in _NOT_WRITABLE) or "DELTA_CANNOT_CREATE_LOG_PATH" in text:
+        return StoreNotWritable(
+            what="the store takes no writes: it is mounted read-only, or belongs to another user",
+            where=where,
+            next_step="make it writable for the user who runs this, and run it again; nothing of this run was "
+            "published, and what was published can be read meanwhile",
+        )
+    if any(sign in text for sign in _DATA) and "_delta_log" not in text.split("JVM stacktrace")[0]:
+        return data_file_damaged(where, file_in(text), "it is gone, cut off or garbled")
+    unreadable = any(
+        sign in text for sign in ("is not a Parquet file", "MalformedInput", "Kernel error", "ChecksumException")
+    )
+    if unreadable and any(sign in text for sign in _LOG):
+        return log_damaged(where, file_in(text))
+    return None
+
+
+def log_damaged(where: str, file: str) -> LogDamaged:
+    """Build the error for a file of a table's log that cannot be read.
+
+    Args:
+        where: The dataset or folder concerned.
+        file: Path of the file; empty if it is not known.
+    """
+    return LogDamaged(
+        what="a file of the table's log is gone, cut off or garbled" + _file_suffix(file),
+        where=where,
+        next_step=Remedy(
+            "find it, and go back to what the rest of the log tells: ",
+            Repair(),
+            "; earlier versions can be read meanwhile, as in: ",
+            Query(sql="SELECT ...", as_of="TIME"),
+        ),
+    )
+
+
+def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
+    """Build the error for a data file that differs from what was written.
+
+    Args:
+        where: The dataset concerned.
+        file: Path of the file; empty if it is not known.
+        problem: What is wrong with it.
+    """
+    return DataFileDamaged(
+        what=f"a data file is damaged: {file or where}: {problem}",
+        where=where,
+        next_step=Remedy(
+            "see what is concerned, and have the next run compute it again: ",
+            Repair(),
+            "; other partitions, and earlier versions that do not need the file, can be read",
+        ),
+    )
+
+
+def landed_vanished(file: str) -> LandedFileVanished:
+    """Build the error for a landed file that was deleted before it was read.
+
+    Args:
+        file: Its path.
+    """
+    return LandedFileVanished(
+        what="a landed file was taken away while it was about to be read",
+        where=file,
+        next_step="nothing was published of its partition; it is retried with what has landed then, or run it again; "
+        "if the file belongs there, put it back first",
+    )
+
+
+def landed_unreadable(file: str, why: str) -> LandedFileUnreadable:
+    """Build the error for a landed file that exists but cannot be read to its end.
+
+    Args:
+        file: Its path.
+        why: The reason, as its reader reports it.
+    """
+    return LandedFileUnreadable(
+        what=f"a landed file cannot be read to its end: {why}",
+        where=file,
+        next_step="nothing was published of its partition; have the file landed again, whole, or make it readable for "
+        "the user who runs this, then run it again",
+    )
+
+
+def landed_file_in(text: str) -> str:
+    """Find the path of the landed file that Spark could not read; empty if its error is about something else."""
+    found = _LANDED.search(text)
+    if found is None or "/_delta_log/" in found[2] or found[2].endswith(_OF_TABLES):
+        return ""
+    # A URI (three slashes) is percent-encoded, a path is not.
+    return unquote(found[2]) if found[1] == "file://" else found[2]
+
+
+def file_in(text: str) -> str:
+    """Find the path of the file that an error is about; empty if it names none."""
+    found = _FILE.search(text)
+    return found[1] if found else ""
+
+
+def _file_suffix(file: str) -> str:
+    return f": {file}" if file else ""

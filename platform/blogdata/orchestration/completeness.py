@@ -1,0 +1,151 @@
+"""The check `complete` of an Aligned Fan-In: warns of ended periods that were computed without some of their hours.
+
+Dagster shows only the newest evaluation of a check. Each evaluation therefore covers all published periods, not only
+those just written: otherwise a run of another day would hide that an earlier day lacks hours. There is no warning for
+periods that have not ended, for final ones, and for those before the first delivery, which have late rows only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Entry
+from blogdata.planning.finality import lookback_of, newest_ended
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain, finer
+
+COMPLETE = "complete"
+PARTS = "parts"
+"""Name of the measure that counts the hours a period was computed from; null for a period without rows."""
+EXPECTED = "parts_expected"
+"""Name of the measure that counts the hours a period should have had; without it, they are the contract's `parts`."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partial:
+    """Published periods that lack hours, each with its count, such as `23 of 24`.
+
+    Args:
+        ended: Ended periods, which should be complete.
+        running: Periods that have not ended.
+        uncounted: Number of periods that were published before hours were counted.
+    """
+
+    ended: Mapping[str, str]
+    running: Mapping[str, str]
+    uncounted: int
+
+
+def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.AssetCheckSpec]:
+    """Return the check spec of an asset whose periods are computed from hours; empty for other assets.
+
+    Args:
+        key: Key of the asset.
+        contracts: Contracts of the datasets it publishes or serves; they have the same partitions.
+    """
+    if all(contract.parts is None for contract in contracts):
+        return []
+    return [
+        dg.AssetCheckSpec(
+            COMPLETE,
+            asset=key,
+            description="Every published period that has ended, and is not final, has all of its hours (warning)",
+        )
+    ]
+
+
+def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: EventLog) -> list[dg.AssetCheckResult]:
+    """Check all published periods; warn of those that have ended and lack hours.
+
+    Args:
+        key: Key of the asset.
+        contracts: As for :func:`complete_specs`; only periods that all datasets have published are checked.
+        events: The event log.
+    """
+    gathered = [contract for contract in contracts if contract.parts is not None]
+    if not gathered:
+        return []
+    published = [events.publications(contract.dataset) for contract in gathered]
+    common = set.intersection(*(set(entries) for entries in published))
+    found = [
+        partial(events, contract, {period: entries[period] for period in sorted(common)})
+        for contract, entries in zip(gathered, published, strict=True)
+    ]
+    ended = {period: hours for one in found for period, hours in one.ended.items()}
+    running = {period: hours for one in found for period, hours in one.running.items()}
+    uncounted = max(one.uncounted for one in found)
+    return [
+        dg.AssetCheckResult(
+            check_name=COMPLETE,
+            asset_key=key,
+            passed=not ended,
+            severity=dg.AssetCheckSeverity.WARN,
+            description="; ".join([*_lacking(ended), *_so_far(running)]) or None,
+            metadata={
+                "periods_lacking_hours": len(ended),
+                **({"by_period": ended} if ended else {}),
+                **({"published_before_hours_were_counted": uncounted} if uncounted else {}),
+            },
+        )
+    ]
+
+
+def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> Partial:
+    """Find the periods that lack hours.
+
+    Args:
+        events: The event log; read only for periods without rows, which have no count of hours.
+        contract: Contract of the dataset; it is partitioned, and its periods are computed from hours.
+        published: Period to its newest publication.
+    """
+    assert contract.parts is not None
+    assert contract.partitioning is not None
+    grain = contract.partitioning.grain
+    counted = {period: entry for period, entry in published.items() if PARTS in entry.measures}
+    empty = {period: entry for period, entry in counted.items() if entry.measures[PARTS] is None}
+    present = {period: int(entry.measures[PARTS]) for period, entry in counted.items() if period not in empty}
+    present.update(_without_rows(events, empty, grain))
+    expected = {period: int(published[period].measures.get(EXPECTED) or contract.parts) for period in present}
+    short = {period: f"{hours} of {expected[period]}" for period, hours in present.items() if hours < expected[period]}
+    last, lookback = newest_ended(max(published, default=""), grain), lookback_of(contract)
+    first = min((period for period, hours in present.items() if hours), default="")
+    return Partial(
+        ended={
+            period: hours
+            for period, hours in short.items()
+            if first <= period <= last and not (lookback and lookback.is_final(period, last))
+        },
+        running={period: hours for period, hours in short.items() if period > last},
+        uncounted=len(published) - len(counted),
+    )
+
+
+def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) -> dict[str, int]:
+    """Count the input hours that were published when a period without rows was computed."""
+    hours = {period: finer(period, grain, Grain.HOUR) for period in empty}
+    wanted = [hour for within in hours.values() for hour in within]
+    above = {
+        name: events.publications(name, wanted) for name in {name for one in empty.values() for name in one.inputs}
+    }
+    return {
+        period: sum(
+            all(hour in above[name] and above[name][hour].version <= version for name, version in entry.inputs.items())
+            for hour in hours[period]
+        )
+        for period, entry in empty.items()
+    }
+
+
+def _lacking(ended: Mapping[str, str]) -> list[str]:
+    newest = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
+    more = len(newest) - _SHOWN
+    return [*newest[:_SHOWN], *([f"{more} more lack hours"] if more > 0 else [])]
+
+
+def _so_far(running: Mapping[str, str]) -> list[str]:
+    return [f"{period} is running: {hours} hours so far" for period, hours in sorted(running.items())]

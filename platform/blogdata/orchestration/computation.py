@@ -1,0 +1,300 @@
+"""Computes the partitions of a task, for asset materializations and for runs of the job `refresh` alike."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import dagster as dg
+
+from blogdata.errors import PlatformError
+from blogdata.lake import members
+from blogdata.lake.commit import ROWS, Commit
+from blogdata.lake.store_faults import store_faults
+from blogdata.orchestration.checks import failed_checks, passed_checks
+from blogdata.orchestration.lineage import as_table, column_lineage
+from blogdata.orchestration.names import ACCEPT, EVENT, asset_key
+from blogdata.orchestration.step import LakeAccess, Step
+from blogdata.patterns.data_flow import single_runner
+from blogdata.planning.graph import Graph, Task
+from blogdata.publish.contract import Contract
+from blogdata.publish.run import RunContext
+from blogdata.publish.write_faults import AuditFailed
+
+RESOURCES = frozenset({"spark", "lake", "deployment"})
+Context = dg.AssetExecutionContext | dg.OpExecutionContext
+Compute = Callable[[Step], Mapping[str, Commit]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computation:
+    """A function that computes and publishes partitions of a dataset and its companions.
+
+    Args:
+        dataset: Name of the main dataset, as `layer.table`.
+        compute: Takes a step and returns its commits, by dataset.
+    """
+
+    dataset: str
+    compute: Compute
+
+
+def computes(dataset: str) -> Callable[[Compute], Computation]:
+    """Register a function as the computation of a dataset; everything else about the dataset is in its contract."""
+
+    def declare(compute: Compute) -> Computation:
+        return Computation(dataset=dataset, compute=compute)
+
+    return declare
+
+
+def computations(modules: Sequence[ModuleType]) -> dict[str, Computation]:
+    """Collect the computations that the modules declare, by main dataset."""
+    found: dict[str, Computation] = {}
+    for module in modules:
+        for _, value in inspect.getmembers(module, lambda value: isinstance(value, Computation)):
+            assert found.setdefault(value.dataset, value) is value, f"two computations of {value.dataset}"
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """The computations of a deployment, its lineage and its code version.
+
+    Args:
+        computations: Computations by main dataset.
+        graph: The lineage.
+        version: Digest of the code.
+    """
+
+    computations: Mapping[str, Computation]
+    graph: Graph
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """The commit of one dataset by one step; `seconds` is the duration of the whole step."""
+
+    contract: Contract
+    step: Step
+    commit: Commit
+    seconds: float
+
+    @property
+    def key(self) -> dg.AssetKey:
+        """Asset key of the dataset."""
+        return asset_key(self.contract.dataset)
+
+    @cached_property
+    def _lineage(self) -> dg.TableColumnLineage:
+        return column_lineage(self.step.lake, str(self.step.landing), self.commit)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        column = self.contract.partition_column
+        if column is None:
+            return {}
+        return {ROWS: self.step.lake.rows(self.contract.dataset, column, self.commit.version)}
+
+    def common(self) -> dict[str, Any]:
+        """Return the metadata that is the same for all partitions."""
+        shown = {"columns": as_table(self._lineage, self.contract)} if self._lineage.deps_by_column else {}
+        return {
+            **self._rows,
+            "dagster/column_lineage": self._lineage,
+            "run_publishes": f"{self.commit.dataset} version {self.commit.version}"
+            + (" (already published by this run)" if self.commit.repeated else ""),
+            "seconds": round(self.seconds, 2),
+            "code_version": self.step.run.code_version,
+            **shown,
+        }
+
+    def partitions(self) -> list[str]:
+        """List the published partitions, including later executions that ran again; empty for a whole table."""
+        if not self.step.partitions:
+            return []
+        return sorted({*self.step.partitions, *(self.commit.entries if self.contract.executed else ())})
+
+    def materializations(self) -> Iterator[dg.AssetMaterialization]:
+        """Yield one materialization event per partition.
+
+        The events have no data version in Dagster's own tags: Dagster would expect the versions of the inputs beside
+        it, and mark every dataset as unsynced.
+        """
+        keys: list[str | None] = [*self.partitions()]
+        for partition in keys or [None]:
+            yield dg.AssetMaterialization(
+                self.key,
+                partition=partition,
+                metadata={**self.commit.metadata(partition), **self.common()},
+            )
+
+    def checks(self) -> list[dg.AssetCheckResult]:
+        """Return the check results of the publication; a ledger that does not balance fails its check."""
+        return passed_checks(self.key, self.contract, self.step, self.commit)[1]
+
+
+@dataclass(kw_only=True)
+class Done:
+    """Result of computing partitions of a task.
+
+    Args:
+        publications: The publications, one per dataset.
+        faults: Partition that was not published to its error; a whole table has the key "".
+    """
+
+    publications: list[Publication] = field(default_factory=list)
+    faults: dict[str, PlatformError] = field(default_factory=dict)
+
+
+def compute(context: Context, code: Code, task: Task, keys: Sequence[str], *, attempt: int) -> Done:
+    """Compute partitions of a task in one commit per dataset; failed partitions are left out, the others published.
+
+    Args:
+        context: Dagster context of the step.
+        code: The computations, the lineage and the code version.
+        task: The datasets.
+        keys: Partition keys; empty for a table that is written whole.
+        attempt: 1 for the first try.
+
+    Returns:
+        The publications, and the errors of the other partitions.
+
+    Raises:
+        PlatformError: A transient fault; none of the remaining partitions was published.
+    """
+    done, left = Done(), list(keys)
+    while left or not keys:
+        began = time.monotonic()
+        try:
+            step, commits = _computed(context, code, task, left, attempt)
+        except PlatformError as error:
+            if error.transient:
+                raise
+            at_fault = error.partitions & set(left)
+            faults = {key: error.by_partition.get(key, error) for key in sorted(at_fault) or left or [""]}
+            done.faults.update(faults)
+            left = _to_try_again(task, left, at_fault)
+            if not left:
+                break
+            for fault in dict.fromkeys(faults.values()):
+                keys = [key for key, of in faults.items() if of is fault]
+                context.log.error(f"left out: {', '.join(keys)}: {fault}")
+            continue
+        seconds = time.monotonic() - began
+        done.publications += [
+            Publication(contract=contract, step=step, commit=commits[contract.dataset], seconds=seconds)
+            for contract in task.contracts
+        ]
+        break
+    return done
+
+
+def _to_try_again(task: Task, keys: Sequence[str], at_fault: Collection[str]) -> list[str]:
+    """List the partitions to compute without those at fault; nothing if these are unknown."""
+    if not at_fault:
+        return []
+    if task.in_order:
+        return single_runner.before(keys, at_fault)
+    return sorted(set(keys) - set(at_fault))
+
+
+def _computed(
+    context: Context, code: Code, task: Task, keys: Sequence[str], attempt: int
+) -> tuple[Step, Mapping[str, Commit]]:
+    with context.resources.spark.guard() as spark:
+        step = Step(
+            contract=task.contracts[0],
+            partitions=keys,
+            spark=spark,
+            access=context.resources.lake,
+            deployment=context.resources.deployment,
+            run=run_context(context, code.version, attempt),
+            accepted=accepted(context),
+        )
+        with store_faults(task.main):
+            commits = code.computations[task.main].compute(step)
+            for commit in commits.values():
+                step.events.record(commit)
+    return step, commits
+
+
+def refused_checks(task: Task, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
+    """Report the failed checks of a refused publication; nothing for other kinds of error."""
+    for contract in task.contracts:
+        if isinstance(error, AuditFailed) and members.dataset_of(error.dataset) == contract.dataset:
+            yield from failed_checks(asset_key(contract.dataset), contract, error)
+
+
+def evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    """Convert a check result to an event, for runs that do not execute the asset itself."""
+    assert result.asset_key is not None
+    assert result.check_name is not None
+    return dg.AssetCheckEvaluation(
+        asset_key=result.asset_key,
+        check_name=result.check_name,
+        passed=result.passed,
+        metadata=result.metadata,
+        severity=result.severity,
+        description=result.description,
+    )
+
+
+def log_event(context: Context, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
+    """Log an event of an asset that the current step does not execute as that asset."""
+    # Dagster accepts, stores and shows check evaluations here; only its signature lacks them.
+    context.log_event(event)  # type: ignore[arg-type]
+
+
+def accepted(context: Context) -> frozenset[str]:
+    """Return the guards that a person has lifted for this run."""
+    return frozenset(filter(None, context.run.tags.get(ACCEPT, "").split(",")))
+
+
+def run_context(context: Context, version: str, attempt: int | None = None) -> RunContext:
+    """Return the run context that is recorded in commits.
+
+    Args:
+        context: Dagster context of the step.
+        version: Digest of the code that computes the dataset.
+        attempt: 1 for the first try; None: Dagster's retry number + 1.
+    """
+    return RunContext(
+        run_id=context.run.run_id,
+        job=context.job_name,
+        code_version=version,
+        trigger=_trigger(context.run.tags),
+        event=_event(context.run.tags),
+        attempt=context.retry_number + 1 if attempt is None else attempt,
+    )
+
+
+def _event(tags: Mapping[str, str]) -> dict[str, str]:
+    return {tag.removeprefix(EVENT): value for tag, value in sorted(tags.items()) if tag.startswith(EVENT)}
+
+
+def _trigger(tags: Mapping[str, str]) -> str:
+    if event := _event(tags):
+        return f"event:{event['source']}/{event['id']}"
+    for tag, name in (
+        ("dagster/sensor_name", "sensor"),
+        ("dagster/schedule_name", "schedule"),
+        ("dagster/backfill", "backfill"),
+        ("dagster/from_automation_condition", "automation"),
+        ("blogdata/trigger", "command"),
+    ):
+        if tag in tags:
+            return f"{name}:{tags[tag]}"
+    return "manual"
+
+
+def access_of(context: Context) -> LakeAccess:
+    """Return the lake resource of a step."""
+    found: LakeAccess = context.resources.lake
+    return found

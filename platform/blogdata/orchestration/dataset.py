@@ -1,0 +1,199 @@
+"""Builds Dagster assets from contracts and computations; policy is applied to all datasets in one place."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from blogdata.orchestration import turns
+from blogdata.orchestration.calendar import Calendar
+from blogdata.orchestration.carried_checks import carried
+from blogdata.orchestration.checks import check_specs
+from blogdata.orchestration.computation import (
+    RESOURCES,
+    Code,
+    Done,
+    Publication,
+    access_of,
+    compute,
+    evaluation,
+    log_event,
+    refused_checks,
+)
+from blogdata.orchestration.freshness import freshness_of
+from blogdata.orchestration.lineage import column_schema
+from blogdata.orchestration.names import asset_key, slug, step_of
+from blogdata.orchestration.retries import failure, reported
+from blogdata.orchestration.waiting import note_faults, waiting_result, waiting_spec
+from blogdata.patterns.data_flow.concurrent_runner import pool_of
+from blogdata.planning.graph import Task
+from blogdata.planning.look import Snapshot
+from blogdata.planning.reach import Within
+from blogdata.planning.sources import awaited
+from blogdata.planning.staleness import Staleness
+from blogdata.publish.contract import Contract, Read
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssetBuilder:
+    """Builds the assets of a deployment.
+
+    Args:
+        code: The computations and the lineage.
+        calendar: The deployment's partition definitions.
+        ended: Whether its data have ended, as a simulation's do: nothing is expected to be fresh.
+    """
+
+    code: Code
+    calendar: Calendar
+    ended: bool = False
+
+    def assets(self) -> list[dg.AssetsDefinition]:
+        """Build one asset definition per task that has a computation."""
+        # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.BetaWarning)
+            return [self._asset(task) for task in self.code.graph.tasks if task.main in self.code.computations]
+
+    def _asset(self, task: Task) -> dg.AssetsDefinition:
+        main = task.contracts[0]
+        together = len(task.contracts) > 1
+
+        @dg.multi_asset(
+            name=step_of(main.dataset),
+            specs=[self._spec(contract, task, skippable=together) for contract in task.contracts],
+            partitions_def=None if task.grain is None else self.calendar[task.grain],
+            check_specs=[
+                spec
+                for contract in task.contracts
+                for key in [asset_key(contract.dataset)]
+                for spec in [*check_specs(key, contract), waiting_spec(key)]
+            ],
+            backfill_policy=dg.BackfillPolicy.single_run() if task.grain else None,
+            pool=pool_of(main.dataset),
+            required_resource_keys=set(RESOURCES),
+            # A person may select one of the datasets; the step publishes the others too.
+            can_subset=together,
+        )
+        def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
+            yield from _materialize(context, self.code, task)
+
+        return asset
+
+    def _spec(self, contract: Contract, task: Task, *, skippable: bool) -> dg.AssetSpec:
+        return dg.AssetSpec(
+            **described(contract, self.code.version),
+            deps=deps(contract),
+            skippable=skippable,
+            freshness_policy=None if self.ended else freshness_of(contract),
+        )
+
+
+def described(contract: Contract, version: str) -> dict[str, Any]:
+    """Return the asset attributes that Dagster shows; the same for batch, streamed and served datasets."""
+    return {
+        "key": asset_key(contract.dataset),
+        "description": contract.description,
+        "group_name": contract.layer,
+        "owners": [contract.owner],
+        "kinds": {"spark", "deltalake", contract.layer},
+        "tags": {f"pattern/{slug(name)}": "" for name in contract.labels},
+        "metadata": {
+            "dagster/column_schema": column_schema(contract),
+            "dagster/table_name": contract.dataset,
+            "patterns": list(contract.labels),
+        },
+        "code_version": version,
+    }
+
+
+def deps(contract: Contract) -> list[dg.AssetDep]:
+    """Return a dataset's inputs with their partition mappings; only the planner handles a dataset that reads itself."""
+    return [
+        dg.AssetDep(asset_key(read.dataset), partition_mapping=_mapping(read))
+        for read in contract.reads
+        if read.dataset != contract.dataset
+    ]
+
+
+def _mapping(read: Read) -> dg.PartitionMapping | None:
+    return dg.TimeWindowPartitionMapping() if isinstance(read.reach, Within) else None
+
+
+def _materialize(context: dg.AssetExecutionContext, code: Code, task: Task) -> Iterator[Any]:
+    partitioned = context.has_partition_key_range or context.has_partition_key
+    keys = list(context.partition_keys) if partitioned else []
+    with reported(context), _turn(context, task, keys):
+        _require_input(context, code, task)
+        done = compute(context, code, task, keys, attempt=context.retry_number + 1)
+    if done.faults:
+        yield from _partly(context, code, task, done)
+    else:
+        yield from _wholly(context, code, task, done)
+
+
+def _require_input(context: dg.AssetExecutionContext, code: Code, task: Task) -> None:
+    """Refuse what is computed from a source that has never landed: it would be an empty table, or an odd error.
+
+    Raises:
+        NothingLanded: The error names the source.
+    """
+    access = access_of(context)
+    planner = Staleness(graph=code.graph, look=Snapshot(access.landing_zone, access.events))
+    # An input that is only not computed yet is named by the computation.
+    if not planner.has_input(task) and (fault := awaited(code.graph, planner.look, task.main)) is not None:
+        raise fault
+
+
+def _turn(context: dg.AssetExecutionContext, task: Task, keys: list[str]) -> AbstractContextManager[object]:
+    """Hold a table whose periods are executed in order; the pool does not hold back runs of the job `refresh`."""
+    if not task.in_order:
+        return nullcontext()
+    return turns.claimed(access_of(context).lake, task, keys, context.log)
+
+
+def _wholly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Done) -> Iterator[Any]:
+    for publication in done.publications:
+        results = [*publication.checks(), waiting_result(access_of(context), code.graph, publication.contract)]
+        if publication.key not in context.selected_asset_keys:
+            _log(context, publication, results)
+            continue
+        metadata = publication.common()
+        if not publication.step.partitions:
+            metadata.update(publication.commit.metadata())
+        for partition in publication.step.partitions:
+            context.add_asset_metadata(
+                publication.commit.metadata(partition), asset_key=publication.key, partition_key=partition
+            )
+        for event in publication.materializations():
+            # Later executions that ran again after the requested ones.
+            if event.partition is not None and event.partition not in publication.step.partitions:
+                log_event(context, event)
+        for one in carried(context.instance, publication.contract):
+            log_event(context, one)
+        yield dg.MaterializeResult(asset_key=publication.key, metadata=metadata, check_results=results)
+
+
+def _partly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Done) -> Iterator[Any]:
+    """Report published partitions one by one: a MaterializeResult would mark the whole range as materialized."""
+    access = access_of(context)
+    note_faults(access, code.graph, task, done.faults)
+    for publication in done.publications:
+        _log(context, publication, publication.checks())
+    for contract in task.contracts:
+        log_event(context, evaluation(waiting_result(access, code.graph, contract)))
+    for error in dict.fromkeys(done.faults.values()):
+        yield from (check for check in refused_checks(task, error) if check.asset_key in context.selected_asset_keys)
+    error = next(iter(done.faults.values()))
+    raise failure(context, error) from error
+
+
+def _log(context: dg.AssetExecutionContext, publication: Publication, results: list[dg.AssetCheckResult]) -> None:
+    # In this order, as in a run of the job `refresh`.
+    for one in [*map(evaluation, results), *carried(context.instance, publication.contract)]:
+        log_event(context, one)
+    for event in publication.materializations():
+        log_event(context, event)

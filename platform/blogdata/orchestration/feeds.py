@@ -1,0 +1,160 @@
+"""Builds a Dagster asset that sends the rows of a dataset to a partner, in order (Bin Pack Orderer, FIFO Orderer)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import dagster as dg
+
+from blogdata.errors import PlatformError
+from blogdata.evidence.served import Served, record_deliveries
+from blogdata.lake.commit import PARTITION_ROWS
+from blogdata.orchestration import partner
+from blogdata.orchestration.calendar import Calendar
+from blogdata.orchestration.checks import LEDGER
+from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.retries import failure
+from blogdata.orchestration.served_dataset import requested, served_asset, served_step
+from blogdata.patterns.data_value.outbox import Outbox
+from blogdata.patterns.data_value.outbox_account import Line
+from blogdata.publish.contract import Contract
+from blogdata.publish.writes import Feed
+from blogdata.services.config import Settings
+
+RESOURCES = frozenset({"lake", "deployment"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartnerFeed:
+    """A dataset whose rows are sent to a partner: its partitions are taken into an outbox, and sent from there.
+
+    Args:
+        contract: Contract of the feed, its node in the lineage.
+        source: Contract of the dataset that is sent; it has the same partitions.
+    """
+
+    contract: Contract
+    source: Contract
+
+    @property
+    def key(self) -> dg.AssetKey:
+        """Asset key of the feed."""
+        return asset_key(self.contract.dataset)
+
+    def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
+        """Build the asset; it requires the resources `lake` and `deployment`.
+
+        Args:
+            calendar: The deployment's partition definitions.
+            version: Digest of the code.
+        """
+
+        def deliver(context: dg.AssetExecutionContext) -> Iterator[Any]:
+            published = access_of(context).events.publications(self.source.dataset, context.partition_keys)
+            for line in self._deliver(context, sorted(published)):
+                context.add_asset_metadata(_figures(line), asset_key=self.key, partition_key=line.partition)
+            yield dg.MaterializeResult(asset_key=self.key, check_results=[self._judged(context)])
+
+        return served_asset(
+            self.contract,
+            calendar,
+            version,
+            deliver,
+            kind="python",
+            resources=RESOURCES,
+            balanced="Every row is delivered, or counted under the reason why it is not",
+        )
+
+    def step(self) -> dg.OpDefinition:
+        """Build the op of the job `refresh`; it takes what is published, and sends what is due."""
+
+        def deliver(context: dg.OpExecutionContext) -> None:
+            for line in self._deliver(context, self._due(context)):
+                context.log_event(dg.AssetMaterialization(self.key, line.partition, metadata=_figures(line)))
+            log_event(context, evaluation(self._judged(context)))
+
+        return served_step(self.contract, RESOURCES, deliver)
+
+    def _due(self, context: Context) -> Sequence[str]:
+        events = access_of(context).events
+        source = self.source.dataset
+        asked = requested(context.resources.request, self.contract, [source], lambda: events.publications(source))
+        return partner.untaken(self._outbox(context), events, source) if asked is None else asked
+
+    def _deliver(self, context: Context, partitions: Sequence[str]) -> list[Line]:
+        """Take partitions into the outbox, and send what is due; what was taken stays, whatever the partner does.
+
+        Whatever else is published and not taken is taken before: what is sent is in order, and as it is published now.
+        """
+        settings: Settings = context.resources.deployment.settings()
+        box, events = partner.outbox(settings), access_of(context).events
+        try:
+            with box.alone():
+                asked = set(partitions)
+                while due := sorted({*asked, *partner.untaken(box, events, self.source.dataset)}):
+                    asked = {partition for partition in due if self._take(context, box, partition) is None}
+                self._note(context, box)
+                sent = partner.send(settings, box)
+                # What was delivered counts as such: the account is that after the sending.
+                lines = [line for line in box.lines() if line.partition in set(partitions)]
+            context.log.info(f"the partner took {sent} records")
+        except PlatformError as error:
+            raise failure(context, error) from error
+        return lines
+
+    def _take(self, context: Context, box: Outbox, partition: str) -> Line | None:
+        access, write = access_of(context), self.contract.write
+        assert isinstance(write, Feed)
+        dataset, column = self.source.dataset, self.source.partition_column
+        assert column is not None
+
+        def batches() -> Iterator[Any]:
+            version = access.lake.version(dataset)
+            assert version is not None
+            yield from access.batches(dataset, version, column, partition)
+
+        return partner.take(box, access.events, dataset, write, partition, batches)
+
+    def _note(self, context: Context, box: Outbox) -> None:
+        """Log the missing events of taken partitions, those of runs that died included."""
+        dataset, now = self.source.dataset, datetime.now(timezone.utc)
+        taken = [
+            Served(
+                batch_id=f"{line.partition}/{dataset}@{line.source}",
+                partition=line.partition,
+                inputs={dataset: int(line.source.rpartition(":")[2])},
+                rows=line.rows_in - line.private,
+                run_id=context.run.run_id,
+                served_at=now,
+            )
+            for line in box.lines()
+        ]
+        record_deliveries(
+            access_of(context).events, self.contract.dataset, taken, job_of=lambda _: context.run.job_name
+        )
+
+    def _judged(self, context: Context) -> dg.AssetCheckResult:
+        lines = self._outbox(context).lines()
+        missing = {line.partition: line.missing for line in lines if line.missing}
+        return dg.AssetCheckResult(
+            check_name=LEDGER,
+            asset_key=self.key,
+            passed=not missing,
+            metadata={"rows": sum(line.rows_in for line in lines)},
+            description=f"rows are not accounted for: {missing}" if missing else None,
+        )
+
+    def _outbox(self, context: Context) -> Outbox:
+        return partner.outbox(context.resources.deployment.settings())
+
+
+def _figures(line: Line) -> dict[str, Any]:
+    states = {f"rows/{state}": count for state, count in sorted(line.states.items()) if state != "delivered"}
+    return {
+        PARTITION_ROWS: line.states.get("delivered", 0),
+        "rows_in": line.rows_in,
+        "rows/private": line.private,
+        **states,
+    }

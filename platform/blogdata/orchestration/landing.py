@@ -1,0 +1,273 @@
+"""The landed partitions a step reads: their files, their sizes, and their lines as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.evidence.new_fields import NewField, record
+from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
+from blogdata.orchestration.step import Source, Step
+from blogdata.patterns.ingestion import landed_content, new_fields, published_files, vanished_lines
+from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
+from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.planning.reach import delivered_on
+from blogdata.publish.audit import FileFigures
+from blogdata.publish.partitions import Grain
+from blogdata.publish.target import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from blogdata.services.config import Settings
+
+PARTITION_PATTERNS = {
+    Grain.HOUR: (r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/", "T"),
+    Grain.DAY: (r"date=(\d{4}-\d{2}-\d{2})()/", ""),
+}
+
+
+class NotLanded(PlatformError):
+    """Raised when a requested partition is missing in the landing zone, or not complete yet."""
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Complete partitions of a landed table, as one step reads them.
+
+    Args:
+        step: The step that reads them.
+        partitions: Partitions by key.
+        grain: Length of a partition.
+    """
+
+    step: Step
+    partitions: Mapping[str, LandedPartition]
+    grain: Grain
+
+    @classmethod
+    def of(cls, step: Step, table: str, grain: Grain, keys: Sequence[str] | None = None) -> Landed:
+        """Find partitions in the landing zone: those of `keys`, or the step's own without it.
+
+        Raises:
+            LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
+            NotLanded: A partition has no folder, or is not complete.
+        """
+        wanted = step.partitions if keys is None else keys
+        found = step.landing_zone.scan(table, grain, since=min(wanted))
+        for partition in found:
+            within = [key for key in wanted if key.startswith(partition.key)]
+            if partition.links and within:
+                raise _blamed(partition.links[0].refusal(), within)
+        there = {partition.key: partition for partition in found if partition.ready}
+        absent = [key for key in wanted if key not in there]
+        if absent:
+            missing = NotLanded(
+                what=f"{len(absent)} partition(s) have not landed, or are not complete yet: {', '.join(absent[:5])}"
+                + (" …" if len(absent) > 5 else ""),
+                where=str(step.landing / table),
+                next_step=Remedy("wait for the producer, or run only what has landed: ", Run()),
+            )
+            raise _blamed(missing, absent)
+        return cls(step=step, partitions={key: there[key] for key in wanted}, grain=grain)
+
+    @cached_property
+    def _files(self) -> dict[str, list[Path]]:
+        return {
+            key: [partition.folder / file.name for file in partition.files]
+            for key, partition in self.partitions.items()
+        }
+
+    @cached_property
+    def measured(self) -> dict[str, dict[str, LandedSize]]:
+        """Lines and bytes of each file, by partition, counted without Spark; all files are judged.
+
+        Raises:
+            LandedFileVanished: A file no longer exists; transient.
+            PlatformError: Files cannot be read; the error names their partitions, and has an error for each of them.
+        """
+        landing = self.step.landing
+        files = [file for found in self._files.values() for file in found]
+        judged = dict(zip(files, judge_all(files, landing, self.bounds, engine=self._engine), strict=True))
+        sizes: dict[str, dict[str, LandedSize]] = {}
+        faults: dict[str, list[PlatformError]] = {}
+        for key, found in self._files.items():
+            sizes[key] = {}
+            for file in found:
+                size = judged[file]
+                if isinstance(size, LandedSize):
+                    sizes[key][str(file.relative_to(landing))] = size
+                elif size.transient:
+                    raise _blamed(size, [key])
+                else:
+                    faults.setdefault(key, []).append(size)
+        if faults:
+            errors = {key: _first_of(found) for key, found in faults.items()}
+            error = _blamed(next(iter(errors.values())), list(errors))
+            error.by_partition = errors
+            raise error
+        return sizes
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What a landed file may need, by the deployment's settings."""
+        return bounds_of(self.step.deployment.settings())
+
+    @property
+    def _engine(self) -> bool:
+        return self.step.engine is Engine.TRANSACTION
+
+    def line_count(self, key: str) -> int:
+        """Return the number of lines of a partition, counted as :attr:`measured`."""
+        return sum(size.lines for size in self.measured[key].values())
+
+    def lines(self) -> DataFrame:
+        """Read the lines; columns: raw, source_offset, source_file (relative to the landing zone), partition."""
+        from pyspark.sql import functions as F
+
+        pattern, separator = PARTITION_PATTERNS[self.grain]
+        files = [file for found in self._files.values() for file in found]
+        frame = read(self.step.spark, self.step.landing, files, self.bounds, engine=self._engine)
+        key = F.concat_ws(
+            separator,
+            F.regexp_extract("source_file", pattern, 1),
+            F.regexp_extract("source_file", pattern, 2),
+        )
+        return frame.withColumn("partition", key)
+
+    def announce_new_fields(self) -> None:
+        """Record the fields that the producer began to send without announcing them, each once.
+
+        Recorded before the lines are published: after a crash in between they are found known, and nothing is lost.
+
+        Raises:
+            PlatformError: As :attr:`measured`: no file is looked at before all are judged.
+        """
+        _ = self.measured
+        contract = self.step.contract
+        announced = [field for read in contract.reads for field in read.fields]
+        found: dict[str, NewField] = {}
+        for key, files in self._files.items():
+            try:
+                looked = new_fields.look(files, self.step.landing, announced)
+            except PlatformError as error:
+                raise _blamed(error, [key]) from error.__cause__
+            for name, lines in looked.names.items():
+                first = NewField(
+                    dataset=contract.dataset,
+                    name=name,
+                    partition=key,
+                    lines=lines,
+                    looked_at=looked.lines,
+                    seen_at=datetime.now(timezone.utc),
+                )
+                found.setdefault(name, first)
+        record(self.step.events, list(found.values()), run_id=self.step.run.run_id)
+
+    def source(self) -> Source:
+        """Return what a publication of the partitions is audited against: lines, bytes, and files with their times.
+
+        Raises:
+            LinesVanished: As of :meth:`require_published_lines`.
+        """
+        self.require_published_lines()
+        return Source(accounts=self.accounts(), files=self.files(), landed=self.states())
+
+    def require_published_lines(self) -> None:
+        """Refuse partitions with published lines that have not landed any more, unless a person has accepted that.
+
+        Raises:
+            LinesVanished: The error names the partitions.
+        """
+        if ACCEPT_SIZE in self.step.accepted:
+            return
+        contract = self.step.contract
+        published = self.step.events.publications(contract.dataset)
+        losses = []
+        for key in self.partitions:
+            entry = published.get(WHOLE_TABLE if contract.partitioning is None else key)
+            if entry is None or not self._is_changed(key, entry):
+                continue
+            try:
+                found = self._loss(key)
+            except PlatformError as error:
+                raise _blamed(error, [key]) from error.__cause__
+            losses += [found] if found is not None else []
+        if losses:
+            raise vanished_lines.refusal(losses, where=contract.dataset)
+
+    def _loss(self, key: str) -> vanished_lines.Loss | None:
+        lake, contract, root, files = self.step.lake, self.step.contract, self.step.landing, self._files[key]
+        return vanished_lines.loss(
+            key,
+            landed_content.published_sizes(lake, contract, key),
+            {name: size.lines for name, size in self.measured[key].items()},
+            published_lines=partial(landed_content.published_lines, lake, contract, key),
+            landed_lines=partial(landed_content.landed_lines, files, root),
+        )
+
+    def _is_changed(self, key: str, entry: Entry) -> bool:
+        """Return whether a publication was made from other files of the same partition."""
+        of_another_day = entry.partition == WHOLE_TABLE and delivered_on(entry) != key
+        return not of_another_day and not published_files.is_published(self.partitions[key], entry.landed)
+
+    def accounts(self) -> dict[str, Account]:
+        """Return the number of lines per partition, counted independently of Spark."""
+        return {key: Account(rows_in=self.line_count(key)) for key in self.measured}
+
+    def files(self) -> dict[str, dict[str, FileFigures]]:
+        """Return the lines and bytes of each file; a line that lost a byte is as wrong as a lost line."""
+        return {
+            key: {file: (size.lines, size.bytes) for file, size in found.items()}
+            for key, found in self.measured.items()
+        }
+
+    def states(self) -> dict[str, str]:
+        """Return what a publication records of each partition's landed files."""
+        return {key: published_files.state_of(partition) for key, partition in self.partitions.items()}
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    """Return what a landed file may need, by the settings of a deployment."""
+    return Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
+
+
+def _first_of(errors: Sequence[PlatformError]) -> PlatformError:
+    """Return the error of a partition: that of its first file, with the number of the others."""
+    first = errors[0]
+    if len(errors) == 1:
+        return first
+    what = f"{first.what}; {len(errors) - 1} more files of the partition are not read either"
+    return type(first)(what=what, where=first.where, next_step=first.remedy)
+
+
+def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:
+    """Attach the failed partitions to an error, so that the others can be computed without them."""
+    error.partitions = frozenset(keys)
+    return error
+
+
+def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:
+    """Return the day of the newest delivery.
+
+    Args:
+        deliveries: The complete deliveries, without folders whose name is not a day or lies in the future.
+        folder: Landing-zone folder of the deliveries, for the error.
+
+    Raises:
+        NotLanded: There is no complete delivery.
+    """
+    if not deliveries:
+        raise NotLanded(
+            what=f"no complete delivery of {folder.name} has landed",
+            where=str(folder),
+            next_step="put a delivery into date=YYYY-MM-DD/, a day until today, and write _SUCCESS last",
+        )
+    return max(delivery.key for delivery in deliveries)

@@ -1,0 +1,35 @@
+"""Joins the faults of several partitions of a step into one error; the other partitions are published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blogdata.errors import PlatformError
+
+
+class PartitionsFailed(PlatformError):
+    """Raised when several partitions fail for different reasons."""
+
+
+def joined(faults: Mapping[str, PlatformError], *, where: str, outcome: str) -> PlatformError:
+    """Join faults into one error.
+
+    Args:
+        faults: Partition to its fault, at least one.
+        where: The dataset.
+        outcome: What did not happen to the partitions, for the message: `were not published`.
+
+    Returns:
+        The fault itself if all partitions have the same one; else an error that lists each with its partitions.
+    """
+    by_text: dict[str, list[str]] = {}
+    for key, error in faults.items():
+        by_text.setdefault(str(error), []).append(key)
+    if len(by_text) == 1:
+        return next(iter(faults.values()))
+    lines = "".join(f"\n    - {', '.join(keys)}: {text}" for text, keys in by_text.items())
+    return PartitionsFailed(
+        what=f"{len(faults)} partitions {outcome}, the others are:{lines}",
+        where=where,
+        next_step="mend each of them as it says, and run it again",
+    )

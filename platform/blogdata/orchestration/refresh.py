@@ -1,0 +1,395 @@
+"""The job `refresh`: one run brings the whole lineage up to date, scattered partitions of all datasets included.
+
+Each task is one step, in the order of the lineage. A step determines what is stale when it starts, after its upstream
+steps have published, and computes all of it in one commit per dataset. A step with failed partitions yields its output
+first and fails then: downstream steps run on the good partitions, and failed ones were not published.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+from pydantic import Field, PrivateAttr
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Repair, ShowLedger
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.orchestration import dead_runs, turns
+from blogdata.orchestration.carried_checks import ShownChecks
+from blogdata.orchestration.checks import LEDGER
+from blogdata.orchestration.computation import (
+    RESOURCES,
+    Code,
+    Done,
+    accepted,
+    access_of,
+    compute,
+    evaluation,
+    log_event,
+    refused_checks,
+)
+from blogdata.orchestration.names import op_of, step_of
+from blogdata.orchestration.partition_faults import joined
+from blogdata.orchestration.replays import Since
+from blogdata.orchestration.retries import MAX_RETRIES, failed, failure
+from blogdata.orchestration.waiting import note_faults, show_failed
+from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
+from blogdata.planning.graph import Task
+from blogdata.planning.look import Snapshot
+from blogdata.planning.plan import Planner
+from blogdata.planning.staleness import Lane, Scope
+from blogdata.planning.window import Window
+from blogdata.publish.contract import Contract
+from blogdata.publish.writes import InOrder
+
+JOB = "refresh"
+MOST_ROWS = 20_000_000
+"""Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
+MOST_AGAIN = 96
+"""Most partitions that a run for what is asked for again claims and commits at a time."""
+_ASKED = ""
+"""State of a partition that a person requested: it runs whether or not it lacks any."""
+_PRIORITY = "dagster/priority"
+Work = Callable[[dg.OpExecutionContext], None]
+Held = Mapping[str, Mapping[str, PlatformError]]
+"""Dataset to its held partitions, each with the reason."""
+
+
+class Request(dg.ConfigurableResource["Request"]):
+    """Request of a `refresh` run; the default is everything that is stale.
+
+    Args:
+        datasets: Only these datasets; empty: all.
+        scope: Which stale partitions count: `all`, `ready` (those that may run automatically) or `ended`.
+        again: Dataset to partitions that run again, stale or not.
+        span: Time window in which all known partitions run again, such as `2026-01-05T00..2026-01-07T00`; either end
+            may be empty.
+        only_again: Run only `again` and `span`; skip stale partitions that were not requested.
+        since: Dataset to its table version when `again` was requested: what was computed since, from all that is
+            requested above it, is not computed once more. Empty: the versions at the beginning of the run.
+        retry_waiting: Retry permanently failed partitions even if their inputs are unchanged.
+        lane: Which stale partitions count, by what made them stale: `all`, `landed` or `again`.
+        few_again: How many partitions of a dataset that were published before the lane `landed` computes, too.
+    """
+
+    datasets: list[str] = Field(default_factory=list)
+    scope: str = Scope.ALL.value
+    again: dict[str, list[str]] = Field(default_factory=dict)
+    span: str = ""
+    only_again: bool = False
+    since: dict[str, int] = Field(default_factory=dict)
+    retry_waiting: bool = True
+    lane: str = Lane.ALL.value
+    few_again: int = 0
+    _blocked: set[str] = PrivateAttr(default_factory=set)
+    _held_before: Held | None = PrivateAttr(default=None)
+    _begun: Mapping[str, int] | None = PrivateAttr(default=None)
+
+    def block_downstream(self, datasets: Sequence[str]) -> None:
+        """Block everything downstream of the datasets for the rest of this run."""
+        self._blocked.update(datasets)
+
+    @property
+    def blocked(self) -> frozenset[str]:
+        """Datasets whose downstream is blocked in this run."""
+        return frozenset(self._blocked)
+
+    def held_before(self, look: Callable[[], Held]) -> Held:
+        """Return the partitions that were held when this run started; computed by its first step, then cached."""
+        if self._held_before is None:
+            self._held_before = look()
+        return self._held_before
+
+    @property
+    def is_again(self) -> bool:
+        """Whether all that it computes was published before, or is asked for by name."""
+        return self.only_again or self.lane == Lane.AGAIN.value
+
+    def asked_at(self, look: Callable[[], Mapping[str, int]]) -> Mapping[str, int]:
+        """Return the versions of the tables when this was requested, or when its first step looked."""
+        if self._begun is None:
+            self._begun = self.since or look()
+        return self._begun
+
+
+class NotReady(PlatformError):
+    """Raised when an upstream dataset failed a blocking check in the same run."""
+
+
+def refresh_job(
+    code: Code, *, first: dg.OpDefinition, served: Sequence[tuple[Contract, dg.OpDefinition]] = ()
+) -> dg.JobDefinition:
+    """Build the job.
+
+    Args:
+        code: The computations and the lineage.
+        first: The op that prepares the landing zone.
+        served: Contracts of what is served outside the lake, each with its op.
+    """
+
+    @dg.graph(name=JOB)
+    def refresh() -> None:
+        landing = first()
+        done: dict[str, Any] = {}
+        for task in code.graph.tasks:
+            above = sorted({edge.above for edge, _ in code.graph.edges(task)} & done.keys())
+            # Of the steps that may run, the executor takes the one of highest priority; this keeps the lineage order.
+            step = _step(code, task).alias(step_of(task.main)).tag({_PRIORITY: str(-len(done))})
+            done.update(dict.fromkeys(task.datasets, step([done[name] for name in above] or [landing])))
+        for contract, serve in served:
+            serve.alias(step_of(contract.dataset))([done[read.dataset] for read in contract.reads])
+
+    return refresh.to_job(
+        name=JOB,
+        description="Compute whatever is stale, from the landing zone to what is served: every dataset, any partitions",
+        executor_def=dead_runs.continue_past_failures,
+        tags=ARRIVING,
+    )
+
+
+def op_failing_after_output(name: str, description: str, resources: Collection[str], work: Work) -> dg.OpDefinition:
+    """Build an op that yields its output before it fails, so that downstream steps run anyway.
+
+    Args:
+        name: Name of the op.
+        description: Description in the Dagster UI.
+        resources: Keys of the resources it requires.
+        work: The work of the step. `RetryRequested` is raised at once, any other exception after the output.
+    """
+
+    @dg.op(
+        name=name,
+        description=description,
+        required_resource_keys=set(resources),
+        ins={"above": dg.In(dg.Nothing)},
+        out=dg.Out(dg.Nothing),
+    )
+    def step(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
+        fault: Exception | None = None
+        try:
+            work(context)
+        except dg.RetryRequested:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised again below
+            fault = failed(error)
+        yield dg.Output(None)
+        if fault is not None:
+            raise fault
+
+    return step
+
+
+def _step(code: Code, task: Task) -> dg.OpDefinition:
+    return op_failing_after_output(
+        op_of(task.main),
+        f"Publish what is stale of {', '.join(task.datasets)}",
+        {*RESOURCES, "request"},
+        lambda context: Refresh(context, code).task(task),
+    )
+
+
+class Refresh:
+    """One step of a `refresh` run."""
+
+    def __init__(self, context: dg.OpExecutionContext, code: Code) -> None:
+        self._context = context
+        self._code = code
+        self._access = access_of(context)
+        self._request: Request = context.resources.request
+        self._accepted = accepted(context)
+        self._held_before = self._request.held_before(self._planner().held)
+        self._waiting: Mapping[str, PlatformError] = {}
+        self._checks = ShownChecks(context)
+
+    def task(self, task: Task) -> None:
+        """Compute the stale and the requested partitions of a task.
+
+        Raises:
+            RetryRequested: A transient fault, as long as attempts are left.
+            Failure: Partitions failed or are newly held, and the others are published; or the ledger of an upstream
+                dataset does not balance, and nothing was computed.
+        """
+        request = self._request
+        if not self._is_selected(task):
+            return
+        if set(task.datasets) & self._code.graph.downstream(request.blocked):
+            raise failed(_not_ready(task, request.blocked))
+        faults: dict[str, PlatformError] = {}
+        asked = self._again(task)
+        ran: dict[str, str] = {}
+        planner = self._planner()
+        # Partitions may make others of their own dataset stale: repeat until none is left.
+        while todo := self._left(task, planner, asked, ran):
+            with self._claimed(task, self._piece(task, todo)) as mine:
+                if not mine:
+                    self._context.log.warning(
+                        f"{task.main} is left to the run that executes it; what it leaves is stale"
+                    )
+                    break
+                # Another run may have computed some of these before its claim ended.
+                asked = self._again(task)
+                self._waiting = planner.waiting(task)
+                left = self._left(task, self._planner(), asked, ran, among=mine)
+                for batch in self._batches(task, sorted(left)):
+                    faults = {key: fault for key, fault in faults.items() if key not in batch}
+                    faults.update(self._batch(task, batch))
+            ran |= {**dict.fromkeys(mine, _ASKED), **left}
+            planner = self._planner()
+        held = self._newly_held(task, planner)
+        if ran or held:
+            self._judge_waiting(task, faults, planner)
+        # Only the run that first finds a held partition fails; the check `waiting` stays red.
+        faults.update(held)
+        if faults:
+            show_failed(self._context, task, faults)
+            raise failed(joined(faults, where=task.main, outcome="were not published"))
+
+    def _newly_held(self, task: Task, planner: Planner) -> dict[str, PlatformError]:
+        return {
+            key: why
+            for dataset, found in planner.held(task).items()
+            for key, why in found.items()
+            if key not in self._held_before.get(dataset, {})
+        }
+
+    def _again(self, task: Task) -> set[str]:
+        since = Since(self._access.events, self._request.asked_at(self._versions)) if self._request.only_again else None
+        keys = self._requested(task)
+        if not keys:
+            return set()
+        published = self._access.events.publications(task.main)
+        # A resumed run continues: partitions it has already published itself are done.
+        left = {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
+        if since is None or not left:
+            return left
+        graph = self._code.graph
+        tasks = {graph.task_of(edge.above).main for edge, _ in graph.edges(task) if edge.above in graph.contracts}
+        # What this run does not compute need not be newer than its request.
+        above = [one for main in tasks - {task.main} if self._is_selected(one := graph.task_of(main))]
+        asked = {name: self._requested(one) for one in above for name in one.datasets}
+        return left - since.done(task.datasets, left, asked)
+
+    def _is_selected(self, task: Task) -> bool:
+        return not self._request.datasets or not set(task.datasets).isdisjoint(self._request.datasets)
+
+    def _requested(self, task: Task) -> set[str]:
+        keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}
+        if self._request.span:
+            window = Window.parsed(self._request.span)
+            keys |= {key for key in self._planner().known(task) if window.holds(key, task.grain)}
+        return keys
+
+    def _versions(self) -> Mapping[str, int]:
+        return self._access.lake.versions(self._code.graph.contracts)
+
+    def _piece(self, task: Task, todo: Collection[str]) -> list[str]:
+        """Return what is claimed next: of what is asked for again only a part, so that it blocks nobody for long."""
+        bounded = self._request.is_again and not task.in_order
+        return sorted(todo)[: MOST_AGAIN if bounded else None]
+
+    def _left(
+        self,
+        task: Task,
+        planner: Planner,
+        asked: Collection[str],
+        ran: Mapping[str, str],
+        among: Collection[str] | None = None,
+    ) -> dict[str, str]:
+        """Return the partitions to compute, each with the input state that it lacks.
+
+        Each partition runs once, since one whose inputs change all the time would run for ever. Only one that continues
+        from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition.
+        """
+        todo = {**dict.fromkeys(set(asked) - ran.keys(), _ASKED), **self._stale(task, planner, first=not ran)}
+        again = planner.continuing(task, after=ran)
+        return {
+            key: state
+            for key, state in todo.items()
+            if (among is None or key in among) and (key not in ran or (key in again and ran[key] != state))
+        }
+
+    def _stale(self, task: Task, planner: Planner, *, first: bool) -> dict[str, str]:
+        if self._request.only_again:
+            return {}
+        few = self._request.few_again if first else 0
+        stale = planner.in_lane(task, planner.stale(task), Lane(self._request.lane), few=few)
+        waiting = {} if self._request.retry_waiting else planner.waiting(task)
+        return {key: state for key, state in stale.items() if key not in waiting}
+
+    def _planner(self) -> Planner:
+        return Planner(
+            graph=self._code.graph,
+            look=Snapshot(self._access.landing_zone, self._access.events),
+            accepted=self._accepted,
+            scope=Scope(self._request.scope),
+        )
+
+    @contextmanager
+    def _claimed(self, task: Task, todo: Collection[str]) -> Iterator[set[str]]:
+        """Claim partitions; wait while other runs hold all of them. Each partition is computed by one run only.
+
+        A table whose periods are executed in order is claimed whole. An automatic run does not wait: a backfill may
+        hold the table or its partitions for hours, and all steps behind this one would wait, too. None is claimed then.
+        """
+        waits = self._request.scope == Scope.ALL.value
+        with turns.claimed(self._access.lake, task, todo, self._context.log, waits=waits) as mine:
+            yield mine
+
+    def _batches(self, task: Task, keys: Sequence[str]) -> list[list[str]]:
+        if not keys:
+            return []
+        if task.grain is None or isinstance(task.contracts[0].write, InOrder):
+            return [list(keys)]
+        published = self._access.events.publications(task.main)
+        batches, rows = [list[str]()], 0
+        for key in keys:
+            own = published[key].rows_in if key in published else MOST_ROWS // 1000
+            if batches[-1] and rows + own > MOST_ROWS:
+                batches, rows = [*batches, []], 0
+            batches[-1].append(key)
+            rows += own
+        return batches
+
+    def _batch(self, task: Task, keys: Sequence[str]) -> Mapping[str, PlatformError]:
+        done = self._computed(task, [] if task.grain is None else keys)
+        if done.publications:
+            published = {*keys} - {*done.faults}
+            self._checks.show_waiting(task, {key: why for key, why in self._waiting.items() if key not in published})
+        for publication in done.publications:
+            # First: Dagster shows no evaluation that is older than the newest rows, unless it is of their run.
+            self._checks.carry(publication.contract)
+            for result in publication.checks():
+                log_event(self._context, evaluation(result))
+                if result.check_name == LEDGER and not result.passed:
+                    self._request.block_downstream([publication.contract.dataset])
+            for event in publication.materializations():
+                log_event(self._context, event)
+        for error in dict.fromkeys(done.faults.values()):
+            for result in refused_checks(task, error):
+                log_event(self._context, evaluation(result))
+        return done.faults
+
+    def _computed(self, task: Task, keys: Sequence[str]) -> Done:
+        attempt = self._context.retry_number + 1
+        try:
+            return compute(self._context, self._code, task, keys, attempt=attempt)
+        except PlatformError as error:
+            if attempt <= MAX_RETRIES:
+                raise failure(self._context, error) from error
+            return Done(faults=dict.fromkeys(keys or [WHOLE_TABLE], error))
+
+    def _judge_waiting(self, task: Task, faults: Mapping[str, PlatformError], planner: Planner) -> None:
+        lasting = {key: error for key, error in faults.items() if not error.transient}
+        if lasting:
+            note_faults(self._access, self._code.graph, task, lasting)
+            planner = self._planner()
+        self._checks.show_waiting(task, planner.waiting(task), at_end=True)
+
+
+def _not_ready(task: Task, refused: Collection[str]) -> NotReady:
+    return NotReady(
+        what=f"the ledger of {', '.join(sorted(refused))} does not add up, and nothing is made of it in this run",
+        where=task.main,
+        next_step=Remedy("look at it: ", ShowLedger(), "; mend what is missing: ", Repair()),
+    )

@@ -1,0 +1,244 @@
+"""Builds a Dagster asset that serves several datasets together from a database (Transactional Writer)."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dagster as dg
+import psycopg
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.served import record_deliveries
+from blogdata.lake.commit import PARTITION_ROWS
+from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.orchestration.calendar import Calendar
+from blogdata.orchestration.checks import LEDGER
+from blogdata.orchestration.completeness import complete_results, complete_specs
+from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.partition_faults import joined
+from blogdata.orchestration.retries import failed, failure
+from blogdata.orchestration.served_dataset import requested, served_asset, served_step
+from blogdata.orchestration.step import InputChanged, LakeAccess
+from blogdata.patterns.idempotency import transactional_sink
+from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
+from blogdata.publish.contract import Contract
+from blogdata.publish.migrations import carried
+from blogdata.publish.writes import Serve
+
+RESOURCES = frozenset({"lake", "postgres"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink:
+    """Datasets that PostgreSQL serves together: each partition is replaced in one transaction.
+
+    Args:
+        contract: Contract of the sink, its node in the lineage.
+        served: Contracts of the served datasets; they have the same partitions, and the tables have their names.
+    """
+
+    contract: Contract
+    served: Sequence[Contract]
+
+    @property
+    def key(self) -> dg.AssetKey:
+        """Asset key of the sink."""
+        return asset_key(self.contract.dataset)
+
+    @property
+    def schema(self) -> str:
+        """PostgreSQL schema of the tables."""
+        assert isinstance(self.contract.write, Serve)
+        return self.contract.write.schema
+
+    def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
+        """Build the asset; it requires the resources `lake` and `postgres`.
+
+        Args:
+            calendar: The deployment's partition definitions.
+            version: Digest of the code.
+        """
+
+        def deliver(context: dg.AssetExecutionContext) -> Iterator[Any]:
+            receipts, refused = self._deliver_all(context, context.partition_keys)
+            for partition, receipt in receipts.items():
+                context.add_asset_metadata(_figures(receipt), asset_key=self.key, partition_key=partition)
+            if refused:
+                yield from (check for check in self._refused_check(refused))
+                raise failed(self._refused(refused))
+            yield dg.MaterializeResult(asset_key=self.key, check_results=self._judged(context, receipts))
+
+        return served_asset(
+            self.contract,
+            calendar,
+            version,
+            deliver,
+            kind="postgres",
+            resources=RESOURCES,
+            balanced="The rows that are served are those of the ledger, counted before the commit",
+            checks=complete_specs(self.key, self.served),
+        )
+
+    def step(self) -> dg.OpDefinition:
+        """Build the op of the job `refresh`; it serves the partitions found by :meth:`due`."""
+
+        def deliver(context: dg.OpExecutionContext) -> None:
+            receipts, refused = self._deliver_all(context, self.due(context))
+            for partition, receipt in receipts.items():
+                context.log_event(dg.AssetMaterialization(self.key, partition=partition, metadata=_figures(receipt)))
+            judged = self._judged(context, receipts) if receipts and not refused else []
+            for check in [*self._refused_check(refused), *judged]:
+                log_event(context, evaluation(check))
+            if refused:
+                raise failed(self._refused(refused))
+
+        return served_step(self.contract, RESOURCES, deliver)
+
+    def due(self, context: Context) -> Sequence[str]:
+        """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones.
+
+        Raises:
+            RetryRequested: The database does not answer.
+            Failure: No database is configured, or the fault is permanent.
+        """
+        access = access_of(context)
+        names = [contract.dataset for contract in self.served]
+        try:
+            asked = requested(
+                context.resources.request, self.contract, names, lambda: published_by_all(access.events, names)
+            )
+            if asked is not None:
+                return asked
+            with context.resources.postgres.connection() as connection:
+                # A process may have died after its delivery and before it logged the event.
+                self._note(context, connection)
+                return unserved(access.lake, access.events, names, transactional_sink.served(connection, self.schema))
+        except PlatformError as error:
+            raise failure(context, error) from error
+
+    def _deliver_all(
+        self, context: Context, partitions: Sequence[str]
+    ) -> tuple[dict[str, Receipt], dict[str, PlatformError]]:
+        receipts: dict[str, Receipt] = {}
+        refused: dict[str, PlatformError] = {}
+        for partition in partitions:
+            try:
+                receipts[partition] = self._deliver(context, partition)
+            except PlatformError as error:
+                # Transient errors are retried; without a configured database no partition can be served.
+                if error.transient or isinstance(error, ConfigurationError):
+                    raise failure(context, error) from error
+                context.log.error(f"{partition} is not served: {error}")
+                refused[partition] = error
+        if receipts:
+            try:
+                with context.resources.postgres.connection() as connection:
+                    self._note(context, connection)
+            except PlatformError as error:
+                raise failure(context, error) from error
+        return receipts, refused
+
+    def _deliver(self, context: Context, partition: str) -> Receipt:
+        assert isinstance(self.contract.write, Serve)
+        without = self.contract.write.without
+        parts = [
+            _served_table(context.resources.lake, contract, partition, without=without) for contract in self.served
+        ]
+        delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
+        with context.resources.postgres.connection() as connection:
+            return transactional_sink.deliver(connection, self.schema, delivery)
+
+    def _note(self, context: Context, connection: psycopg.Connection) -> None:
+        """Log the missing events of served partitions, including deliveries of other runs."""
+
+        def job_of(run_id: str) -> str | None:
+            run = context.instance.get_run_by_id(run_id)
+            return None if run is None else run.job_name
+
+        names = [contract.dataset for contract in self.served]
+        deliveries = transactional_sink.deliveries(connection, self.schema, names)
+        record_deliveries(access_of(context).events, self.contract.dataset, deliveries, job_of=job_of)
+
+    def _judged(self, context: Context, receipts: Mapping[str, Receipt]) -> list[dg.AssetCheckResult]:
+        rows = sum(sum(receipt.rows.values()) for receipt in receipts.values())
+        counted = dg.AssetCheckResult(check_name=LEDGER, asset_key=self.key, passed=True, metadata={"rows": rows})
+        try:
+            return [counted, *complete_results(self.key, self.served, access_of(context).events)]
+        except PlatformError as error:
+            raise failure(context, error) from error
+
+    def _refused(self, refused: Mapping[str, PlatformError]) -> PlatformError:
+        return joined(refused, where=self.contract.dataset, outcome="could not be served")
+
+    def _refused_check(self, refused: Mapping[str, PlatformError]) -> Iterator[dg.AssetCheckResult]:
+        if any(isinstance(one, RowsRefused) for one in refused.values()):
+            what = self._refused(refused).what
+            yield dg.AssetCheckResult(check_name=LEDGER, asset_key=self.key, passed=False, description=what)
+
+
+def _figures(receipt: Receipt) -> dict[str, Any]:
+    figures = {f"rows/{dataset}": count for dataset, count in receipt.rows.items()}
+    total = sum(receipt.rows.values())
+    return {PARTITION_ROWS: total, **figures, "batch": receipt.batch_id, "repeated": receipt.repeated}
+
+
+def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+    """Find the partitions that all datasets have published: partition to dataset to its newest version."""
+    published = {dataset: events.publications(dataset) for dataset in datasets}
+    keys = set.intersection(*(set(entries) for entries in published.values()))
+    return {key: {dataset: published[dataset][key].version for dataset in datasets} for key in sorted(keys)}
+
+
+def unserved(
+    lake: Lake, events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str, str], int]
+) -> list[str]:
+    """Find the partitions whose newest publications the database lacks.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        datasets: Names of the datasets that are served together.
+        served: Dataset, table id and partition to the version that the database has.
+    """
+    opened = {dataset: lake.caught_up(dataset) for dataset in datasets}
+    ids = {dataset: str(table.metadata().id) for dataset, table in opened.items() if table is not None}
+    return [
+        key
+        for key, versions in published_by_all(events, datasets).items()
+        if any(served.get((dataset, ids.get(dataset, ""), key), -1) < version for dataset, version in versions.items())
+    ]
+
+
+def _served_table(
+    access: LakeAccess, declared: Contract, partition: str, *, without: Collection[str] = ()
+) -> ServedTable:
+    dataset = declared.dataset
+    table = access.lake.caught_up(dataset)
+    contract = carried(declared, table)
+    left = tuple(column for column in contract.columns if f"{dataset}.{column.name}" not in without)
+    contract = replace(contract, columns=left)
+    entry = access.events.publications(dataset, [partition]).get(partition)
+    if table is None or entry is None:
+        raise DatasetMissing(
+            what=f"{dataset} has not been published for {partition}",
+            where=partition,
+            next_step=Remedy(f"materialize {dataset} for it first, or run: ", Run()),
+        )
+    version = table.version()
+    if entry.version > version:
+        raise InputChanged(
+            what=f"{dataset} was published again while the step was starting",
+            where=partition,
+            next_step="the step is retried and reads the newer version",
+        )
+    batches = access.batches(dataset, version, contract.partition_column or "", partition)
+    return ServedTable(
+        contract=contract,
+        table_id=str(table.metadata().id),
+        version=entry.version,
+        rows=entry.rows_out,
+        batches=batches,
+    )

@@ -1,0 +1,294 @@
+"""The interface of a dataset's computation to its run: partitions, pinned inputs, and the only way to publish."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.evidence import executions
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
+from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.patterns.data_flow import single_runner
+from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from blogdata.patterns.idempotency.transactional_writer import overwrite_together
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.patterns.quality import constraints_enforcer
+from blogdata.publish.audit import FileFigures, lifted_audits
+from blogdata.publish.contract import Contract
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Companion, Engine, Provenance, Target
+from blogdata.publish.writes import ByPeriod, Copy
+from blogdata.services import spark_probe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from blogdata.services.config import Settings
+
+
+class LakeAccess(Protocol):
+    """The part of the lake resource that a step uses."""
+
+    @property
+    def lake(self) -> Lake:
+        """The tables' root."""
+
+    @property
+    def events(self) -> EventLog:
+        """The event log."""
+
+    @property
+    def landing_path(self) -> Path:
+        """Path of the landing zone."""
+
+    @property
+    def landing_zone(self) -> LandingZone:
+        """The landing zone, with its rule for complete partitions."""
+
+    @property
+    def checkpoints_path(self) -> Path:
+        """Folder of the streams' checkpoints."""
+
+    @property
+    def engine(self) -> Engine:
+        """How writes are audited."""
+
+    @property
+    def probe(self) -> str | None:
+        """Folder through which a test steps a write through its phases; None in production."""
+
+    def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
+        """Read one partition of a dataset without a JVM, batch by batch."""
+
+
+class Deployment(Protocol):
+    """The part of the deployment resource that a step uses."""
+
+    def settings(self) -> Settings:
+        """Read the settings as they are now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullDelivery:
+    """A full delivery to be merged into a dataset.
+
+    Args:
+        rows: Takes the table before the merge and returns all rows after it, with the contract's columns.
+        account: Rows of the layer above that the delivery accounts for.
+    """
+
+    rows: Callable[[DataFrame], DataFrame]
+    account: Account
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The figures of the layer above that a publication is audited against, and what identifies its source.
+
+    Args:
+        accounts: Partition to its rows in the layer above, and how many are left out on purpose.
+        expected: Partition to further required figures, by measure.
+        files: Partition to landed file to its lines and bytes, counted independently.
+        landed: Partition to the fingerprint of the landed files.
+        copy: Name of the immutable copy, for a dataset that keeps copies; built from attributes that never change.
+        judged_by: What else decided about the rows, such as a list of crawlers: name to version.
+    """
+
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
+    landed: Mapping[str, str] = field(default_factory=dict)
+    copy: str | None = None
+    judged_by: Mapping[str, str] = field(default_factory=dict)
+
+
+class Step:
+    """One computation of one dataset for some partitions.
+
+    Each input is pinned to one version, which is recorded in the commit. The expected rows of the partitions come from
+    the input's ledger entries at that version. `accepted` names the guards that a person has lifted for this run.
+    """
+
+    def __init__(
+        self,
+        *,
+        contract: Contract,
+        partitions: Sequence[str],
+        spark: SparkSession,
+        access: LakeAccess,
+        deployment: Deployment,
+        run: RunContext,
+        accepted: Collection[str] = (),
+    ) -> None:
+        self.contract = contract
+        self.partitions = tuple(sorted(partitions))
+        self.spark = spark
+        self.lake = access.lake
+        self.events = access.events
+        self.landing = access.landing_path
+        self.run = run
+        self.deployment = deployment
+        self.accepted = frozenset(accepted)
+        self.started = time.monotonic()
+        self.inputs: dict[str, int] = {}
+        self.engine = access.engine
+        self._access = access
+
+    @property
+    def landing_zone(self) -> LandingZone:
+        """The landing zone, with its rule for complete partitions."""
+        return self._access.landing_zone
+
+    def read(self, dataset: str) -> DataFrame:
+        """Read a dataset at its pinned version: the newest one when the step first used it.
+
+        Raises:
+            DatasetMissing: The dataset has never been published.
+        """
+        return self.lake.read(self.spark, dataset, self.pin(dataset))
+
+    def pin(self, dataset: str) -> int:
+        """Pin an input to its newest version on first use, and return the pinned version.
+
+        Raises:
+            DatasetMissing: The dataset has never been published.
+        """
+        if dataset not in self.inputs:
+            version = self.lake.version(dataset)
+            if version is None:
+                raise DatasetMissing(
+                    what=f"{dataset} has no table yet",
+                    where=f"input of {self.contract.dataset}",
+                    next_step=Remedy(f"materialize {dataset} first, or run: ", Run()),
+                )
+            self.inputs[dataset] = version
+        return self.inputs[dataset]
+
+    def exists(self, dataset: str) -> bool:
+        """Return whether a dataset has ever been published."""
+        return dataset in self.inputs or self.lake.version(dataset) is not None
+
+    def publish(
+        self,
+        rows: DataFrame | FullDelivery | Callable[[str], FullDelivery],
+        source: Source | None = None,
+        *,
+        companions: Sequence[Companion] = (),
+    ) -> Mapping[str, Commit]:
+        """Audit and publish the rows of the step with the write method of the contract (`write`).
+
+        Args:
+            rows: All rows of the step's partitions or of the whole table. For a merged dataset, its delivery. For a
+                dataset whose periods are merged in order, a function from a period to its delivery.
+            source: Expected figures from the layer above; not used with a delivery, which has its own account.
+            companions: Companion tables to publish together with it (Transactional Writer).
+
+        Returns:
+            Dataset to its commit. For periods merged in order, it is the last commit, with the ledger entries of all
+            executions, including later ones that ran again.
+
+        Raises:
+            ReplayTooLong: More later executions would run again than the contract allows; nothing was written.
+            FrozenPeriod: A partition is frozen, and no person has lifted that guard.
+            PlatformError: As `publish` of Audit-Write-Audit-Publish, and of the pattern that writes.
+        """
+        if isinstance(rows, FullDelivery):
+            return self._of_one(self._merge_delivery(rows))
+        given = source or Source()
+        provenance = Provenance(
+            inputs=self.inputs,
+            accounts=given.accounts,
+            expected=given.expected,
+            files=given.files,
+            landed=given.landed,
+            judged_by=given.judged_by,
+        )
+        if callable(rows):
+            return self._of_one(self._merge_in_order(rows))
+        write = self.contract.write
+        if isinstance(write, Copy):
+            assert given.copy is not None
+            return self._of_one(proxy.load(rows, self._target(), provenance, name=given.copy))
+        if isinstance(write, ByPeriod):
+            thaw = fast_metadata_cleaner.FROZEN in self.accepted
+            return self._of_one(
+                fast_metadata_cleaner.replace_periods(rows, self._target(), self.partitions, provenance, thaw=thaw)
+            )
+        if companions:
+            return overwrite_together(rows, self._target(), self.partitions, provenance, companions=companions).commits
+        if self.contract.partitioning is None:
+            return self._of_one(overwrite_table(rows, self._target(), provenance))
+        return self._of_one(overwrite_partitions(rows, self._target(), self.partitions, provenance))
+
+    def _of_one(self, commit: Commit) -> Mapping[str, Commit]:
+        return {self.contract.dataset: commit}
+
+    def _merge_delivery(self, delivery: FullDelivery) -> Commit:
+        contract, target = self.contract, self._target()
+        version = self.lake.version(contract.dataset)
+        if version is None or WHOLE_TABLE not in self.events.publications(contract.dataset):
+            # Replaces whatever the table has: a concurrent first delivery, or a reverted one whose files may not be
+            # readable.
+            rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
+            return overwrite_table(rows, target, self._provenance_of(delivery))
+        # Before the read: adds new contract columns to an older table, null in the existing rows.
+        constraints_enforcer.enforce(self.spark, self.lake, contract, engine_loaded=self.engine is Engine.TRANSACTION)
+        version = self.lake.version(contract.dataset)
+        assert version is not None
+        rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
+        return merger.merge_all(rows, target, self._provenance_of(delivery), at=version)
+
+    def _provenance_of(self, delivery: FullDelivery) -> Provenance:
+        return Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account})
+
+    def _merge_in_order(self, delivery: Callable[[str], FullDelivery]) -> Commit:
+        """Merge the step's periods in order, with undone executions before them and later ones after them."""
+        target = self._target()
+        commits = single_runner.in_turn(
+            self.partitions, self._due, lambda period: self._execute(target, period, delivery(period))
+        )
+        entries = {period: entry for commit in commits for period, entry in commit.entries.items()}
+        return replace(commits[-1], entries=entries, repeated=all(commit.repeated for commit in commits))
+
+    def _due(self, asked: Collection[str]) -> list[str]:
+        marks = self.events.executions(self.contract.dataset)
+        executed = {mark.partition for mark in marks if mark.restored is None}
+        # Adds reverted executions, which `due` does not derive from the request: the table is unreadable without them.
+        wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
+        return executions.due(self.contract, marks, wanted)
+
+    def _execute(self, target: Target, period: str, delivery: FullDelivery) -> Commit:
+        return stateful_merger.execute(
+            self.spark,
+            target,
+            self.events,
+            period,
+            lambda before: merger.with_removals(delivery.rows(before), before, self.contract),
+            self._provenance_of(delivery),
+            lost=spark_probe.is_lost,
+        )
+
+    def _target(self) -> Target:
+        return Target(
+            lake=self.lake,
+            contract=self.contract,
+            run=self.run,
+            engine=self.engine,
+            probe=self._access.probe,
+            lifted=lifted_audits(self.accepted, self.contract.dataset),
+        )
+
+
+class InputChanged(PlatformError):
+    """Raised when an input was published again after its version was pinned and before its ledger was read."""
+
+    transient = True

@@ -1,0 +1,65 @@
+"""Translates errors of Dagster's own storage, such as a full disk or a lost database, to platform errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dagster_postgres.utils import DagsterPostgresException
+from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
+
+from blogdata.errors import PlatformError
+from blogdata.services import dagster_home, postgres_connection
+from blogdata.services.config import Settings
+
+
+class StorageFailed(PlatformError):
+    """Raised when Dagster cannot read or write its run storage."""
+
+
+class StorageUnreachable(PlatformError):
+    """Raised when the PostgreSQL server of Dagster's storage went away."""
+
+    transient = True
+
+
+@contextmanager
+def translated(settings: Settings) -> Iterator[None]:
+    """Translate storage errors inside the block.
+
+    Args:
+        settings: Settings of the deployment, for the message.
+
+    Raises:
+        StorageFailed: Dagster's storage failed inside the block.
+        StorageUnreachable: It is in PostgreSQL, which does not answer.
+    """
+    for file, problem in dagster_home.damaged(settings, whole=False):
+        # Before Dagster is at work: it logs what it cannot store.
+        raise _failed(problem, str(file), dagster_home.MENDED)
+    try:
+        yield
+    except (DatabaseError, DagsterPostgresException) as error:
+        # Its other subclasses are about a statement, not about the storage.
+        if isinstance(error, DatabaseError) and type(error) not in (DatabaseError, OperationalError, InternalError):
+            raise
+        found = error if isinstance(error, DBAPIError) else error.__cause__
+        said = str(found.orig if isinstance(found, DBAPIError) else error).strip().partition("\n")[0]
+        where = dagster_home.storage(settings)
+        mend = dagster_home.MENDED if settings.dagster_storage is None else "mend it (the server's log says more)"
+        code = getattr(getattr(found, "orig", None), "pgcode", None) or ""
+        if settings.dagster_storage is not None and postgres_connection.is_lost(code):
+            raise StorageUnreachable(
+                what=f"Dagster's storage does not answer, or went away: {said}",
+                where=where,
+                next_step="see whether the server runs, then run it again; what was published stays",
+            ) from error
+        raise _failed(said, where, mend) from error
+
+
+def _failed(said: str, where: str, mend: str) -> StorageFailed:
+    return StorageFailed(
+        what=f"Dagster's storage cannot be read or written: {said}",
+        where=where,
+        next_step=f"{mend}; then run it again: what was published stays, the rest runs then",
+    )

@@ -1,0 +1,376 @@
+"""Runs streams: each micro-batch is audited and published exactly once, even if it is interrupted and retried.
+
+Spark processes a micro-batch in a Python worker process on the server's host, so the project has to be installed
+there. An error raised in the worker is raised again in the client with its original type.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.evidence.claims import Claims
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Account, Commit
+from blogdata.lake.lake import Lake
+from blogdata.orchestration import owners, stream_faults
+from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
+from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles
+from blogdata.patterns.ingestion.landed_lines import Bounds
+from blogdata.patterns.quality.audit_write_audit_publish import publish
+from blogdata.publish import kept_rows
+from blogdata.publish.audit import FileFigures, lifted_audits
+from blogdata.publish.changes import AppendBatch
+from blogdata.publish.contract import Contract
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Engine, Provenance, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_GRACE_SECONDS = 60.0
+
+
+class StreamBusy(PlatformError):
+    """Raised when another process is running the stream."""
+
+
+class StreamLost(PlatformError):
+    """Raised when another process has taken the stream over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a stream publishes, and for which run; it is sent to the worker process.
+
+    Args:
+        lake: The tables' root.
+        landing: Path of the landing zone.
+        run: The run that the commits name.
+        engine: How writes are audited.
+        probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in
+            production.
+        accepted: The guards that a person has lifted.
+        bounds: What a landed file may need.
+    """
+
+    lake: Lake
+    landing: Path
+    run: RunContext
+    engine: Engine = Engine.TRANSACTION
+    probe: str | None = None
+    accepted: frozenset[str] = frozenset()
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroBatch:
+    """One micro-batch, as the worker process handles it.
+
+    Args:
+        lines: Its rows, with the columns of the source.
+        number: Batch number in the checkpoint.
+        checkpoint: The stream's checkpoint.
+        source: The source it is read from, or the first one.
+        place: Where it is published.
+        others: The further sources.
+    """
+
+    lines: DataFrame
+    number: int
+    checkpoint: Checkpoint
+    source: StreamedFiles
+    place: Place
+    others: tuple[StreamedFiles, ...] = ()
+
+    @property
+    def spark(self) -> SparkSession:
+        """Spark session of the batch."""
+        return self.lines.sparkSession
+
+    @cached_property
+    def writer(self) -> str:
+        """Writer name under which the checkpoint's batches are published."""
+        return self.checkpoint.writer
+
+    @cached_property
+    def files(self) -> Sequence[BatchFile]:
+        """The files of the batch, as the checkpoint records them."""
+        sources = enumerate((self.source, *self.others))
+        landing, bounds = self.place.landing, self.place.bounds
+        return [
+            file
+            for at, one in sources
+            for file in one.batch_files(self.checkpoint, self.number, landing, bounds, at=at)
+        ]
+
+    def append(
+        self,
+        frame: DataFrame,
+        contract: Contract,
+        once: AppendBatch,
+        *,
+        accounts: Mapping[str, Account],
+        files: Mapping[str, Mapping[str, FileFigures]] | None = None,
+        inputs: Mapping[str, int] | None = None,
+    ) -> Commit:
+        """Audit and publish rows of the batch, and record the commit in the event log.
+
+        Args:
+            frame: The rows to append.
+            contract: Contract of the dataset they are appended to.
+            once: Identity of the batch; a batch that was already published is not appended again.
+            accounts: Partition to the batch's rows in the layer above; these partitions are written.
+            files: Partition to landed file to its lines and bytes, which its rows must have.
+            inputs: Dataset to the table version that was read.
+
+        Raises:
+            PlatformError: As `publish`.
+        """
+        place = self.place
+        probe = Path(place.probe, contract.dataset, str(once.batch)) if place.probe else None
+        target = Target(
+            lake=place.lake,
+            contract=contract,
+            run=place.run,
+            engine=place.engine,
+            probe=str(probe) if probe and probe.is_dir() else None,
+            lifted=lifted_audits(place.accepted, contract.dataset),
+        )
+        provenance = Provenance(inputs=inputs or {}, accounts=accounts, files=files or {})
+        commit = publish(frame, target, change=once, partitions=sorted(accounts), provenance=provenance)
+        EventLog(place.lake).record(commit)
+        return commit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """Definition of a stream.
+
+    Args:
+        name: Name of the stream.
+        source: The source it reads, or the first one.
+        schema: Schema of the source, as Spark SQL column definitions.
+        key: Columns that rows are deduplicated by.
+        watermark: Text that describes how event time advances; it must change whenever the rule does.
+        datasets: Names of the published datasets, in order.
+        without_late: Those of the datasets whose accounts leave out late rows.
+        process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
+        others: Further sources, all with the same schema.
+        query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
+            If it keeps state, `process` has to compute its rows exactly once.
+        configuration: Spark settings that the query starts with; those of other queries stay as they are.
+    """
+
+    name: str
+    source: StreamedFiles
+    schema: str
+    key: tuple[str, ...]
+    watermark: str
+    datasets: tuple[str, ...]
+    without_late: tuple[str, ...] = ()
+    process: Callable[[MicroBatch], None]
+    others: tuple[StreamedFiles, ...] = ()
+    query: Callable[[Sequence[DataFrame]], DataFrame] | None = None
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> tuple[StreamedFiles, ...]:
+        """All sources, in the order in which the checkpoint counts them."""
+        return (self.source, *self.others)
+
+    def spec(self, landing: Path) -> StreamSpec:
+        """Return the facts that a checkpoint must match to be resumed."""
+        return StreamSpec(
+            name=self.name,
+            source={
+                f"{name}{at or ''}": value
+                for at, one in enumerate(self.sources)
+                for name, value in one.checkpoint_properties(landing).items()
+            },
+            schema=self.schema,
+            key=self.key,
+            watermark=self.watermark,
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The callable that Spark runs in the worker process for each micro-batch."""
+
+    stream: Stream
+    checkpoint: Checkpoint
+    place: Place
+    claim: _Claim
+
+    def __call__(self, lines: DataFrame, number: int) -> None:
+        batch = MicroBatch(
+            lines=lines,
+            number=number,
+            checkpoint=self.checkpoint,
+            source=self.stream.source,
+            place=self.place,
+            others=self.stream.others,
+        )
+        try:
+            # The server keeps running a query whose client was killed; this ends it once another run has the claim.
+            self.claim.require()
+            self.stream.process(batch)
+        except PlatformError as error:
+            raise RuntimeError(stream_faults.packed(error)) from error
+        except Exception as error:
+            unforeseen = stream_faults.unforeseen(self.stream.name, error, f"batch {number}: ")
+            raise RuntimeError(stream_faults.packed(unforeseen)) from error
+        finally:
+            kept_rows.let_go(lines)
+
+
+def run(
+    spark: SparkSession,
+    stream: Stream,
+    place: Place,
+    *,
+    checkpoints: Path,
+    every_seconds: float | None = None,
+    new_checkpoint: bool = False,
+    stop: threading.Event | None = None,
+) -> None:
+    """Run a stream: process all available input and end, or poll until stopped.
+
+    Args:
+        spark: The session.
+        stream: The stream.
+        place: Where it publishes.
+        checkpoints: Folder of all checkpoints.
+        every_seconds: Trigger interval; None: process the available input and end.
+        new_checkpoint: Start a new checkpoint instead of resuming the newest one.
+        stop: Stops the stream when set; a running batch may finish first, for at most a minute.
+
+    Raises:
+        ConfigurationError: The engine's jar is not in use, and landed lines cannot be streamed without it.
+        StreamBusy: Another process is running the stream.
+        StreamLost: Another process has taken it over, because this one did not renew its claim within the lease.
+        IncompatibleCheckpoint: The stream's definition has changed since its checkpoint was created.
+        CheckpointDamaged: Its checkpoint cannot be resumed.
+        StreamWorkerLate: The worker process did not connect in time; transient.
+        PlatformError: An error of one of its batches.
+    """
+    if place.engine is not Engine.TRANSACTION:
+        raise ConfigurationError(
+            what="without the engine's jar landed lines cannot be streamed",
+            where=stream.name,
+            next_step="run it where Spark may load the jar; the batch datasets have the same rows",
+        )
+    with _alone(place.lake, stream.name) as claim, stream_faults.unpacked(stream.name):
+        checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
+        lines = [source.lines(spark, place.landing, place.bounds) for source in stream.sources]
+        rows = stream.query(lines) if stream.query else lines[0]
+        writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
+        writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
+        once = every_seconds is None
+        writer = (
+            writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{every_seconds:g} seconds")
+        )
+        with _configured(spark, stream.configuration):
+            query = writer.start()
+        try:
+            while not query.awaitTermination(1):
+                claim.keep()
+                if stop is not None and stop.is_set():
+                    _let_finish(query)
+                    return
+        finally:
+            # Also when this process is interrupted: the query runs in the server, not here.
+            if query.isActive:
+                query.stop()
+
+
+@contextmanager
+def _configured(spark: SparkSession, configuration: Mapping[str, str]) -> Iterator[None]:
+    """Have settings inside the block; a query keeps those that it was started with."""
+    for name, value in configuration.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in configuration:
+            spark.conf.unset(name)
+
+
+def _let_finish(query: Any) -> None:
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
+class _Claim:
+    """Claim on a stream, renewed while the stream runs."""
+
+    def __init__(self, lake: Lake, name: str) -> None:
+        self._lake = lake
+        self._claims = Claims(lake, f"stream {name}", alive=owners.alive)
+        self._name = name
+        self._owner = owners.this_run()
+        self._renewed = 0.0
+
+    def take(self) -> None:
+        self._renewed = time.time()
+        if not self._claims.take([self._name], self._owner):
+            raise StreamBusy(
+                what=f"the stream '{self._name}' is being run already",
+                where=self._holder(),
+                next_step="nothing has to be done: what has landed is taken in there; or end that process first",
+            )
+
+    def keep(self) -> None:
+        """Renew the claim when it is due; uses wall-clock time, which also advances while the machine sleeps."""
+        now = time.time()
+        if now - self._renewed < owners.RENEWAL.total_seconds():
+            return
+        if not self._claims.renew([self._name], self._owner):
+            raise self._lost()
+        self._renewed = now
+
+    def require(self) -> None:
+        """Raise :class:`StreamLost` unless this run has the claim; no liveness check, which another host cannot do."""
+        noted = Claims(self._lake, f"stream {self._name}", alive=lambda claim: True).held().get(self._name)
+        if noted is None or noted.owner != self._owner:
+            raise self._lost()
+
+    def release(self) -> None:
+        self._claims.release([self._name], self._owner)
+
+    def _lost(self) -> StreamLost:
+        return StreamLost(
+            what=f"the stream '{self._name}' was taken over, because its claim had lapsed",
+            where=self._holder(),
+            next_step="nothing has to be done: what has landed is taken in there; if this machine slept, or its "
+            "clock was changed, see that it does not happen again",
+        )
+
+    def _holder(self) -> str:
+        held = self._claims.held().get(self._name)
+        return f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name
+
+
+@contextmanager
+def _alone(lake: Lake, name: str) -> Iterator[_Claim]:
+    """Hold the stream's claim inside the block: two queries on one checkpoint would stop each other."""
+    claim = _Claim(lake, name)
+    claim.take()
+    try:
+        yield claim
+    finally:
+        claim.release()
+
+
+def is_running(lake: Lake, name: str) -> bool:
+    """Return whether a live process holds the claim on a stream."""
+    return name in Claims(lake, f"stream {name}", alive=owners.alive).held()

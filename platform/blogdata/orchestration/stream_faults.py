@@ -1,0 +1,118 @@
+"""Errors of streams, passed from the worker process to the client with their original type.
+
+Spark passes on only the text of an error, so the fault is written into it as JSON after a marker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from blogdata.errors import PlatformError, foreign
+from blogdata.errors.remedies import Remedy
+from blogdata.publish.audit import Violation
+from blogdata.publish.write_faults import AuditFailed
+
+_FAULT = "[BLOGDATA_FAULT]"
+_WORKER_LATE = "Python worker failed to connect back"
+
+
+class StreamFailed(PlatformError):
+    """Raised when a stream ended with an unexpected error."""
+
+
+class StreamWorkerLate(PlatformError):
+    """Raised when the Python worker process of a stream did not connect to the Spark server in time."""
+
+    transient = True
+
+
+def packed(error: PlatformError) -> str:
+    """Serialize a fault to an error text that Spark passes on; its remedy as data, which the client renders."""
+    violations = [vars(item) for item in error.violations] if isinstance(error, AuditFailed) else []
+    fields = {
+        "type": type(error).__qualname__,
+        "what": error.what,
+        "where": error.where,
+        "remedy": error.remedy.as_json(),
+        "violations": violations,
+    }
+    return f"{_FAULT} {json.dumps(fields, default=str)}"
+
+
+@contextmanager
+def unpacked(name: str) -> Iterator[None]:
+    """Raise an error of a stream's batch with its original type.
+
+    Args:
+        name: Name of the stream.
+
+    Raises:
+        StreamWorkerLate: The worker process did not connect in time; transient.
+        StreamFailed: The stream ended with an unexpected error.
+        PlatformError: The error that a batch raised.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        fault = _found(text)
+        if fault is not None:
+            raise fault from error
+        if _WORKER_LATE in text:
+            raise _late(name) from error
+        if "STREAM_FAILED" not in text:
+            raise
+        raise unforeseen(name, error) from error
+
+
+def unforeseen(name: str, error: Exception, batch: str = "") -> StreamFailed:
+    """Build the error for a stream that ended unexpectedly.
+
+    Args:
+        name: Name of the stream.
+        error: Its error.
+        batch: The batch that failed, for the message.
+    """
+    return StreamFailed(
+        what=f"the stream '{name}' ended: {batch}{foreign.unquoted(error)}",
+        where=name,
+        next_step="run it again: a batch that was cut off is done again and published once; when it repeats, the "
+        "server's log, in services/spark of the deployment's folder, has more",
+    )
+
+
+def _late(name: str) -> StreamWorkerLate:
+    return StreamWorkerLate(
+        what=f"the Python process of the stream '{name}' did not connect to the Spark server within ten seconds",
+        where=name,
+        next_step="run it again: no batch was begun; when it repeats, the machine has more to do than it can, or the "
+        "server's log, in services/spark of the deployment's folder, says why the process ended",
+    )
+
+
+def _found(text: str) -> PlatformError | None:
+    _, _, after = text.partition(_FAULT)
+    try:
+        fields, _ = json.JSONDecoder().raw_decode(after.lstrip())
+    except json.JSONDecodeError:
+        # No marker, or the message was truncated in transit.
+        return None
+    kinds = {kind.__qualname__: kind for kind in _subclasses(PlatformError)}
+    kind = kinds.get(fields["type"], StreamFailed)
+    if kind is AuditFailed:
+        return AuditFailed(fields["where"], [Violation(**item) for item in fields["violations"]])
+    error = kind.__new__(kind)
+    PlatformError.__init__(
+        error, what=fields["what"], where=fields["where"], next_step=Remedy.of_json(fields["remedy"])
+    )
+    return error
+
+
+def _subclasses(kind: type[PlatformError]) -> Iterator[type[PlatformError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _subclasses(below)

@@ -1,0 +1,51 @@
+"""Concurrent Runner: independent runs overlap up to a limit, and a backfill never takes the slots of new data.
+
+Problem: if one run at a time is allowed, a slow one keeps all others waiting, though they write other tables. If any
+number is allowed, a backfill of a year takes every slot, and the hour that has just landed waits for its end.
+
+How it works: the queue (`deploy/dagster.yaml`) executes at most five runs at a time, of which at most two belong to
+backfills, one computes :data:`AGAIN` what was published before, and one is a :data:`BACKGROUND` run. So one slot is
+always left for new data, and runs that are :data:`ARRIVING` leave the queue first, however many are queued before them.
+A long replay does not hold a table, either: it claims its partitions piece by piece, and a run for new data leaves
+those that are claimed to it (`blogdata.orchestration.refresh`). Runs overlap only if they are isolated: a
+run that materializes assets takes a slot in the pool of each table it writes (:func:`pool_of`), and each pool has one
+slot. A failed run frees its slots; it stops no other.
+
+How Dagster cuts a backfill into runs: one of a table in the lake is a single run, which computes all its partitions
+in one commit. One of `serving.page_stats_csv`, `_parquet` and `_compared` is a run per day, and these are what the
+limit of two holds back.
+
+Measured by the times in Dagster's run records, on two cores that other work kept busy: two backfills of 112 days were
+started at once through the API, `silver.users_current` (1 run) and the files (112 runs), and an hour landed. Until both
+had ended, after 24 minutes, at most 2 runs of backfills and 3 of all were executed at one time. The hour's run began
+22 s after its request, the start of its process included, and 107 runs of the backfill were behind it
+(`tests/ui/test_long_backfills.py`).
+
+The trap: a priority alone. It decides who leaves the queue next, and does not help while long runs of a backfill hold
+all slots.
+
+When not to use it: when a partition builds on the one before it (Single Runner). Correctness does not depend on pools:
+they save the retries of commits that conflict. (Dagster knows a pool once it has looked at a queued run of it; so the
+first two runs of a table in a new deployment may overlap.) The steps of the job `refresh` use no pool; they claim each
+partition, or the whole table if its periods are executed in order.
+
+Source: Data Engineering Design Patterns, ch. 6.
+"""
+
+from __future__ import annotations
+
+ARRIVING = {"dagster/priority": "10"}
+"""Tags of runs for newly landed data; backfills have no priority tag, so they are dequeued later."""
+LANE = "blogdata/lane"
+"""Tag of a run: what the queue limits it with."""
+NEW_DATA = {LANE: "landed", **ARRIVING}
+"""Tags of the sensor's run for what has landed; there is one at a time."""
+AGAIN = {LANE: "again", "dagster/priority": "0"}
+"""Tags of runs for what was published before and is asked for again; the queue executes one of them at a time."""
+BACKGROUND = {LANE: "background"}
+"""Tags of runs that nothing waits for; the queue executes one of them at a time."""
+
+
+def pool_of(dataset: str) -> str:
+    """Return the pool name of a table."""
+    return dataset.replace(".", "_")

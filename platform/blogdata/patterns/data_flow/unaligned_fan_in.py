@@ -1,0 +1,147 @@
+"""Unaligned Fan-In: at its deadline a period is computed from what is there, and every row says how much that was.
+
+Problem: a report is due in the morning. If one source is behind, no report is worse than one without it, but whoever
+takes a part for the whole decides on wrong figures.
+
+How it works: the contract declares a deadline (`On.DEADLINE`). Until then the period waits for all parts; from then on
+it is computed from the parts that are there. :func:`gather` compares these with the expected ones for each source, and
+:func:`labelled` puts the share on every row: a figure whose source is missing is a row without a value, not a missing
+row and not a zero. The share is a measure of the commit too, and the check `complete` warns of ended periods below 1.
+When a missing part comes, the period is stale and replaced.
+
+The trap: the arrows of a graph do not show which inputs may be missing, so a reader sees a failed input and a computed
+report. And a source that has never delivered is no missing part: otherwise no report would ever be complete.
+
+When not to use it: when a part must not be taken for the whole at all (Aligned Fan-In), or when others settle accounts
+by the figures.
+
+Source: Data Engineering Design Patterns, ch. 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from blogdata.patterns.data_flow.aligned_fan_in import Completeness, completeness
+from blogdata.publish.partitions import Grain, between, coarser, start_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LONGEST_SILENCE = 7
+"""Periods without any part that are reported between two with parts; a longer silence is an end and a new beginning."""
+LABELS = (
+    "period STRING, source STRING, metric STRING, parts_present INT, completeness DOUBLE, whole DOUBLE, empty BIGINT"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A source of a period, as far as it is there.
+
+    Args:
+        published: Keys of its published parts.
+        delivered: Keys of the parts that were delivered; late rows publish a part that was not.
+        held: Keys of delivered parts whose own delivery was not taken in yet; other rows may have published them.
+    """
+
+    published: Collection[str]
+    delivered: Collection[str]
+    held: Collection[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """What a period is computed from.
+
+    Args:
+        parts: Source to its expected parts, and which of them are missing.
+        read: Sources that have at least one published part.
+    """
+
+    parts: Mapping[str, Completeness]
+    read: frozenset[str]
+
+    @property
+    def completeness(self) -> float:
+        """Share of the expected parts of all sources that are there, 0 to 1."""
+        expected = sum(len(each.needed) for each in self.parts.values())
+        return sum(each.present for each in self.parts.values()) / expected
+
+
+def gather(periods: Sequence[str], grain: Grain, of: Grain, sources: Mapping[str, Source]) -> dict[str, Gathered]:
+    """Find out what is there of each source.
+
+    A source is expected from the period of its first delivery on. Before, it belongs to a period only by late rows.
+
+    Args:
+        periods: Keys of the periods.
+        grain: Length of a period.
+        of: Length of a part.
+        sources: Name to what is there of it.
+
+    Returns:
+        Period to what it is computed from.
+    """
+    found: dict[str, dict[str, Completeness]] = {period: {} for period in periods}
+    read: dict[str, set[str]] = {period: set() for period in periods}
+    for name, source in sources.items():
+        there = (set(source.published) & set(source.delivered)) - set(source.held)
+        first = min((coarser(key, of, grain) for key in source.delivered), default=None)
+        for period, parts in completeness(periods, grain, of, there).items():
+            if not set(source.published).isdisjoint(parts.needed):
+                read[period].add(name)
+            if name in read[period] or (first is not None and first <= period):
+                found[period][name] = parts
+    return {period: Gathered(parts=found[period], read=frozenset(read[period])) for period in periods}
+
+
+def labelled(
+    rows: DataFrame, gathered: Mapping[str, Gathered], metrics: Mapping[str, Mapping[str, int | None]]
+) -> DataFrame:
+    """Return one row for each figure that is expected of a period, with its completeness; with or without a value.
+
+    Args:
+        rows: The figures: `period` STRING, `metric` STRING, `value` BIGINT, `detail` STRING; at most one a metric.
+        gathered: Period to what it is computed from.
+        metrics: Source to the figures counted from it, each with its value if the parts that are there have no rows.
+
+    Returns:
+        `period`, `metric`, `value` (null if no part of its source is there), `detail`, `source`, `parts_present` INT,
+        `completeness` DOUBLE of its source, `whole` DOUBLE of the period.
+    """
+    labels = rows.sparkSession.createDataFrame(list(_labels(gathered, metrics)), LABELS)
+    value = "coalesce(value, empty) AS value"
+    columns = ("period", "metric", value, "detail", "source", "parts_present", "completeness", "whole")
+    return labels.join(rows, ["period", "metric"], "left").selectExpr(*columns)
+
+
+def _labels(
+    gathered: Mapping[str, Gathered], metrics: Mapping[str, Mapping[str, int | None]]
+) -> Iterator[tuple[str, str, str, int, float, float, int | None]]:
+    for period, found in gathered.items():
+        for source, parts in found.parts.items():
+            for metric, empty in metrics[source].items():
+                share = parts.present / len(parts.needed)
+                known = empty if source in found.read else None
+                yield period, source, metric, parts.present, share, found.completeness, known
+
+
+def silent(delivered: Collection[str], grain: Grain) -> list[str]:
+    """List the periods without a delivery between two with one, unless they are more than :data:`LONGEST_SILENCE`.
+
+    Args:
+        delivered: Keys of the periods with a delivery.
+        grain: Length of a period.
+    """
+    # Measured before they are listed: a delivery for the far future is a gap of millions of hours.
+    longest = grain.length * (LONGEST_SILENCE + 1)
+    gaps = (
+        between(one, other, grain)[1:-1]
+        for one, other in pairwise(sorted(delivered))
+        if start_of(other, grain) - start_of(one, grain) <= longest
+    )
+    return [key for gap in gaps for key in gap]

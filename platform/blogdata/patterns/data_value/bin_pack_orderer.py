@@ -1,0 +1,86 @@
+"""Bin Pack Orderer: records of a key keep their order through a bulk API that takes only parts of a request.
+
+Problem: one request per record is slow, and a bulk request may be taken in part. If it has two records of a key and
+the first one fails, its retry arrives after the second one.
+
+How it works: a bin is the content of one bulk request, and has at most one record of each key, the next one. Whatever
+part of it is taken, no record can overtake another one of its key. A failed record is in the next bin again, and the
+next record of its key is not before it was taken; other keys go on. Keys with the most records left come first, so
+there are as few bins as possible: as many as the longest key has records, or as the records fill.
+
+The trap: order within one execution only. A process that dies and starts again has to know what was taken: bins are
+sent through an outbox, and an unanswered bin is repeated unchanged, under the same idempotency key. A second trap is
+a key with most of the records: its bins are nearly empty, and take as long as single calls.
+
+When not to use it: if the target takes requests as a whole or not at all, if records have no key, or if there are so
+few that single calls do (FIFO Orderer).
+
+Source: Data Engineering Design Patterns, ch. 5.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Sequence
+
+from blogdata.patterns.data_value.ordered_delivery import Record
+
+MOST_TRIES = 50
+"""Times a record may fail in one execution; after that its key waits for the next one."""
+
+
+class BinPacker:
+    """Packs records into bins, one after another.
+
+    Args:
+        records: The records; those of one key in their order.
+        size: Most records of a bin.
+    """
+
+    bulk = True
+    # A bin can be nearly full of the keys of the bin before: nothing is gained by a second one in flight.
+    in_flight = 1
+
+    def __init__(self, records: Iterable[Record], *, size: int) -> None:
+        self._size = size
+        self._queues: dict[str, deque[Record]] = defaultdict(deque)
+        self._fails: Counter[str] = Counter()
+        for record in records:
+            self._queues[record.key].append(record)
+        self._heap = [(-len(queue), key) for key, queue in self._queues.items()]
+        heapq.heapify(self._heap)
+
+    def next(self) -> Sequence[Record]:
+        """Return the next bin: the next record of each of the keys with the most records left."""
+        keys = [heapq.heappop(self._heap)[1] for _ in range(min(self._size, len(self._heap)))]
+        return [self._queues[key][0] for key in keys]
+
+    def settle(self, records: Sequence[Record], failed: Collection[int]) -> None:
+        """Take the outcome of a bin; a failed record comes again.
+
+        Args:
+            records: The bin.
+            failed: Indexes of the records that were not taken.
+        """
+        for index, record in enumerate(records):
+            queue = self._queues[record.key]
+            if index not in failed:
+                queue.popleft()
+            else:
+                self._fails[record.id] += 1
+            if queue and self._fails[record.id] < MOST_TRIES:
+                heapq.heappush(self._heap, (-len(queue), record.key))
+
+
+def pack(records: Iterable[Record], *, size: int) -> BinPacker:
+    """Pack records into bins.
+
+    Args:
+        records: The records; those of one key in their order.
+        size: Most records of a bin.
+
+    Returns:
+        The bins, one after another, each as the outcome of those before allows.
+    """
+    return BinPacker(records, size=size)

@@ -1,0 +1,90 @@
+"""Distributed Aggregator: a cube over more rows than one machine holds, computed where the rows are.
+
+Problem: counts over days of events by several dimensions; the rows of a group are spread over many machines and must
+be brought together.
+How it works: every measure is partially aggregated before the shuffle, so that only partial results cross the
+network (:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the counted values
+first, so the rows of a hot group are spread over all tasks (with half of 4,000,000 rows in one group, the largest of
+eight tasks had 0.3 % more rows than the median one). Approximate ones keep a sketch of fixed size per group instead
+(DataSketches HLL), with an error known in advance.
+The trap: skew, and a remedy for it that is not needed. One group far larger than the rest leaves one task working
+alone if its rows themselves are moved, but only partial results are. Splitting the group by a salt first and
+aggregating twice only adds a shuffle: with half of the rows in one group it took 1.7 times as long for counts, 1.2
+for exact distinct counts and 2.9 for sketches, so nothing here is salted (`make bench ARGS=k`, with the rows and times
+of the tasks). Where a salt is needed, it must be computed from the row: a random one changes when a task is retried,
+and rows are lost or counted twice. Another trap: the distinct counts of days do not add up to that of the week.
+When not to use it: when the data is already partitioned by the group (Local Aggregator), or fits one process.
+Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet et al., HyperLogLog, 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from blogdata.errors import ConfigurationError
+
+DEFAULT_LG_K = 12
+
+
+class How(str, Enum):
+    """How a measure is aggregated."""
+
+    COUNT = "count"
+    DISTINCT = "distinct"
+    APPROXIMATE = "approximate"
+    SKETCH = "sketch"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One aggregated column.
+
+    Args:
+        name: Name of the result column; a BIGINT, of SKETCH a BINARY (null where there is no value).
+        how: The aggregate; all of them ignore nulls.
+        column: Column to aggregate; None counts rows, and is allowed with COUNT only.
+        lg_k: Size of the sketch of APPROXIMATE and SKETCH as a power of two, 4 to 21 (error: :mod:`.sketches`).
+    """
+
+    name: str
+    how: How = How.COUNT
+    column: str | None = None
+    lg_k: int = DEFAULT_LG_K
+
+    def __post_init__(self) -> None:
+        if self.column is None and self.how is not How.COUNT:
+            raise ConfigurationError(
+                what=f"the measure {self.name} is {self.how.value} of nothing",
+                where="measures",
+                next_step="name the column to aggregate",
+            )
+
+
+def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
+    """Aggregate by some columns; null values form a group.
+
+    Args:
+        frame: Any rows.
+        by: Grouping columns; without any, the result is one row.
+        measures: The measures to compute.
+
+    Returns:
+        One row per group: the `by` columns and the measures.
+    """
+    return frame.groupBy(*by).agg(*[_whole(measure).alias(measure.name) for measure in measures])
+
+
+def _whole(measure: Measure) -> Column:
+    column = F.lit(1) if measure.column is None else F.col(measure.column)
+    if measure.how is How.DISTINCT:
+        return F.count_distinct(column)
+    if measure.how is How.APPROXIMATE:
+        return F.coalesce(F.hll_sketch_estimate(F.hll_sketch_agg(column, measure.lg_k)), F.lit(0).cast("bigint"))
+    if measure.how is How.SKETCH:
+        return F.hll_sketch_agg(column, measure.lg_k)
+    return F.count(column)

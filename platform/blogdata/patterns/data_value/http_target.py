@@ -1,0 +1,117 @@
+"""An HTTP API as the target of an ordered delivery: a bulk call that may be taken in part, and single calls.
+
+Every call has an `Idempotency-Key`. What the target answers decides what is known: 200 names the failed records; 429
+took nothing; 5xx, a time-out and a lost connection may have taken the request; other answers are refusals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from blogdata.errors import PlatformError
+from blogdata.patterns.data_value.ordered_delivery import NotTaken, Refused, Request, Unanswered
+
+MOST_RECORDS = 500
+"""Most records of a bulk call."""
+_LONGEST_WAIT = 3600.0
+
+
+class HttpTarget:
+    """Sends requests to `POST <url>/v1/events:batch` and `POST <url>/v1/events`.
+
+    Args:
+        url: Root address.
+        key: Bearer token; None if the target needs none.
+        timeout: Seconds to wait for an answer.
+    """
+
+    def __init__(self, url: str, *, key: str | None, timeout: float) -> None:
+        self._parts = urlsplit(url)
+        self._key = key
+        self._timeout = timeout
+        self._local = threading.local()
+        self._opened: list[http.client.HTTPConnection] = []
+
+    def __enter__(self) -> HttpTarget:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The threads that opened them have ended.
+        for connection in self._opened:
+            connection.close()
+
+    def send(self, request: Request) -> Mapping[int, str]:
+        """Send a request; see :class:`blogdata.patterns.data_value.ordered_delivery.Target`."""
+        records = [
+            {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload)} for one in request.records
+        ]
+        path = "/v1/events:batch" if request.bulk else "/v1/events"
+        body = json.dumps({"records": records} if request.bulk else records[0], sort_keys=True).encode()
+        status, headers, content = self._post(path, body, request.id)
+        if status == 429:
+            raise self._not_taken(headers)
+        if status == 408 or status >= 500:
+            raise self._fault(Unanswered, f"the partner answered {status}")
+        if status != 200:
+            raise self._fault(
+                Refused,
+                f"the partner refused a request of {len(records)} records: status {status}",
+                "correct the address, the key or what is sent; the records wait",
+            )
+        return self._failed(content, len(records)) if request.bulk else {}
+
+    def _post(self, path: str, body: bytes, key: str) -> tuple[int, Mapping[str, str], bytes]:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        connection = self._connected()
+        try:
+            connection.request("POST", self._parts.path.rstrip("/") + path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            self._opened.remove(connection)
+            self._local.connection = None
+            raise self._fault(Unanswered, f"the partner did not answer: {type(error).__name__}") from error
+
+    def _connected(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if connection is None or connection.sock is None:
+            kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+            connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
+            self._opened.append(connection)
+            try:
+                connection.connect()
+            except OSError as error:
+                # Nothing was sent yet.
+                raise self._fault(NotTaken, f"the partner cannot be reached: {error}") from error
+            self._local.connection = connection
+        return connection
+
+    def _not_taken(self, headers: Mapping[str, str]) -> NotTaken:
+        error = self._fault(NotTaken, "the partner takes no more requests for now")
+        assert isinstance(error, NotTaken)
+        with contextlib.suppress(KeyError, ValueError):
+            error.wait_seconds = min(max(0.0, float(headers["retry-after"])), _LONGEST_WAIT)
+        return error
+
+    def _failed(self, content: bytes, count: int) -> Mapping[int, str]:
+        try:
+            found: Any = json.loads(content)
+            failed = {int(one["index"]): str(one["code"]) for one in found["failed"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._fault(Unanswered, "the partner's answer cannot be read") from error
+        if not failed.keys() <= set(range(count)):
+            raise self._fault(Unanswered, "the partner's answer names records that were not sent")
+        return failed
+
+    def _fault(self, kind: type[PlatformError], what: str, next_step: str = "") -> PlatformError:
+        where = f"{self._parts.scheme}://{self._parts.hostname}:{self._parts.port or ''}{self._parts.path}"
+        return kind(what=what, where=where, next_step=next_step or "the records wait, and are sent by the next run")

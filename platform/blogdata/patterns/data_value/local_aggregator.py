@@ -1,0 +1,149 @@
+"""Local Aggregator: rows that lie together are aggregated where they are read, and nothing is shuffled.
+
+Problem: a table is partitioned by the hour, and every group of an aggregation belongs to one hour. The engine does not
+use that: it shuffles the rows to bring together what already lies together.
+
+How it works: :func:`aggregate` deals whole partitions of the table to a few tasks, by the rows that the table's log
+counts for each, so that the tasks are about equally long. A task reads all of its partitions and aggregates them
+alone; the results of the tasks are put one after another. The plan has no Exchange. Rows are sorted within their task,
+so equal rows give equal results to the byte, also of sketches, which depend on the order of the rows.
+
+The trap: trust. If a group is spread over two tasks, the result has it twice, and no error says so. So the
+partitioning is read from the table's log, at the version that is read: a table that is not partitioned, or an
+aggregation by other columns, is refused (:class:`RowsNotTogether`). A column that is computed from the partition column
+is another column.
+
+When not to use it: for groups across partitions, which need the Distributed Aggregator; and with few partitions, or one
+that has most of the rows: a partition is never split, so one task works alone where a shuffle would use all of them.
+How many tasks can work is decided by whoever partitions the table; to change that is to write the table again.
+
+Source: Data Engineering Design Patterns, ch. 5.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from blogdata.errors import PlatformError
+from blogdata.lake import members
+from blogdata.lake.lake import Lake
+from blogdata.patterns.data_value import distributed_aggregator
+from blogdata.patterns.data_value.distributed_aggregator import Measure
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+class RowsNotTogether(PlatformError):
+    """Raised when the rows of a group may lie in several partitions, so that no task sees all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """Some partitions of a table.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+        version: Version of the table.
+        partitions: Keys of the partitions to read; those without rows are left out.
+    """
+
+    lake: Lake
+    dataset: str
+    version: int
+    partitions: Sequence[str]
+
+
+def aggregate(
+    spark: SparkSession,
+    stored: Stored,
+    by: Sequence[str],
+    measures: Sequence[Measure],
+    *,
+    computed: Sequence[Column] = (),
+    tasks: int | None = None,
+) -> DataFrame:
+    """Aggregate partitions of a table by columns that include its partition column, without a shuffle.
+
+    Args:
+        spark: The session.
+        stored: The partitions.
+        by: Grouping columns, of the table or computed; the table's partition column is one of them.
+        measures: The measures to compute.
+        computed: Columns to compute from each row; one of them may make several rows of it (`explode`, `inline`).
+        tasks: Number of tasks; None: as many as a shuffle would have, at most one per partition.
+
+    Returns:
+        One row per group: the `by` columns and the measures, as the Distributed Aggregator computes them.
+
+    Raises:
+        RowsNotTogether: The table's own log does not promise that the rows of a group lie in one partition.
+    """
+    column = _partition_column(stored, by)
+    rows = stored.lake.row_counts(stored.dataset, column, stored.version, partitions=stored.partitions)
+    counted = {key: rows[key] for key in stored.partitions if key in rows}
+    shuffled = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    # One read for all parts: the parts share its analysis.
+    table = stored.lake.read(spark, stored.dataset, stored.version)
+    parts = []
+    for keys in dealt(counted, shuffled if tasks is None else tasks) or [()]:
+        part = table.where(F.col(column).isin(*keys)).coalesce(1).select("*", *computed)
+        if part.columns.count(column) > 1:
+            raise RowsNotTogether(
+                what=f"a computed column has the name of the partition column {column}",
+                where=stored.dataset,
+                next_step="give it another name; groups by it would be spread over partitions",
+            )
+        parts.append(distributed_aggregator.aggregate(_in_order(part, by, measures), by, measures))
+    return reduce(lambda one, other: one.union(other), parts)
+
+
+def dealt(rows: Mapping[str, int], tasks: int) -> list[tuple[str, ...]]:
+    """Deal partitions to tasks, the largest first, each to the task with the fewest rows so far.
+
+    Args:
+        rows: Partition key to its number of rows.
+        tasks: Largest number of tasks.
+
+    Returns:
+        The keys of each task; no task is without partitions.
+    """
+    loads = [(0, number) for number in range(min(tasks, len(rows)))]
+    keys: list[list[str]] = [[] for _ in loads]
+    for key in sorted(rows, key=lambda key: (-rows[key], key)):
+        load, number = heapq.heappop(loads)
+        keys[number].append(key)
+        heapq.heappush(loads, (load + rows[key], number))
+    return [tuple(sorted(each)) for each in keys]
+
+
+def _partition_column(stored: Stored, by: Sequence[str]) -> str:
+    """Return the partition column, by the log of the version that is read."""
+    table = stored.lake.at(stored.dataset, stored.version)
+    if members.is_pointer(table):
+        raise RowsNotTogether(
+            what="the dataset lives in several tables, which may have the same partitions",
+            where=stored.dataset,
+            next_step="use the Distributed Aggregator",
+        )
+    columns = table.metadata().partition_columns
+    if len(columns) != 1 or columns[0] not in by:
+        partitioned = ", ".join(columns) or "nothing"
+        raise RowsNotTogether(
+            what=f"the table is partitioned by {partitioned}, and the groups are by {', '.join(by)}",
+            where=f"{stored.dataset}, version {stored.version}",
+            next_step="group by the partition column as well, or use the Distributed Aggregator",
+        )
+    return columns[0]
+
+
+def _in_order(part: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
+    # The engine leaves the sort out if no measure depends on the order.
+    return part.sortWithinPartitions(*by, *[each.column for each in measures if each.column is not None])

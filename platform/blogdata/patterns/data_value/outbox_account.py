@@ -1,0 +1,68 @@
+"""The contents of an outbox: rows that are taken, the account of a partition, and requests without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blogdata.patterns.data_value.ordered_delivery import Request
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row that may be sent.
+
+    Args:
+        identity: The values that identify it.
+        key: The key whose order counts.
+        at: Its event time, in microseconds since 1970.
+        payload: What is sent.
+    """
+
+    identity: Sequence[str]
+    key: str
+    at: int
+    payload: Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """The account of a partition: its rows are private, or their records are in one of the states.
+
+    Args:
+        partition: Key of the partition.
+        source: The version of the source that was taken.
+        rows_in: Rows of the source.
+        private: Rows that may not be sent.
+        states: Number of records that are `delivered`, `waiting`, `sending` (in an open request) or `late`.
+        corrected: Delivered or open records whose row has changed since; they count as what they were.
+        withdrawn: Delivered or open records whose row is gone, or may no longer be sent; not part of `states`.
+    """
+
+    partition: str
+    source: str
+    rows_in: int
+    private: int
+    states: Mapping[str, int]
+    corrected: int
+    withdrawn: int
+
+    @property
+    def missing(self) -> int:
+        """Rows that are not accounted for; 0 if none is lost or doubled."""
+        return self.rows_in - self.private - sum(self.states.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Open:
+    """A request whose answer is not known.
+
+    Args:
+        request: The request.
+        opened: When it was sent first, in seconds since 1970.
+        withdrawn: How many of its records may no longer be sent.
+    """
+
+    request: Request
+    opened: float
+    withdrawn: int

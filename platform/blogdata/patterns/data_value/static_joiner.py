@@ -1,0 +1,101 @@
+"""Static Joiner: facts are enriched from reference data, as it was when the fact happened.
+
+Problem: a fact contains only an identifier, its readers want the attributes behind it, and these change over time.
+How it works: versions are valid for half-open ranges (`valid_from` <= t < `valid_to`, null is open), and a fact is
+joined with the version valid at its own event time, so a rerun next year yields the same version. Before the join the
+versions of a key are made disjoint: each ends, at the latest, where the next begins. So a join never returns more
+rows than facts, whatever is wrong with the versions. A fact without a match is kept, with a flag. Small reference data
+is broadcast, by the engine's own threshold.
+The trap: joining by processing time, or with ranges closed at both ends: a fact on the boundary is duplicated.
+Overlapping versions raise no error, either: only the account of the joined dataset (as many rows as facts) detects a
+duplicated fact.
+When not to use it: when both sides change at the same time (Dynamic Joiner).
+Source: "Data Engineering Design Patterns", ch. 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from blogdata.errors import PlatformError
+
+_START, _END, _FOUND = "__start", "__end", "__found"
+_ALWAYS = "0001-01-01T00:00:00Z"
+_NEVER = "9999-12-31T00:00:00Z"
+
+
+class ColumnClash(PlatformError):
+    """Raised when a column added by the join has the name of an existing column."""
+
+
+def join_as_of(
+    facts: DataFrame,
+    versions: DataFrame,
+    on: Sequence[str],
+    *,
+    at: str,
+    valid_from: str,
+    valid_to: str,
+    matched_column: str,
+    disjoint: bool = False,
+) -> DataFrame:
+    """Join every fact with the version of its key that was valid at its time.
+
+    Args:
+        facts: One row per fact.
+        versions: One row per version, with the `on` columns and both ends of its range (TIMESTAMP).
+        on: Key columns, with the same names on both sides; a null matches nothing.
+        at: Column with the fact's time (TIMESTAMP); a null matches nothing.
+        valid_from: Column with the first instant of a version; null: no lower bound.
+        valid_to: Column with the first instant after it; null: still valid.
+        matched_column: Name of the BOOLEAN column to add: true if a version matched; never null.
+        disjoint: The caller guarantees that no two versions of a key overlap; saves a sort of the
+            versions. If that is not true, a fact is duplicated, and the account of its dataset fails.
+
+    Returns:
+        One row per fact: its columns, the versions' columns except `on` (null without a match), and `matched_column`.
+
+    Raises:
+        ColumnClash: A column of the versions, or `matched_column`, has the name of a column of the facts; or
+            `matched_column` that of a column of the versions.
+    """
+    added = _added(facts, versions, on, matched_column)
+    ranges = _ranges(versions, on, valid_from, valid_to, disjoint)
+    left, right = facts.alias("fact"), ranges.alias("version")
+    same_key = [F.col(f"fact.{name}") == F.col(f"version.{name}") for name in on]
+    moment = F.col(f"fact.{at}")
+    held = reduce(Column.__and__, same_key) & (F.col(_START) <= moment) & (moment < F.col(_END))
+    return left.join(right, held, "left").select(
+        *(F.col(f"fact.{name}") for name in facts.columns),
+        *(F.col(f"version.{name}") for name in added),
+        F.coalesce(F.col(_FOUND), F.lit(False)).alias(matched_column),
+    )
+
+
+def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: str, disjoint: bool) -> DataFrame:
+    """Compute the range of each version, cut off at the start of the next version of its key unless `disjoint`."""
+    start = F.coalesce(F.col(valid_from), F.lit(_ALWAYS).cast("timestamp"))
+    end = F.coalesce(F.col(valid_to), F.lit(_NEVER).cast("timestamp"))
+    ranges = versions.withColumns({_START: start, _END: end, _FOUND: F.lit(True)})
+    if disjoint:
+        return ranges
+    by_start = Window.partitionBy(*on).orderBy(_START, _END)
+    # An empty range must not shorten the range of another version.
+    lasting = ranges.where(F.col(_START) < F.col(_END))
+    return lasting.withColumn(_END, F.least(F.col(_END), F.lead(_START).over(by_start)))
+
+
+def _added(facts: DataFrame, reference: DataFrame, on: Sequence[str], matched_column: str) -> list[str]:
+    added = [name for name in reference.columns if name not in on]
+    taken = sorted(({*added, matched_column} & set(facts.columns)) | ({matched_column} & set(added)))
+    if taken:
+        raise ColumnClash(
+            what=f"the join would add {', '.join(taken)}, which is already there",
+            where=f"join on {', '.join(on)}",
+            next_step="select or rename the columns of the reference data before the join",
+        )
+    return added

@@ -1,0 +1,379 @@
+"""Checkpointer: a stream goes on where it was, and says where that is.
+
+Problem: a stream that fails midway must neither start over nor skip the input it was processing.
+How it works: Structured Streaming logs the input of a batch before processing it, and its completion afterwards. A
+batch that was cut off is therefore retried with exactly the same input. Publications are keyed by checkpoint and batch
+(``AppendBatch``), so a retry changes nothing: together this is exactly once. A :class:`Checkpoint` reads Spark's log
+without a JVM. It lists the files of a batch, so that the batch's account does not depend on what the job read, and
+returns the whole log as a table (``ops.stream_offsets``). The :class:`StreamSpec` that the checkpoint was created with
+is stored beside the log.
+The trap: a checkpoint belongs to one query. After a change of the source, the identity or the watermark, Spark resumes
+from a log that no longer means the same, or fails deep inside. A changed spec is refused here, before Spark sees it.
+The opposite trap is a deleted checkpoint: batch numbers restart at zero, and a writer that remembers numbers takes
+those batches for done. A new checkpoint is therefore a new writer (its identity is Spark's query id), and rows that the
+table already has are skipped by source file. A query may outlive its client in the server and run beside its successor.
+The list of rows to skip is valid only until another batch is published, so batches take turns: of two that have seen
+the same table version, the second is refused (:func:`next_turn`).
+When not to use it: where a batch job can be given its input, as for all partitioned datasets here.
+Source: "Data Engineering Design Patterns", ch. 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, RunStream
+from blogdata.lake.lake import Lake
+from blogdata.patterns.error_management.checkpoint_files import damaged, numbered, parsed, read_lines, read_text
+
+STREAM_OFFSETS = "ops.stream_offsets"
+OFFSETS_DDL = (
+    "stream STRING, checkpoint INT, batch BIGINT, source INT, position STRING, files ARRAY<STRING>, committed BOOLEAN,"
+    " planned_at TIMESTAMP"
+)
+"""Columns of :data:`STREAM_OFFSETS`: one row per source of each batch that Spark still retains."""
+_SPEC = "stream.json"
+_QUERY = "query"
+_NUMBERED = re.compile(r"v([1-9][0-9]*)")
+
+
+class IncompatibleCheckpoint(PlatformError):
+    """Raised when a stream's spec differs from the one its checkpoint was created with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamSpec:
+    """The definition of a stream that its checkpoint depends on; after any change the checkpoint no longer fits.
+
+    Args:
+        name: Name of the stream and of its folder.
+        source: What is read: kind, place, and the options that select the input.
+        schema: Schema of the source, as Spark SQL column definitions.
+        key: Identity columns by which rows are deduplicated.
+        watermark: How event time advances: allowed lateness, and how sources are combined.
+    """
+
+    name: str
+    source: Mapping[str, str] = field(default_factory=dict)
+    schema: str = ""
+    key: tuple[str, ...] = ()
+    watermark: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the spec as plain values, as stored beside the checkpoint."""
+        return {**asdict(self), "source": dict(self.source), "key": list(self.key)}
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest that changes when the checkpoint would no longer fit."""
+        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedBatch:
+    """A batch as recorded in the checkpoint.
+
+    Args:
+        number: Batch number, counted from zero.
+        positions: End offset of each source, in the source's own format; None for a source without data yet.
+        planned_at: When its input was logged.
+        watermark: Event time up to which a query that keeps state has let its rows go; None: it has none yet.
+        committed: Whether it is complete; an uncommitted batch is retried.
+    """
+
+    number: int
+    positions: tuple[str | None, ...]
+    planned_at: datetime
+    watermark: datetime | None
+    committed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """One checkpoint of a stream, on a file system of this machine.
+
+    Args:
+        stream: Name of the stream.
+        number: 1 for the stream's first checkpoint, 2 for the one that follows it.
+        folder: Its folder.
+    """
+
+    stream: str
+    number: int
+    folder: Path
+
+    @property
+    def location(self) -> str:
+        """The checkpoint location to pass to Spark."""
+        return str(self.folder / _QUERY)
+
+    @property
+    def identity(self) -> str | None:
+        """Spark's query id, unique even if an earlier checkpoint had the same name; None before the first use.
+
+        Raises:
+            CheckpointDamaged: The metadata file is not what Spark wrote.
+        """
+        file = self._notes("metadata")
+        if not file.exists():
+            return None
+        try:
+            return str(uuid.UUID(parsed(file, read_text(file))["id"]))
+        except (KeyError, ValueError) as error:
+            raise damaged(file, "has no identity") from error
+
+    @property
+    def writer(self) -> str:
+        """Name under which the batches of this checkpoint are published; the checkpoint must have been used.
+
+        Raises:
+            CheckpointDamaged: Spark has not written the identity yet, or the metadata file is not what Spark wrote.
+        """
+        identity = self.identity
+        if identity is None:
+            raise damaged(self._notes("metadata"), "is not there")
+        return f"{self.stream}-{identity[:8]}"
+
+    def batches(self) -> list[PlannedBatch]:
+        """Read the batches that Spark still retains (the newest hundred), oldest first.
+
+        Raises:
+            CheckpointDamaged: A file is not what Spark wrote.
+        """
+        done = set()
+        for number, lines in self._read("commits"):
+            parsed(self._notes("commits", str(number)), lines[0])
+            done.add(number)
+        found = []
+        for number, (head, *positions) in self._read("offsets"):
+            file = self._notes("offsets", str(number))
+            noted = parsed(file, head)
+            mark = noted.get("batchWatermarkMs") or None
+            for position in positions:
+                if position != "-":
+                    parsed(file, position)
+            found.append(
+                PlannedBatch(
+                    number=number,
+                    positions=tuple(None if position == "-" else position for position in positions),
+                    planned_at=_instant(noted["batchTimestampMs"]),
+                    watermark=mark and _instant(mark),
+                    committed=number in done,
+                )
+            )
+        return found
+
+    def files(self, batch: int, source: int = 0) -> tuple[str, ...]:
+        """List the paths of the files of a batch, from the source's own log.
+
+        Args:
+            batch: Batch number; Spark must still retain it.
+            source: Number of the source among those of the stream.
+
+        Raises:
+            CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
+        """
+        ends = {planned.number: _log_offset(planned.positions[source]) for planned in self.batches()}
+        if batch not in ends:
+            raise damaged(self._notes("offsets", str(batch)), "is not there")
+        after = ends.get(batch - 1, -1)
+        taken = {entry["path"]: entry["batchId"] for entry in self._source_log(source)}
+        return tuple(sorted(_path(address) for address, at in taken.items() if after < at <= ends[batch]))
+
+    def every_file(self) -> frozenset[str]:
+        """Return the paths of all files that the stream's sources have ever assigned to a batch.
+
+        Raises:
+            CheckpointDamaged: A file is not what Spark wrote.
+        """
+        return frozenset(_path(entry["path"]) for source in self._sources() for entry in self._source_log(source))
+
+    def unfinished(self) -> tuple[str, ...]:
+        """List the paths of the files that a source assigned to a batch that is not committed, or not even planned.
+
+        Raises:
+            CheckpointDamaged: A file is not what Spark wrote.
+        """
+        # A source logs its files before the batch is planned: a crash in between leaves files without a batch.
+        planned, found = self.batches(), []
+        for source in self._sources():
+            ends = (_log_offset(batch.positions[source]) for batch in planned if batch.committed)
+            done = max(ends, default=-1)
+            found += [_path(entry["path"]) for entry in self._source_log(source) if entry["batchId"] > done]
+        return tuple(sorted(found))
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Build the rows of :data:`STREAM_OFFSETS` for this checkpoint, with the columns of :data:`OFFSETS_DDL`.
+
+        Raises:
+            CheckpointDamaged: A file is not what Spark wrote.
+        """
+        planned = self.batches()
+        logs = {
+            source: [(entry["batchId"], _path(entry["path"])) for entry in self._source_log(source)]
+            for source in self._sources()
+        }
+        before: dict[int, int] = {}
+        found = []
+        for batch in planned:
+            for source, position in enumerate(batch.positions):
+                end = _log_offset(position)
+                # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
+                begin = before.get(source, -1 if batch.number == 0 else end - 1)
+                files = sorted({path for at, path in logs[source] if begin < at <= end})
+                before[source] = end
+                row = (self.stream, self.number, batch.number, source, position, files)
+                found.append((*row, batch.committed, batch.planned_at))
+        return found
+
+    def verify(self) -> None:
+        """Check all files that Spark would read.
+
+        Raises:
+            CheckpointDamaged: A file is not what Spark wrote.
+        """
+        if self.identity is None:
+            return
+        for source in self._sources():
+            self._source_log(source)
+
+    def _notes(self, *parts: str) -> Path:
+        return self.folder.joinpath(_QUERY, *parts)
+
+    def _read(self, kind: str) -> list[tuple[int, list[str]]]:
+        return [(number, read_lines(file)) for number, file in numbered(self._notes(kind))]
+
+    def _sources(self) -> range:
+        """Numbers of the stream's sources; that of the first one is known before a batch is planned."""
+        return range(max((len(batch.positions) for batch in self.batches()), default=1))
+
+    def _source_log(self, source: int) -> list[dict[str, Any]]:
+        folder = self._notes("sources", str(source))
+        compacted = sorted((int(file.name.split(".")[0]), file) for file in folder.glob("[0-9]*.compact"))
+        files = [file for _, file in compacted[-1:]]
+        # A compacted file contains all entries up to its own number.
+        files += [file for number, file in numbered(folder) if not compacted or number > compacted[-1][0]]
+        return [parsed(file, line) for file in files for line in read_lines(file)]
+
+
+def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Checkpoint:
+    """Open the newest checkpoint of a stream; create one if there is none or `renew` is set.
+
+    Args:
+        root: Folder of all checkpoints.
+        spec: The stream's current spec.
+        renew: Begin a new checkpoint. The old one is left as it is; what is published already is not published again.
+
+    Returns:
+        A checkpoint that matches the spec and is undamaged.
+
+    Raises:
+        IncompatibleCheckpoint: The newest checkpoint was created with another spec.
+        CheckpointDamaged: The newest checkpoint is damaged and cannot be resumed.
+    """
+    there = checkpoints(root, spec.name)
+    if renew or not there:
+        number = there[-1].number + 1 if there else 1
+        made = Checkpoint(stream=spec.name, number=number, folder=root / spec.name / f"v{number}")
+        made.folder.mkdir(parents=True, exist_ok=True)
+        _keep(made.folder / _SPEC, spec)
+        return made
+    newest = there[-1]
+    _refuse_another(newest, spec)
+    newest.verify()
+    return newest
+
+
+def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
+    """List the existing checkpoints, sorted by stream and number.
+
+    Args:
+        root: Folder of all checkpoints.
+        stream: List only the checkpoints of this stream; None lists all.
+    """
+    found = [
+        Checkpoint(stream=file.parent.parent.name, number=int(named[1]), folder=file.parent)
+        for file in root.glob(f"*/v*/{_SPEC}")
+        # A person may keep a copy beside it, like `v1.bak`.
+        if (named := _NUMBERED.fullmatch(file.parent.name))
+    ]
+    kept = [checkpoint for checkpoint in found if stream in (None, checkpoint.stream)]
+    return sorted(kept, key=lambda checkpoint: (checkpoint.stream, checkpoint.number))
+
+
+def next_turn(lake: Lake, dataset: str) -> int:
+    """Return the turn of the next batch that is appended to a table; all checkpoints share one sequence, from zero.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+    """
+    table = lake.caught_up(dataset)
+    last = None if table is None else table.transaction_version(dataset)
+    return 0 if last is None else last + 1
+
+
+def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
+    file = checkpoint.folder / _SPEC
+    made_by = parsed(file, file.read_text(encoding="utf-8"))
+    now = spec.as_json()
+    changed = sorted(name for name in {**made_by, **now} if made_by.get(name) != now.get(name))
+    if changed:
+        diff = "; ".join(f"{name} was {_short(made_by.get(name))} and is {_short(now.get(name))}" for name in changed)
+        raise IncompatibleCheckpoint(
+            what=f"the stream '{spec.name}' has changed since its checkpoint was made: {diff}",
+            where=str(checkpoint.folder),
+            next_step=Remedy(
+                "undo the change, or begin a new checkpoint: ",
+                RunStream(name=spec.name, new_checkpoint=True),
+                " (it goes on with the watermark, and what is published already is not published again)",
+            ),
+        )
+
+
+def _keep(file: Path, spec: StreamSpec) -> None:
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(spec.as_json(), indent=1, sort_keys=True), encoding="utf-8")
+    part.replace(file)
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _log_offset(position: str | None) -> int:
+    if position is None:
+        return -1
+    value = json.loads(position)
+    return int(value["logOffset"]) if isinstance(value, dict) and "logOffset" in value else -1
+
+
+def _instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
+
+
+def _path(address: str) -> str:
+    return unquote(urlsplit(address).path)
+
+
+def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
+    """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used.
+
+    Args:
+        root: Folder of all checkpoints.
+
+    Raises:
+        CheckpointDamaged: A file is not what Spark wrote.
+    """
+    return [row for checkpoint in checkpoints(root) if checkpoint.identity for row in checkpoint.rows()]

@@ -1,0 +1,295 @@
+"""Replays of dead letters (see Dead-Letter): a corrected line is landed in the arrival hour of the line it corrects.
+
+The correction is a landed file of its own, named after the position of the dead letter. Replaying twice, or with a
+better correction, therefore replaces the file instead of adding a row. Where a stream reads the file, its name also
+contains a hash of the payload, because a stream reads no name twice. A file in a planned batch is not replaced before
+that batch is committed. The file is read like any landed file; the `source_file` of its rows shows the replay.
+
+The trap: an hour whose landed files are gone. Bronze is computed from the landed files, so the hour would consist of
+the correction alone.
+
+Source: Data Engineering Design Patterns, ch. 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blogdata.errors import PlatformError, foreign
+from blogdata.errors.remedies import Query, Remedy, RunStream
+from blogdata.patterns.ingestion.landed_formats import extension
+from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
+from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.patterns.ingestion.readiness_marker import FLAG, Convention, mark
+from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.publish.contract import Contract
+
+Position = tuple[str, int]
+HOUR_FOLDER = re.compile(r"([^/]+)/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
+
+
+class ReplayRefused(PlatformError):
+    """Raised when a correction cannot be replayed; nothing was landed."""
+
+
+class HourIncomplete(ReplayRefused):
+    """Raised when the hour of a dead letter is no longer in the landing zone, or not complete; nothing was landed."""
+
+
+class CorrectionAwaited(ReplayRefused):
+    """Raised when a better correction would replace a file in a planned batch of a stream; nothing was landed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """The corrected line of a dead letter.
+
+    Args:
+        source_file: File of the dead letter, relative to the landing zone.
+        source_offset: Byte offset at which the dead letter begins.
+        payload: The corrected line.
+    """
+
+    source_file: str
+    source_offset: int
+    payload: str
+
+    @property
+    def position(self) -> Position:
+        """Position of the dead letter."""
+        return (self.source_file, self.source_offset)
+
+    @property
+    def table(self) -> str:
+        """Folder of the landed table that the dead letter belongs to, and therefore its replay."""
+        return self._hour_folder()[1]
+
+    @property
+    def arrival_hour(self) -> str:
+        """Arrival hour of the dead letter, and therefore of its replay."""
+        found = self._hour_folder()
+        return f"{found[2]}T{found[3]}"
+
+    def _hour_folder(self) -> re.Match[str]:
+        found = HOUR_FOLDER.match(self.source_file)
+        if found is None:
+            raise ReplayRefused(
+                what=f"'{self.source_file}' is not a file of an hour of arrival",
+                where="source_file",
+                next_step="take source_file and source_offset from the dead letter as they are",
+            )
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandedCorrections:
+    """Result of a replay; files are relative to the landing zone.
+
+    Args:
+        files: Files of all corrections.
+        landed: Those of them that were written because they were missing or different.
+    """
+
+    files: tuple[str, ...]
+    landed: tuple[str, ...]
+
+
+def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
+    """Read corrections, one JSON object per line with source_file, source_offset and payload (text or an object).
+
+    Args:
+        lines: Lines in UTF-8.
+        where: Name of the input, for error messages.
+
+    Returns:
+        One correction per position; a later line replaces an earlier one.
+
+    Raises:
+        ReplayRefused: A line is not a valid correction.
+    """
+    corrections = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line.decode())
+            payload = item["payload"]
+            text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+            correction = Correction(
+                source_file=str(item["source_file"]), source_offset=int(item["source_offset"]), payload=text
+            )
+        except UnicodeDecodeError as error:
+            raise ReplayRefused(
+                what=f"line {number} is not UTF-8: {error.reason} at byte {error.start}",
+                where=where,
+                next_step="write the file in UTF-8",
+            ) from error
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise ReplayRefused(
+                what=f"line {number} is not a correction: {foreign.unquoted(error)}",
+                where=where,
+                next_step='write {"source_file": …, "source_offset": …, "payload": …} a line',
+            ) from error
+        try:
+            correction.payload.encode()
+        except UnicodeEncodeError as error:
+            raise ReplayRefused(
+                what=f"the payload of line {number} is no text: {error.reason} at character {error.start}",
+                where=where,
+                next_step="write it without lone surrogates (\\ud800 to \\udfff)",
+            ) from error
+        if "\n" in correction.payload:
+            raise ReplayRefused(
+                what=f"the payload of line {number} has a line break", where=where, next_step="write it as one line"
+            )
+        corrections.append(correction)
+    return _last_ones(corrections)
+
+
+def land_corrections(
+    corrections: Sequence[Correction],
+    dead: Iterable[Position],
+    landing: Path,
+    *,
+    letters: Contract,
+    awaited: Callable[[], Collection[str]] = tuple,
+    convention: Convention = "flag",
+) -> LandedCorrections:
+    """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
+
+    After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
+
+    Args:
+        corrections: Corrections to replay; the last one of each position counts.
+        dead: Positions of the existing dead letters.
+        landing: The landing zone.
+        letters: Contract of the dead letters, partitioned by hour of arrival; for the error.
+        awaited: Returns the paths of the files in planned, uncommitted batches of a stream; called only when a file
+            would be replaced.
+        convention: What makes an hour complete; an hour with corrections gets a flag in any case.
+
+    Returns:
+        The files of the corrections; the same corrections again have the same files.
+
+    Raises:
+        ReplayRefused: A position is not that of a dead letter.
+        HourIncomplete: The file of a dead letter no longer exists, or its hour is not flagged as complete.
+        CorrectionAwaited: A file that would be replaced belongs to a planned, uncommitted batch.
+        LinkRefused: The hour lies behind a link that leads out of the landing zone.
+    """
+    corrections = _last_ones(corrections)
+    there = set(dead)
+    unknown = sorted((one for one in corrections if one.position not in there), key=lambda one: one.position)
+    if unknown:
+        hour = f"{letters.partition_column} = '{unknown[0].arrival_hour}'"
+        query = f"SELECT source_file, source_offset, reasons FROM {letters.dataset} WHERE {hour}"
+        raise ReplayRefused(
+            what=f"{len(unknown)} position(s) are not those of dead letters, the first is {unknown[0].position}",
+            where=letters.dataset,
+            next_step=Remedy("list those of its hour: ", Query(sql=query)),
+        )
+    _require_hours(corrections, landing, convention)
+    contents = {_place(correction): correction.payload.encode() + b"\n" for correction in corrections}
+    # Rewriting an unchanged file would change its time, and its hour would be published again for nothing.
+    changed = {
+        place: content
+        for place, content in contents.items()
+        if not (landing / place).is_file() or (landing / place).read_bytes() != content
+    }
+    _require_unawaited([landing / place for place in changed], awaited)
+    for place, content in changed.items():
+        _write(landing / place, content)
+    for folder in sorted({(landing / place).parent for place in contents}):
+        flagged = (folder / FLAG).stat().st_mtime_ns if (folder / FLAG).exists() else 0
+        # Includes files of an earlier replay that was cut off before it wrote the flag.
+        if any(
+            (landing / place).stat().st_mtime_ns > flagged for place in contents if (landing / place).parent == folder
+        ):
+            mark(folder)
+    return LandedCorrections(files=tuple(contents), landed=tuple(changed))
+
+
+def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
+    """Keep the last correction of each position: two would replace each other, as names differ by payload."""
+    return list({correction.position: correction for correction in corrections}.values())
+
+
+def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[str]]) -> None:
+    replaced = {str(earlier) for file in files for earlier in _earlier(file) if earlier != file}
+    needed = sorted(replaced.intersection(awaited())) if replaced else []
+    if needed:
+        raise CorrectionAwaited(
+            what=f"{len(needed)} earlier correction(s) belong to a batch that the stream has planned and not done, "
+            "and would be gone from it",
+            where=needed[0],
+            next_step=Remedy(
+                "nothing was landed; let the stream finish its batch: ",
+                RunStream(once=True),
+                " (where too many dead letters stop it: ",
+                RunStream(once=True, accept="dead_letters"),
+                "), then land the corrections again",
+            ),
+        )
+
+
+def _require_hours(corrections: Iterable[Correction], landing: Path, convention: Convention) -> None:
+    files = sorted({correction.source_file for correction in corrections})
+    require_within([landing / file for file in files], landing)
+    gone = [file for file in files if not (landing / file).is_file()]
+    if gone:
+        raise HourIncomplete(
+            what=f"{len(gone)} file(s) with dead letters are not in the landing zone any more, the first is {gone[0]}",
+            where=str(landing),
+            next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
+            "and would consist of the corrections alone",
+        )
+    unflagged = [file for file in files if not (landing / _folder(file) / FLAG).is_file()]
+    # Without flags it is enough that the hour has been published, which its dead letters prove.
+    if unflagged and convention == "flag":
+        raise HourIncomplete(
+            what=f"the hour of {unflagged[0]} has no {FLAG}",
+            where=str(landing),
+            next_step="wait for the producer, or put the flag there once the files are whole",
+        )
+
+
+def _folder(file: str) -> str:
+    """Return the folder of a file's hour; the file may lie deeper."""
+    found = HOUR_FOLDER.match(file)
+    assert found is not None
+    return found[0]
+
+
+def _place(correction: Correction) -> str:
+    hour = correction.arrival_hour
+    name = _stem(correction.position)
+    if extension(correction.source_file) == "log":
+        # No payload hash: the visit ids of a log are derived from its file names, and no stream reads logs.
+        name = f"{name}.log"
+    else:
+        name = f"{name}-{hashlib.sha256(correction.payload.encode()).hexdigest()[:16]}.json"
+    return f"{correction.table}/date={hour[:10]}/hour={hour[11:]}/{name}"
+
+
+def _stem(position: Position) -> str:
+    """Return the name prefix of every file that corrects the dead letter at a position."""
+    return REPLAY_PREFIX + hashlib.sha256(f"{position[0]}:{position[1]}".encode()).hexdigest()[:16]
+
+
+def _earlier(file: Path) -> Iterator[Path]:
+    """Find the landed files for the same position as a correction's file, itself included."""
+    return file.parent.glob(f"{file.name[: len(_stem(('', 0)))]}*{file.suffix}")
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a correction; an earlier one is overwritten, then renamed, so that there are never two files, or none."""
+    for earlier in _earlier(file):
+        write_whole(earlier, content)
+        earlier.replace(file)
+    if not file.exists():
+        write_whole(file, content)

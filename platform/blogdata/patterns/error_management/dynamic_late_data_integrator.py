@@ -1,0 +1,106 @@
+"""Dynamic Late Data Integrator: exactly the partitions that late rows touched run again, whenever they come.
+
+Problem: a fixed lookback re-runs days that did not change, and misses a row that arrives one day later.
+
+How it works: every publication of the receiving dataset records in its commit the row count of each event partition;
+every publication of the integrating dataset records the version of the receiving dataset that it read. An event
+partition is stale ("behind") when an arrival that touches it is newer than that version, or when the row counts
+differ. This is the pattern's state table (:func:`state`). It is derived from the commits, so it cannot disagree with
+them: a failed run leaves its partition stale, and the partition is found again. Only the claim on a partition
+(:mod:`blogdata.evidence.claims`) is stored separately, so that only one of several runs integrates it; a claim ends
+with its owner, even if the owner crashes.
+
+The trap: comparing timestamps of files or of runs. A run that began before an arrival was published and ended
+after it has not seen the arrival; only the version that it read shows this.
+
+When not to use it: when integrating costs so much that a few late rows are not worth it; then bound the lookback
+(Static Late Data Integrator).
+
+Source: Data Engineering Design Patterns, ch. 3.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blogdata.lake.commit import Entry
+
+Arrivals = Mapping[str, Entry]
+
+
+def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int]:
+    """Sum the rows of each event partition over all arrivals.
+
+    Args:
+        arrivals: Arrival partition to its newest publication.
+        breakdown: Name of the breakdown whose first column is the event partition.
+
+    Returns:
+        Event partition to its number of rows.
+    """
+    rows: dict[str, int] = defaultdict(int)
+    for entry in arrivals.values():
+        for key, count in entry.breakdowns[breakdown].items():
+            if key[0] is not None:
+                rows[key[0]] += count
+    return dict(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionState:
+    """One row of the state table.
+
+    Args:
+        partition: Event partition.
+        updated: Version of the receiving dataset that last touched it; -1 when no arrival touches it any more.
+        processed: Version of the receiving dataset it was computed from; None before the first run.
+        rows: Rows it has in the receiving dataset now.
+        processed_rows: Rows it was computed from.
+    """
+
+    partition: str
+    updated: int
+    processed: int | None
+    rows: int
+    processed_rows: int
+
+    @property
+    def behind(self) -> bool:
+        """Whether it is stale: never computed, touched since, or computed from another number of rows."""
+        return self.processed is None or self.processed < self.updated or self.processed_rows != self.rows
+
+
+def state(
+    arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str
+) -> dict[str, PartitionState]:
+    """Derive the state table.
+
+    Args:
+        arrivals: Arrival partition to its newest publication.
+        integrated: Event partition to its newest publication.
+        source: Name of the receiving dataset.
+        breakdown: Name of its breakdown whose first column is the event partition.
+
+    Returns:
+        Event partition to its state, sorted. Every arrival partition counts as an event partition, even if it has no
+        rows: readers see it as empty, not as missing.
+    """
+    updated: dict[str, int] = defaultdict(lambda: -1)
+    for partition, entry in arrivals.items():
+        updated[partition] = max(updated[partition], entry.version)
+        for key in entry.breakdowns[breakdown]:
+            if key[0] is not None:
+                updated[key[0]] = max(updated[key[0]], entry.version)
+    rows = rows_by_event_partition(arrivals, breakdown)
+    return {
+        key: PartitionState(
+            partition=key,
+            updated=updated.get(key, -1),
+            processed=integrated[key].inputs[source] if key in integrated else None,
+            rows=rows.get(key, 0),
+            processed_rows=integrated[key].rows_in if key in integrated else 0,
+        )
+        for key in sorted({*updated, *integrated})
+    }

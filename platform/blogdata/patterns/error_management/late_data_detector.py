@@ -1,0 +1,330 @@
+"""Late Data Detector: how far event time has come, and which rows arrive behind it.
+
+Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
+How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
+is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
+sources, MIN follows the slowest of them and MAX the fastest. A row behind the watermark of the partition it
+arrives in is late: it is reported (:func:`late`), never dropped here.
+In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
+Streaming would drop late rows silently; :func:`is_late` finds them first.
+The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
+its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
+stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
+trap is MIN within a source: one straggler holds the watermark back forever. Only sources may be combined by MIN.
+When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
+Source: "Data Engineering Design Patterns", ch. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from blogdata.errors import ConfigurationError
+from blogdata.lake.commit import Commit
+from blogdata.publish.partitions import Grain, start_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+CLOCK_TOLERANCE = timedelta(minutes=5)
+"""How far after the end of its partition an event time may lie: the clocks of producers are not exact."""
+MAX_LATE_SHARE = 0.5
+JUDGED_ROWS = 1000
+"""Number of a stream's newest rows over which the share of late ones is computed; fewer are not judged."""
+
+
+class Strategy(str, Enum):
+    """How the progress of several sources is combined."""
+
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionReading:
+    """Greatest event time seen in one partition of a source.
+
+    Args:
+        key: Partition key, sortable in time.
+        max_event_time: Greatest event time in it, timezone-aware; None if it has no row.
+        source: The source it is a partition of.
+    """
+
+    key: str
+    max_event_time: datetime | None
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Watermarks, and the implausible readings that were ignored.
+
+    Args:
+        watermarks: By partition key; None if no earlier partition has an event time, so that nothing is late.
+        ignored: Readings more than :data:`CLOCK_TOLERANCE` after the end of their partition.
+    """
+
+    watermarks: Mapping[str, datetime | None]
+    ignored: tuple[PartitionReading, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamProgress:
+    """Event-time progress of a stream, stored with each batch so that a restart resumes from the last one.
+
+    Args:
+        seen: Greatest event time of each source; None for a known source without an event time yet.
+        watermark: Watermark that the next batch is judged by; None while nothing can be late.
+    """
+
+    seen: Mapping[str, datetime | None] = field(default_factory=dict)
+    watermark: datetime | None = None
+
+    def advance(
+        self,
+        readings: Iterable[tuple[str, datetime | None]],
+        allowed: timedelta,
+        strategy: Strategy = Strategy.MAX,
+    ) -> StreamProgress:
+        """Compute the progress after a batch.
+
+        Args:
+            readings: Source and its greatest believable event time, one or more per source.
+            allowed: Allowed lateness.
+            strategy: How sources are combined. Under MIN nothing is late until every known source has been seen.
+
+        Returns:
+            The progress after the batch; its watermark is never before this one's.
+        """
+        seen = dict(self.seen)
+        for source, time in readings:
+            seen[source] = _later(seen.get(source), time)
+        candidate = _behind(_combined(list(seen.values()), strategy), allowed)
+        return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the progress as plain values, for the commit of a batch."""
+        return {
+            "seen": {source: _text(time) for source, time in self.seen.items()},
+            "watermark": _text(self.watermark),
+        }
+
+    @classmethod
+    def of_json(cls, kept: Mapping[str, Any]) -> StreamProgress:
+        """Restore the progress from the output of :meth:`as_json`."""
+        seen = {source: _time(text) for source, text in kept["seen"].items()}
+        return cls(seen=seen, watermark=_time(kept["watermark"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateShare:
+    """How many of the newest rows of a stream were late; if most were, event time itself must be wrong.
+
+    Args:
+        late: Rows that were set aside as late.
+        rows: All rows that were counted, late ones included.
+    """
+
+    late: int
+    rows: int
+
+    @classmethod
+    def of(cls, commits: Iterable[Commit]) -> LateShare:
+        """Count them from the commits of a dataset that leaves late rows out with the reason `late`.
+
+        Args:
+            commits: Commits that appended to the dataset, newest first; consumed only as far as needed.
+        """
+        late_rows = rows = 0
+        for commit in commits:
+            late_rows += sum(entry.reasons.get("late", 0) for entry in commit.entries.values())
+            rows += sum(entry.rows_in for entry in commit.entries.values())
+            if rows >= JUDGED_ROWS:
+                break
+        return cls(late=late_rows, rows=rows)
+
+    @property
+    def warning(self) -> str | None:
+        """Warning text; None if the share of late rows is normal, or there are too few rows to judge."""
+        if self.rows < JUDGED_ROWS or self.late <= MAX_LATE_SHARE * self.rows:
+            return None
+        return (
+            f"{self.late} of the newest {self.rows} rows came behind the watermark and were set aside: "
+            "somebody was ahead of the time, or a producer is behind"
+        )
+
+
+def progress(
+    readings: Sequence[PartitionReading],
+    allowed: timedelta,
+    *,
+    strategy: Strategy = Strategy.MAX,
+    keys: Sequence[str] = (),
+) -> Progress:
+    """Compute the watermark of each partition (an hour) from the partitions before it.
+
+    Args:
+        readings: One per source and partition, in any order; several for the same one are combined. A reading more
+            than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
+        allowed: Allowed lateness, not negative.
+        strategy: How sources are combined. Under MIN nothing is late until every source has been seen.
+        keys: Further partitions to compute the watermark for, such as the next one.
+
+    Returns:
+        A watermark for every key of the readings and of `keys`, never going back from one key to the next.
+
+    Raises:
+        ConfigurationError: The allowed lateness is negative, or a key is not an hour.
+    """
+    if allowed < timedelta(0):
+        raise ConfigurationError(
+            what=f"an allowed lateness of {allowed} is negative",
+            where="late data detection",
+            next_step="pass a duration of zero or more",
+        )
+    ignored = tuple(one for one in readings if _implausible(one))
+    by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
+    for one in readings:
+        by_key.setdefault(one.key, []).append(one)
+    watermarks: dict[str, datetime | None] = {}
+    state = StreamProgress(seen={one.source: None for one in readings})
+    for key in sorted(by_key):
+        watermarks[key] = state.watermark
+        believed = [(one.source, one.max_event_time) for one in by_key[key] if one not in ignored]
+        state = state.advance(believed, allowed, strategy)
+    return Progress(watermarks=watermarks, ignored=ignored)
+
+
+def watermarks(
+    readings: Sequence[PartitionReading], allowed: timedelta, *, keys: Sequence[str] = ()
+) -> dict[str, datetime | None]:
+    """Compute the watermark of each partition, MAX over sources, hourly; see :func:`progress`.
+
+    Raises:
+        ConfigurationError: The allowed lateness is negative, or a key is not an hour.
+    """
+    return dict(progress(readings, allowed, keys=keys).watermarks)
+
+
+def late(
+    frame: DataFrame,
+    marks: Mapping[str, datetime | None],
+    *,
+    partition: str,
+    event_time: str,
+) -> DataFrame:
+    """Find the rows behind the watermark of the partition they arrived in.
+
+    Args:
+        frame: Rows with their partition key (STRING) and event time (TIMESTAMP).
+        marks: Watermarks by partition key; rows of a partition without a watermark are not late.
+        partition: Name of the key column.
+        event_time: Name of the time column. Rows without a time are not late.
+
+    Returns:
+        The late rows with watermark TIMESTAMP and lateness_seconds DOUBLE (how far behind it).
+    """
+    from pyspark.sql import functions as F
+
+    known = sorted((key, mark) for key, mark in marks.items() if mark is not None)
+    table = frame.sparkSession.createDataFrame(known, "_partition string, watermark timestamp")
+    time, mark = F.col(event_time), F.col("watermark")
+    behind = (F.col(partition) == F.col("_partition")) & (time < mark)
+    lateness = (F.unix_micros(mark) - F.unix_micros(time)) / F.lit(1_000_000.0)
+    joined = frame.join(F.broadcast(table), on=behind, how="inner").drop("_partition")
+    return joined.withColumn("lateness_seconds", lateness)
+
+
+def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column:
+    """Build the condition that a row's event time may move the watermark.
+
+    It may not if it lies more than :data:`CLOCK_TOLERANCE` after the end of the row's arrival hour, or more than that
+    after the moment of ingestion.
+
+    Args:
+        time: Event time, TIMESTAMP.
+        partition: Arrival hour of the row, STRING.
+        taken_in: Moment at which the row was ingested.
+    """
+    from pyspark.sql import functions as F
+
+    start = F.unix_micros(F.concat(partition, F.lit(":00:00Z")).cast("timestamp"))
+    latest = F.least(start + F.lit(_micros(Grain.HOUR.length)), F.unix_micros(F.lit(taken_in)))
+    return F.unix_micros(time) <= latest + F.lit(_micros(CLOCK_TOLERANCE))
+
+
+def readings_of(
+    frame: DataFrame,
+    *,
+    source: Column,
+    taken_in: datetime,
+    partition: str,
+    event_time: str,
+) -> list[tuple[str, datetime | None]]:
+    """Compute the greatest believable event time of each source of a batch (a Spark action).
+
+    Args:
+        frame: The rows of the batch.
+        source: STRING Column: the source, or the partition of the source, that a row came from.
+        taken_in: Moment at which the batch was ingested; the same when the batch is retried.
+        partition: Name of the column with the arrival hour.
+        event_time: Name of the time column.
+
+    Returns:
+        Source and time, for :meth:`StreamProgress.advance`; None for a source without a believable row.
+    """
+    from pyspark.sql import functions as F
+
+    time = F.col(event_time)
+    greatest = F.max(F.when(believable(time, F.col(partition), taken_in=taken_in), F.unix_micros(time)))
+    found = frame.groupBy(source.alias("source")).agg(greatest.alias("micros")).collect()
+    return [(row["source"], None if row["micros"] is None else _instant(row["micros"])) for row in found]
+
+
+def is_late(time: Column, watermark: datetime | None) -> Column:
+    """Build the condition that a row is behind the watermark; without a watermark no row is."""
+    from pyspark.sql import functions as F
+
+    return F.lit(False) if watermark is None else F.coalesce(time < F.lit(watermark), F.lit(False))
+
+
+def _implausible(one: PartitionReading) -> bool:
+    end = start_of(one.key, Grain.HOUR) + Grain.HOUR.length
+    return one.max_event_time is not None and one.max_event_time > end + CLOCK_TOLERANCE
+
+
+def _micros(length: timedelta) -> int:
+    return length // timedelta(microseconds=1)
+
+
+def _instant(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
+
+
+def _text(time: datetime | None) -> str | None:
+    return None if time is None else time.astimezone(timezone.utc).isoformat()
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _combined(seen: Sequence[datetime | None], strategy: Strategy) -> datetime | None:
+    times = [time for time in seen if time is not None]
+    if not times or (strategy is Strategy.MIN and len(times) < len(seen)):
+        return None
+    return min(times) if strategy is Strategy.MIN else max(times)
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+def _behind(time: datetime | None, allowed: timedelta) -> datetime | None:
+    return None if time is None else time - allowed

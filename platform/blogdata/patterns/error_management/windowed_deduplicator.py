@@ -1,0 +1,147 @@
+"""Windowed Deduplicator: of all rows with one identity the first counts, and the others are accounted for.
+
+Problem: producers retry, so a row arrives more than once, and the copies may even differ.
+How it works: the caller passes one window as one frame (an event hour over all its arrivals). Its rows are grouped by
+key and sorted once by key and order, and the first of each key is kept (:func:`deduplicate`; the others:
+:func:`conflicting`). It records how many rows it stands for (`occurrences`) and how many of those have another
+payload (`conflicts`), so no second pass counts them: the sum of `occurrences` is the number of input rows. One
+shuffle, one sort. In a stream the window is what the watermark leaves open: :func:`first_come` compares a batch with
+the identities published in that window. It reads them from the published table, so there is no second state that
+could disagree with the table or outgrow the watermark.
+The trap: `dropDuplicates` (in streams: `dropDuplicatesWithinWatermark`) keeps an arbitrary row, so a re-run may
+publish another one; an order that does not end in a unique column has the same effect. Nulls in the key are equal to
+each other here, as in GROUP BY.
+When not to use it: across windows (a row that returns in another event hour is another row), or for
+exactly-once *delivery*, which is the job of the writer.
+Source: "Data Engineering Design Patterns", ch. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from blogdata.errors import PlatformError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class MissingKeyColumn(PlatformError):
+    """Raised when the frame to deduplicate lacks a column of the key or order."""
+
+
+def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
+    """Keep the first row of each identity, with the number of rows it stands for.
+
+    Args:
+        frame: One window of rows.
+        key: Columns of the identity.
+        order: Columns that decide which row is first; unique together with the key, or the winner is arbitrary.
+        payload: Column of the frame that all rows of one identity must agree on.
+
+    Returns:
+        The winners with the input's columns and occurrences BIGINT (rows of the identity, itself included)
+        and conflicts BIGINT (rows of the identity with another payload than the winner's).
+
+    Raises:
+        MissingKeyColumn: A column of the key or order is not in the frame.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    _require(frame, [*key, *order])
+    together = Window.partitionBy(*key)
+    in_order = together.orderBy(*order)
+    # Computed before the shuffle, so that columns used only by the payload need not be shuffled.
+    held = frame.withColumn("_payload", payload)
+    ranked = held.withColumns({"_rank": F.row_number().over(in_order), "_winner": F.first("_payload").over(in_order)})
+    counted = ranked.withColumns(
+        {
+            "occurrences": F.count(F.lit(1)).over(together),
+            "conflicts": F.count_if(~F.col("_payload").eqNullSafe(F.col("_winner"))).over(together),
+        }
+    )
+    return counted.filter(F.col("_rank") == 1).drop("_rank", "_winner", "_payload")
+
+
+def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
+    """Find the rows that lost to a winner with another payload.
+
+    Args:
+        frame: The window given to :func:`deduplicate`.
+        key: As given to :func:`deduplicate`.
+        order: As given to :func:`deduplicate`.
+        payload: As given to :func:`deduplicate`.
+
+    Returns:
+        The losing rows, with the input's columns; as many as the sum of `conflicts`.
+
+    Raises:
+        MissingKeyColumn: A column of the key or order is not in the frame.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    _require(frame, [*key, *order])
+    in_order = Window.partitionBy(*key).orderBy(*order)
+    judged = frame.withColumn("_winner", F.first(payload).over(in_order))
+    return judged.filter(~payload.eqNullSafe(F.col("_winner"))).drop("_winner")
+
+
+class Verdict(str, Enum):
+    """Classification of a row of a batch, compared with all rows before it."""
+
+    FIRST = "first"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+
+
+def first_come(
+    batch: DataFrame, published: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column
+) -> DataFrame:
+    """Classify the rows of a batch: first of their identity, duplicate of it, or in conflict with it.
+
+    Args:
+        batch: The rows of one batch of a stream.
+        published: The first rows of earlier batches whose identity may come again; one per identity.
+        key: Columns of the identity.
+        order: Columns that decide which row of the batch is first; unique together with the key.
+        payload: Column of both frames that all rows of one identity must agree on.
+
+    Returns:
+        Every row of the batch, once, with verdict STRING: one of :class:`Verdict`. Each row that is not first is
+        compared with the first one, not with the one before it.
+
+    Raises:
+        MissingKeyColumn: A column of the key or order is not in the frame.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    _require(batch, [*key, *order])
+    _require(published, key)
+    known = published.select(*key, payload.alias("_payload"), F.lit(True).alias("_known"))
+    rows = batch.select("*", payload.alias("_payload"), F.lit(False).alias("_known"))
+    in_order = Window.partitionBy(*key).orderBy(F.desc("_known"), *order)
+    held = rows.unionByName(known, allowMissingColumns=True).withColumns(
+        {"_rank": F.row_number().over(in_order), "_winner": F.first("_payload").over(in_order)}
+    )
+    same = F.col("_payload").eqNullSafe(F.col("_winner"))
+    verdict = (
+        F.when(F.col("_rank") == 1, F.lit(Verdict.FIRST.value))
+        .when(same, F.lit(Verdict.DUPLICATE.value))
+        .otherwise(F.lit(Verdict.CONFLICT.value))
+    )
+    return held.where(~F.col("_known")).select(*batch.columns, verdict.alias("verdict"))
+
+
+def _require(frame: DataFrame, names: Sequence[str]) -> None:
+    missing = sorted(set(names) - set(frame.columns))
+    if missing:
+        raise MissingKeyColumn(
+            what=f"the frame has no column {', '.join(missing)}",
+            where=f"a frame of {', '.join(frame.columns)}",
+            next_step="name columns of the frame in key and order",
+        )

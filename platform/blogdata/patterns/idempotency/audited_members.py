@@ -1,0 +1,229 @@
+"""Fills and audits new members of a dataset, then makes them visible with one commit of the dataset's pointer.
+
+Members are written by Audit-Write-Audit-Publish, like every table. A complete member is closed: Delta refuses to change
+it, and its files lose their write permission if the store has permissions. A run that dies before the pointer names its
+member leaves an invisible table. A rerun with the same inputs reuses that table; with other inputs it writes a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from blogdata.lake import members
+from blogdata.lake.commit import WHOLE_TABLE, Commit, entries_of
+from blogdata.lake.lake import Lake
+from blogdata.lake.members import CLOSED, Member, Members
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from blogdata.patterns.quality.schema_compatibility_enforcer import hold_member
+from blogdata.publish.contract import Contract
+from blogdata.publish.publication import commit_id_of, committed, receipt
+from blogdata.publish.target import Provenance, Target
+from blogdata.publish.write_faults import ConcurrentWrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TRIES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewMember:
+    """The rows and the description of a member to be written.
+
+    Args:
+        name: Name of its part of the dataset.
+        frame: The rows.
+        partitions: Keys of its partitions; empty for an unpartitioned dataset.
+        frozen: True if it holds several partitions permanently.
+    """
+
+    name: str
+    frame: DataFrame
+    partitions: tuple[str, ...] = ()
+    frozen: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """A complete member that is not visible yet."""
+
+    new: NewMember
+    location: str
+    commit: Commit
+
+
+def publish_members(
+    new: Sequence[NewMember], target: Target, provenance: Provenance, *, planned_from: Members
+) -> Commit:
+    """Fill members and make all of them visible in one commit, once per run.
+
+    Args:
+        new: The members; they replace the visible rows of the same partitions.
+        target: The dataset, its contract and the run.
+        provenance: Inputs and accounts.
+        planned_from: State of the pointer from which the write was planned.
+
+    Returns:
+        The commit of the dataset; ``repeated`` when this run had already published these partitions.
+
+    Raises:
+        IncompatibleSchema: A column changed its type or was removed while other members keep it.
+        ConcurrentWrite: Another run published the same partitions meanwhile; transient.
+        PlatformError: As :func:`blogdata.patterns.quality.audit_write_audit_publish.publish`.
+    """
+    lake, dataset = target.lake, target.contract.dataset
+    commit_id = commit_id_of(target, [key for one in new for key in one.partitions])
+    table = lake.caught_up(dataset)
+    if table is not None and table.transaction_version(commit_id) is not None:
+        return replace(receipt(lake, dataset, commit_id, None), repeated=True)
+    partitions = keys_of(new)
+    for member in planned_from.visible:
+        if not partitions.issuperset(member.partitions):
+            hold_member(member.columns, target.contract, where=f"{dataset}, member {member.name}")
+    filled = [fill(one, target, provenance) for one in new]
+    info = {
+        **_united([one.commit.info for one in filled]),
+        "dataset": dataset,
+        "contract": target.contract.fingerprint,
+        "commit_id": commit_id,
+        "members": {one.new.name: one.location for one in filled},
+    }
+    version = swap(filled, target, info, planned_from=planned_from, transaction_id=commit_id)
+    return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
+
+
+def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
+    """Write and audit a member, and close it; it is not visible yet.
+
+    Raises:
+        PlatformError: As :func:`blogdata.patterns.quality.audit_write_audit_publish.publish`.
+    """
+    mine = _of(provenance, new.partitions or (WHOLE_TABLE,))
+    location = f"{new.name}-{_digest(commit_id_of(target, new.partitions), mine)}"
+    table = members.table_of(target.contract.dataset, location)
+    inner = replace(target, contract=replace(target.contract, dataset=table))
+    commit = committed(target.lake, table, commit_id_of(inner, new.partitions))
+    if commit is None:
+        commit = (
+            overwrite_partitions(new.frame, inner, new.partitions, mine)
+            if new.partitions
+            else overwrite_table(new.frame, inner, mine)
+        )
+    _close(target.lake, table)
+    return Filled(new=new, location=location, commit=commit)
+
+
+def swap(
+    filled: Sequence[Filled], target: Target, info: dict[str, Any], *, planned_from: Members, transaction_id: str
+) -> int:
+    """Replace the visible members of the same partitions by new ones, in one commit.
+
+    Args:
+        filled: Complete members.
+        target: The dataset and the run.
+        info: Metadata of the commit.
+        planned_from: State of the pointer before the members were filled.
+        transaction_id: Transaction identifier of the commit.
+
+    Returns:
+        The dataset's new version.
+
+    Raises:
+        ConcurrentWrite: The members to replace have changed since `planned_from`; transient.
+    """
+    lake, contract = target.lake, target.contract
+    partitions = keys_of([one.new for one in filled])
+    base = planned_from
+    for _ in range(_TRIES):
+        if _places(base, partitions) != _places(planned_from, partitions):
+            break
+        version, moment = base.version + 1, datetime.now(timezone.utc)
+        rows = [
+            *base.superseded(partitions, version, moment),
+            *[_member(one, contract, target, version, moment) for one in filled],
+        ]
+        if members.commit(lake, contract.dataset, base, rows, info, transaction_id=transaction_id) is not None:
+            return version
+        # Another run committed first. If it wrote other partitions, its commit is kept and this one follows it.
+        time.sleep(random.uniform(0.005, 0.05))
+        base = members.seen(lake, contract.dataset)
+    raise ConcurrentWrite(
+        what="another run published the same partitions while this one was writing",
+        where=contract.dataset,
+        next_step="nothing of this run was published; it is retried, or run it again",
+    )
+
+
+def keys_of(new: Sequence[NewMember]) -> frozenset[str]:
+    """Return all partitions of some members."""
+    return frozenset(key for one in new for key in one.partitions or (WHOLE_TABLE,))
+
+
+def _places(state: Members, partitions: frozenset[str]) -> set[tuple[str, tuple[str, ...]]]:
+    return {(member.location, member.partitions) for member in state.covering(partitions)}
+
+
+def _member(one: Filled, contract: Contract, target: Target, version: int, moment: datetime) -> Member:
+    return Member(
+        name=one.new.name,
+        location=one.location,
+        version=one.commit.version,
+        partition_column=contract.partition_column,
+        columns={column.name: column.type for column in contract.columns},
+        frozen=one.new.frozen,
+        rows_of={key: entry.rows_out for key, entry in one.commit.entries.items()},
+        run_id=target.run.run_id,
+        since_version=version,
+        visible_from=moment,
+    )
+
+
+def _digest(commit_id: str, provenance: Provenance) -> str:
+    # A retry with the same inputs reuses its table; with other inputs it must not publish the earlier result.
+    text = json.dumps([commit_id, asdict(provenance)], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def _of(provenance: Provenance, partitions: Sequence[str]) -> Provenance:
+    return replace(
+        provenance,
+        accounts={key: value for key, value in provenance.accounts.items() if key in partitions},
+        expected={key: value for key, value in provenance.expected.items() if key in partitions},
+        files={key: value for key, value in provenance.files.items() if key in partitions},
+        landed={key: value for key, value in provenance.landed.items() if key in partitions},
+    )
+
+
+def _close(lake: Lake, table: str) -> None:
+    found = lake.caught_up(table)
+    assert found is not None
+    if found.metadata().configuration.get(CLOSED) != "true":
+        found.alter.set_table_properties({CLOSED: "true"})
+    folder = lake.folder(table)
+    if folder is None:
+        return
+    for file in folder.rglob("*"):
+        # Only the owner of a file (or root) can change its mode: a Spark server may run as another user.
+        if file.is_file() and os.geteuid() in (0, file.stat().st_uid):
+            file.chmod(file.stat().st_mode & ~0o222)
+
+
+def _united(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    united = dict(infos[0])
+    for name in ("measures", "accounts", "landed"):
+        united[name] = {key: value for info in infos for key, value in info[name].items()}
+    united["breakdowns"] = {
+        name: [row for info in infos for row in info["breakdowns"][name]] for name in infos[0]["breakdowns"]
+    }
+    for name in ("files", "bytes"):
+        united[name] = sum(int(info[name]) for info in infos)
+    united["started_at"] = min(float(info["started_at"]) for info in infos)
+    return united

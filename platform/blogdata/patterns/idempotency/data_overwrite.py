@@ -1,0 +1,82 @@
+"""Data Overwrite: a partition is replaced whole, so running again, in any order, gives the same table.
+
+Problem: a retried or backfilled job that appends stores its rows twice.
+
+How it works: the rows of exactly the declared partitions, or of the whole table, are replaced in one commit
+(:func:`overwrite_partitions`, :func:`overwrite_table`). Delta refuses rows that the
+predicate does not cover, so a wrong window fails instead of deleting neighbouring partitions.
+
+The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped: the
+predicate names it although no row does.
+
+When not to use it: for slowly changing rows spread over the whole table, where a Merger touches fewer files.
+
+Source: Data Engineering Design Patterns, ch. 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError
+from blogdata.lake.commit import Commit
+from blogdata.patterns.quality.audit_write_audit_publish import publish
+from blogdata.publish.changes import Overwrite
+from blogdata.publish.target import Companion, Provenance, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def overwrite_partitions(
+    frame: DataFrame,
+    target: Target,
+    partitions: Sequence[str],
+    provenance: Provenance,
+    *,
+    companions: Sequence[Companion] = (),
+) -> Commit:
+    """Replace some partitions by a frame, audited and in one commit.
+
+    Args:
+        frame: Rows of these partitions only.
+        target: The table, its contract and the run.
+        partitions: Partition keys; a key without rows ends up empty.
+        provenance: Inputs, accounts and landed files.
+        companions: Tables whose partitions the same commit replaces (Transactional Writer).
+
+    Returns:
+        The commit.
+
+    Raises:
+        ConfigurationError: The table is not partitioned, or no partition is named.
+        PlatformError: As :func:`publish`.
+    """
+    column = target.contract.partitioning
+    if column is None or not partitions:
+        raise ConfigurationError(
+            what="a partition overwrite needs a partitioned table and at least one partition",
+            where=target.contract.dataset,
+            next_step="use overwrite_table for a table without partitions",
+        )
+    keys = sorted(set(partitions))
+    listed = ", ".join(f"'{key}'" for key in keys)
+    change = Overwrite(predicate=f"{column.column} IN ({listed})")
+    return publish(frame, target, change=change, partitions=keys, provenance=provenance, companions=companions)
+
+
+def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) -> Commit:
+    """Replace a whole unpartitioned table by a frame, audited and in one commit.
+
+    Raises:
+        ConfigurationError: The table is partitioned.
+        PlatformError: As :func:`publish`.
+    """
+    if target.contract.partitioning is not None:
+        raise ConfigurationError(
+            what="a partitioned table is not replaced whole",
+            where=target.contract.dataset,
+            next_step="use overwrite_partitions and name the partitions",
+        )
+    return publish(frame, target, change=Overwrite(predicate="true"), partitions=(), provenance=provenance)

@@ -1,0 +1,227 @@
+"""Fast Metadata Cleaner: a period is a table of its own behind one view; to replace it is one operation on metadata.
+
+Problem: a job deletes the rows of its last run before it writes them again. To find them it reads and rewrites files
+of a table that grows every day, so the job takes longer every day.
+
+How it works: the rows of each period are a table of their own, a member. The dataset is the union of the members that
+its pointer names. To replace a period, its new rows are written to a new member and audited; then one commit of the
+pointer swaps it for the old member (:func:`replace_periods`). No file of any other period is opened, however many
+there are. The old member is kept until no reader can still use it (`blogdata.lake.retired`). :func:`freeze` turns the
+final periods of a past year into one immutable member: every store limits the number of tables, and a view over many of
+them is slow.
+
+The trap: dropping the table before the view stops naming it. Readers fail in between, and a crash there leaves a view
+of a missing table. Here the pointer moves first. Another trap is granularity: a period is the smallest unit that can be
+replaced, not a day or a customer within it.
+
+When not to use it: for rows that are corrected one by one (Merger), and on stores without cheap metadata (Data
+Overwrite). An added column is null in periods written before, frozen or not; replay them if they need values.
+
+Source: Data Engineering Design Patterns, ch. 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.evidence.events import EventLog
+from blogdata.lake import members
+from blogdata.lake.commit import Account, Commit, Entry
+from blogdata.lake.lake import Lake
+from blogdata.lake.members import Member, Members
+from blogdata.patterns.idempotency import audited_members
+from blogdata.patterns.idempotency.audited_members import NewMember
+from blogdata.patterns.quality.schema_compatibility_enforcer import hold_member
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import following
+from blogdata.publish.schema import Partitioning
+from blogdata.publish.target import Provenance, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FROZEN = "frozen"
+"""Value of `--accept` with which a person allows replacing a frozen period."""
+_YEAR = len("2026")
+
+
+class FrozenPeriod(PlatformError):
+    """Raised when a period to be replaced is part of an immutable member."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frozen:
+    """The result of freezing a year: the member that replaced its periods.
+
+    Args:
+        member: Name of the member: the year, with a number if that name is taken.
+        partitions: Keys of its periods.
+        rows: Number of rows of all periods.
+        version: Version of the dataset that made it visible.
+    """
+
+    member: str
+    partitions: tuple[str, ...]
+    rows: int
+    version: int
+
+
+def replace_periods(
+    frame: DataFrame, target: Target, partitions: Sequence[str], provenance: Provenance, *, thaw: bool = False
+) -> Commit:
+    """Replace some periods: one audited member per period, and one commit that makes all of them visible.
+
+    Args:
+        frame: Rows of these periods only.
+        target: The dataset, its contract and the run.
+        partitions: Keys of the periods; one without rows becomes empty.
+        provenance: Inputs and accounts.
+        thaw: Also replace frozen periods; the frozen member keeps its other periods.
+
+    Returns:
+        The commit.
+
+    Raises:
+        ConfigurationError: The dataset has no partitions, or none is named.
+        FrozenPeriod: A period is frozen, and its publication was not taken back; nothing was written.
+        RowsOutsidePredicate: A row belongs to another period; nothing was published.
+        ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
+        PlatformError: As `publish`.
+    """
+    keys = tuple(sorted(set(partitions)))
+    column = _partitioning(target.contract, keys).column
+    seen = members.base(target.lake, target.contract.dataset)
+    if not thaw:
+        # The rows of a publication that was taken back (`blogdata repair`) are lost: such a period may be replaced.
+        published = EventLog(target.lake).publications(target.contract.dataset, keys)
+        _refuse_frozen(seen, tuple(published), target.contract)
+    new = [
+        NewMember(name=key, frame=rows, partitions=(key,))
+        for key, rows in zip(keys, _split(frame, column, keys), strict=True)
+    ]
+    return audited_members.publish_members(new, target, provenance, planned_from=seen)
+
+
+def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member, ...]]:
+    """Find the members that can be frozen, by year: those of years in which no period can change any more.
+
+    Args:
+        seen: State of the pointer.
+        final_before: Key of the first period that may still change.
+
+    Returns:
+        Year to its unfrozen members, in order; only years with more than one.
+    """
+    years: dict[str, list[Member]] = {}
+    for member in seen.visible:
+        year = member.partitions[0][:_YEAR]
+        if not member.frozen and year < final_before[:_YEAR]:
+            years.setdefault(year, []).append(member)
+    return {year: tuple(found) for year, found in sorted(years.items()) if len(found) > 1}
+
+
+def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequence[Frozen]:
+    """Turn the periods of each final year into one immutable member: one audited write and one swap per year.
+
+    Args:
+        spark: The session.
+        target: The dataset, its contract and the run.
+        final_before: Key of the first period that may still change.
+
+    Returns:
+        One entry per frozen year; the periods keep the accounts they were published with. A year with a period whose
+        publication was taken back (`blogdata repair`) is skipped: recompute its rows first.
+
+    Raises:
+        AuditFailed: The frozen rows differ from the published ones; nothing changed for readers.
+        IncompatibleSchema: The contract lacks a column of the periods, or declares another type for it.
+        ConcurrentWrite: A period was replaced meanwhile; transient.
+    """
+    dataset = target.contract.dataset
+    columns = {column.name: column.type for column in target.contract.columns}
+    events = EventLog(target.lake)
+    frozen = []
+    for year in freezable(members.seen(target.lake, dataset), final_before=final_before):
+        # Read again for each year: the swap of the previous year has moved the pointer.
+        seen = members.seen(target.lake, dataset)
+        chosen = freezable(seen, final_before=final_before).get(year, ())
+        if not chosen:
+            continue
+        keys = tuple(sorted(key for member in chosen for key in member.partitions))
+        published = events.publications(dataset, keys)
+        if not published.keys() >= set(keys):
+            # A period whose publication was taken back is stale: the rows of its member must not become final.
+            continue
+        for member in chosen:
+            hold_member(member.columns, target.contract, where=f"{dataset}, member {member.name}")
+        provenance = Provenance(
+            inputs={dataset: seen.version},
+            accounts={key: _account(published[key], target.contract) for key in keys},
+            expected={key: {"rows": count} for member in chosen for key, count in member.rows_of.items()},
+        )
+        name = _free(year, seen)
+        rows = target.lake.read_members(spark, dataset, chosen, columns)
+        new = NewMember(name=name, frame=rows, partitions=keys, frozen=True)
+        filled = audited_members.fill(new, target, provenance)
+        once = f"{dataset}/freeze {name}/{target.run.run_id}"
+        # Without measures the commit does not count as a publication: no row of the dataset has changed.
+        info = {"commit_id": once, "frozen": list(keys), "run_id": target.run.run_id, "member": filled.location}
+        version = audited_members.swap([filled], target, info, planned_from=seen, transaction_id=once)
+        frozen.append(Frozen(member=name, partitions=keys, rows=filled.commit.rows_out, version=version))
+    return frozen
+
+
+def _partitioning(contract: Contract, keys: Sequence[str]) -> Partitioning:
+    if contract.partitioning is None or not keys:
+        raise ConfigurationError(
+            what="only a dataset with periods is replaced by period, and at least one has to be named",
+            where=contract.dataset,
+            next_step="use blogdata.patterns.idempotency.proxy for a dataset that is written whole",
+        )
+    return contract.partitioning
+
+
+def _refuse_frozen(seen: Members, keys: Sequence[str], contract: Contract) -> None:
+    found = sorted((key, member.name) for member in seen.covering(keys) if member.frozen for key in member.partitions)
+    frozen = [(key, name) for key, name in found if key in keys]
+    if frozen:
+        key, name = frozen[0]
+        grain = _partitioning(contract, keys).grain
+        fault = FrozenPeriod(
+            what=f"{key} is frozen, it is part of the immutable member {name}"
+            + (f"; and so are {len(frozen) - 1} more" if len(frozen) > 1 else ""),
+            where=contract.dataset,
+            next_step=Remedy(
+                "leave it: rows that came too late are counted; if it must be put right: ",
+                Run(start=key, end=following(key, grain), datasets=(contract.dataset,), accept=FROZEN),
+            ),
+        )
+        fault.partitions = frozenset(key for key, _ in frozen)
+        raise fault
+
+
+def _split(frame: DataFrame, column: str, keys: Sequence[str]) -> list[DataFrame]:
+    from pyspark.sql import functions as F
+
+    # Rows of other periods go with the last one, whose predicate refuses them; a filter would drop them silently.
+    others = F.coalesce(F.col(column).isin(*keys[:-1]), F.lit(False))
+    return [*[frame.where(F.col(column) == key) for key in keys[:-1]], frame.where(~others) if keys[1:] else frame]
+
+
+def _account(entry: Entry, contract: Contract) -> Account:
+    stated = {reason: rows for reason, rows in entry.reasons.items() if reason not in contract.reasons}
+    return Account(rows_in=entry.rows_in, reasons=stated)
+
+
+def _free(year: str, seen: Members) -> str:
+    taken = {member.name for member in seen.visible}
+    return next(name for name in (year, *(f"{year}-{number}" for number in range(2, 1000))) if name not in taken)
+
+
+def visible(lake: Lake, dataset: str) -> Sequence[Member]:
+    """List the members whose union is the dataset now, in the order of their periods."""
+    return sorted(members.seen(lake, dataset).visible, key=lambda member: member.partitions)

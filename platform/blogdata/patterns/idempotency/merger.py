@@ -1,0 +1,258 @@
+"""Merger: changes are merged into the rows of the same key; unchanged rows are not written again.
+
+Problem: a provider delivers only the changes, or always everything although little has changed. Replacing the table
+each time rewrites unchanged rows.
+
+How it works: one MERGE (:func:`merge`; of a full delivery :func:`merge_all`), audited and committed like every write.
+A change with a known key updates the row if it differs, or deletes it if it is marked as removed; a change with a new
+key is inserted. The audits see the table as the merge would leave it. Only files with rows that really change are
+rewritten: Delta rewrites a file if a change matches one of its rows, even when the row stays the same, so changes
+without effect are filtered out first. The filter compares with one version of the table, and the merge commits on
+that version or not at all. Where MERGE cannot be audited (``Engine.CHECKPOINT``), the whole table is computed and
+replaced, with the same guarantee: it commits only while the table still has the rows of that version.
+
+The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add
+it for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins
+must be decided where the changes are computed. Here they are refused, even where MERGE would accept them: a change and
+a removal of a missing row, or two changes of which one has no effect. A change without a mark is also refused: it
+meets none of MERGE's conditions, and would be dropped silently.
+
+When not to use it: when the whole dataset is available and small (Data Overwrite), and when an old delivery must be
+rerun: its changes would be merged into rows of later deliveries (Stateful Merger).
+
+Source: Data Engineering Design Patterns, ch. 4.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError
+from blogdata.lake.commit import Commit
+from blogdata.patterns.quality import constraints_enforcer
+from blogdata.patterns.quality.audit_write_audit_publish import publish
+from blogdata.publish.changes import Rewrite, Upsert
+from blogdata.publish.contract import Contract
+from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+DELETED = "is_deleted"
+"""Column of the changes that marks a row as removed."""
+
+
+def merge(
+    changes: DataFrame,
+    target: Target,
+    provenance: Provenance,
+    *,
+    deleted: str | None = DELETED,
+    at: int | None = None,
+) -> Commit:
+    """Merge changes into an unpartitioned table, audited and in one commit.
+
+    Args:
+        changes: Rows with the contract's columns and the `deleted` column, one per key. Of a removed row only the key
+            is used.
+        target: The table, its contract and the run.
+        provenance: Inputs and accounts; they describe the table after the merge.
+        deleted: Boolean column that marks a row as removed, never null; None if the changes remove no rows.
+        at: Version of the table the changes were computed from; None: they do not depend on a version, and the newest
+            one is used.
+
+    Returns:
+        The commit.
+
+    Raises:
+        ConfigurationError: The table has no key, or is partitioned.
+        AmbiguousChange: Several changes share a key, whatever the table contains; nothing was published.
+        UnmarkedChange: A change has no mark, whatever the table contains; nothing was published.
+        ConcurrentWrite: The table is no longer at that version; transient.
+        PlatformError: As :func:`publish`.
+    """
+    contract = target.contract
+    if not contract.key or contract.partitioning is not None:
+        raise ConfigurationError(
+            what="a merge needs a table with a key and without partitions",
+            where=contract.dataset,
+            next_step="declare the contract's key, or overwrite its partitions",
+        )
+    distinct = unambiguous(changes if deleted is None else all_marked(changes, deleted), contract)
+    version = target.lake.version(contract.dataset) if at is None else at
+    if target.engine is Engine.CHECKPOINT:
+        version = _made(changes.sparkSession, target) if version is None else version
+        current = target.lake.read(changes.sparkSession, contract.dataset, version)
+        rows = rows_after_merge(distinct, current, contract, deleted=deleted)
+        return publish(rows, target, change=Rewrite(at=version), partitions=(), provenance=provenance)
+    upsert = Upsert(
+        key=contract.key,
+        columns=tuple(column.name for column in contract.columns),
+        deleted=deleted,
+        at=version,
+    )
+    rows = distinct
+    if version is not None:
+        current = target.lake.read(changes.sparkSession, contract.dataset, version)
+        rows = effective(distinct, current, contract, deleted=deleted)
+    return publish(rows, target, change=upsert, partitions=(), provenance=provenance)
+
+
+def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
+    """Merge a full delivery into a table: write the rows that differ, and delete those that are not delivered.
+
+    If a column of the key was added after the table was created, no change can match rows with a null in it. Such a
+    table is replaced as a whole, once.
+
+    Args:
+        rows: All current rows, with the contract's columns.
+        target: The table, its contract and the run; it exists.
+        provenance: Inputs and accounts.
+        at: Version of the table that the rows were computed from.
+
+    Returns:
+        The commit.
+
+    Raises:
+        PlatformError: As :func:`merge`.
+    """
+    current = target.lake.read(rows.sparkSession, target.contract.dataset, at)
+    if _is_older_than_its_key(current, target):
+        return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
+    return merge(with_removals(rows, current, target.contract), target, provenance, at=at)
+
+
+def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
+    """Make the evaluation of changes fail if several of them share a key.
+
+    Args:
+        changes: As for :func:`merge`.
+        contract: Contract of the table.
+
+    Returns:
+        The same changes. Keys that contain a null are not compared; the audits judge them.
+    """
+    from pyspark.sql import Column, Window
+    from pyspark.sql import functions as F
+
+    several = F.count(F.lit(1)).over(Window.partitionBy(*contract.key)) > 1
+    known = reduce(Column.__and__, [F.col(name).isNotNull() for name in contract.key])
+    refusal = F.raise_error(F.lit(f"[{AMBIGUOUS_CHANGE}] several changes have the key of one row")).cast("boolean")
+    marked = changes.withColumn("_several", several & known)
+    return marked.where(F.when(F.col("_several"), refusal).otherwise(F.lit(True))).drop("_several")
+
+
+def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
+    """Make the evaluation of changes fail if the mark of a change is null.
+
+    Args:
+        changes: As for :func:`merge`.
+        deleted: Name of the column that marks removed rows.
+
+    Returns:
+        The same changes.
+    """
+    from pyspark.sql import functions as F
+
+    refusal = F.raise_error(F.lit(f"[{UNMARKED_CHANGE}] a change is not marked")).cast("boolean")
+    return changes.where(F.when(F.col(deleted).isNull(), refusal).otherwise(F.lit(True)))
+
+
+def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
+    """Filter out the changes that have no effect on the table.
+
+    Args:
+        changes: As for :func:`merge`.
+        current: The rows of the table.
+        contract: Contract of the table.
+        deleted: As for :func:`merge`.
+
+    Returns:
+        New rows, rows that differ from the table's row of the same key, and removals of existing rows.
+    """
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    there = F.col("t._there").isNotNull()
+    values = [column.name for column in contract.columns if column.name not in contract.key]
+    differs = reduce(
+        Column.__or__, [~F.col(f"s.{name}").eqNullSafe(F.col(f"t.{name}")) for name in values], F.lit(False)
+    )
+    gone = F.lit(False) if deleted is None else F.col(f"s.{deleted}")
+    wanted = F.when(gone, there).otherwise(~there | differs)
+    marked = current.withColumn("_there", F.lit(True)).alias("t")
+    joined = changes.alias("s").join(marked, on=_same(contract), how="left")
+    return joined.where(wanted).select("s.*")
+
+
+def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
+    """Add to a full delivery the removals that it implies: the rows of the table that it does not contain.
+
+    Args:
+        delivered: All current rows, with the contract's columns.
+        current: The rows of the table.
+        contract: Contract of the table.
+
+    Returns:
+        The delivered rows with :data:`DELETED` false, and the missing rows with :data:`DELETED` true.
+    """
+    from pyspark.sql import functions as F
+
+    gone = current.join(delivered, on=list(contract.key), how="left_anti")
+    columns = [column.name for column in contract.columns]
+    return (
+        delivered.select(*columns)
+        .withColumn(DELETED, F.lit(False))
+        .unionByName(gone.select(*columns).withColumn(DELETED, F.lit(True)))
+    )
+
+
+def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
+    """Compute the rows of the table after a merge, for engines that cannot audit a merge.
+
+    Args:
+        changes: As for :func:`merge`.
+        current: The rows of the table.
+        contract: Contract of the table.
+        deleted: As for :func:`merge`.
+
+    Returns:
+        All rows of the table.
+    """
+    from pyspark.sql import functions as F
+
+    columns = [column.name for column in contract.columns]
+    alive: Column = F.lit(True) if deleted is None else ~F.col(deleted)
+    arrived = changes.where(alive).select(*columns)
+    kept = current.alias("t").join(changes.alias("s"), on=_same(contract), how="left_anti")
+    return kept.select(*columns).unionByName(arrived)
+
+
+def _is_older_than_its_key(current: DataFrame, target: Target) -> bool:
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    table = target.lake.caught_up(target.contract.dataset)
+    assert table is not None
+    # A key column that the table was created with is not nullable, so only added ones have to be searched for nulls.
+    later = {field.name for field in table.schema().fields if field.nullable} & set(target.contract.key)
+    return bool(later) and not current.where(reduce(Column.__or__, [F.col(name).isNull() for name in later])).isEmpty()
+
+
+def _made(spark: SparkSession, target: Target) -> int:
+    """Create the table and return its version: another run may be creating it, so even first rows need a version."""
+    dataset = target.contract.dataset
+    with translated(dataset, ()):
+        constraints_enforcer.enforce(spark, target.lake, target.contract, engine_loaded=False)
+    version = target.lake.version(dataset)
+    assert version is not None
+    return version
+
+
+def _same(contract: Contract) -> Column:
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    return reduce(Column.__and__, [F.col(f"t.{name}") == F.col(f"s.{name}") for name in contract.key])

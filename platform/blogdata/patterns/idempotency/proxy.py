@@ -1,0 +1,93 @@
+"""Proxy: every load is an immutable copy; one stable name shows the newest.
+
+Problem: a job replaces its dataset each time, because readers want only the newest state. Then an audit asks what the
+dataset contained in March, who saw it, and for proof that it was not changed since.
+
+How it works: each load is written to a table of its own, whose name is derived from immutable attributes: the
+delivery and the run (:func:`load`). It is audited and closed. Only then does one small commit point the stable name
+to it, so a reader sees the old copy or the new one, never a gap. The pointer records when each copy was visible
+(:func:`history`, :func:`visible_at`). A retry of the run finds its copy and does not write a second one.
+
+The trap: copies that are declared immutable, but not enforced to be. Here the platform refuses to write to a closed
+copy. So does Delta: the copy is append-only, and appended rows are in no version that is read. On a file system, the
+files' permissions protect it as well. None of these stops an administrator. An object store can: let it lock the folder
+of the copies when they are written (S3 Object Lock, Azure immutability policies, GCS object holds), for as long as the
+contract keeps them.
+
+When not to use it: when time travel of one table is enough, i.e. while its log and its files are kept; each copy costs
+the storage of the whole dataset.
+
+Source: Data Engineering Design Patterns, ch. 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError
+from blogdata.lake import members
+from blogdata.lake.commit import Commit
+from blogdata.lake.lake import Lake
+from blogdata.lake.members import Member
+from blogdata.patterns.idempotency import audited_members
+from blogdata.patterns.idempotency.audited_members import NewMember
+from blogdata.publish.target import Provenance, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str) -> Commit:
+    """Write a whole dataset as a new immutable copy, and point its stable name to it.
+
+    Args:
+        frame: All rows, with the columns of the contract.
+        target: The dataset, its contract and the run.
+        provenance: Inputs, accounts and landed files.
+        name: Name of the copy, derived from immutable attributes such as the day and the digest of the delivery.
+
+    Returns:
+        The commit; ``repeated`` when this run had already published its copy.
+
+    Raises:
+        ConfigurationError: The dataset has partitions.
+        ConcurrentWrite: Another run's copy became visible meanwhile; transient.
+        PlatformError: As `publish`.
+    """
+    if target.contract.partitioning is not None:
+        raise ConfigurationError(
+            what="a copy is of a whole dataset, and this one has partitions",
+            where=target.contract.dataset,
+            next_step="use blogdata.patterns.idempotency.fast_metadata_cleaner, which keeps a table for each partition",
+        )
+    seen = members.base(target.lake, target.contract.dataset)
+    return audited_members.publish_members([NewMember(name=name, frame=frame)], target, provenance, planned_from=seen)
+
+
+def history(lake: Lake, dataset: str) -> Sequence[Member]:
+    """List all copies that were ever visible, with their times, runs and row counts, oldest first; without a JVM.
+
+    Raises:
+        NotBehindAPointer: The dataset is one table.
+    """
+    return members.seen(lake, dataset).all
+
+
+def visible_at(lake: Lake, dataset: str, moment: datetime) -> Sequence[Member]:
+    """List the copies that were visible at a time; empty before the first publication.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+        moment: The time, timezone-aware.
+
+    Raises:
+        NotBehindAPointer: The dataset is one table.
+    """
+    return [
+        member
+        for member in history(lake, dataset)
+        if member.visible_from <= moment and (member.visible_until is None or moment < member.visible_until)
+    ]

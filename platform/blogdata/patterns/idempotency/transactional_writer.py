@@ -1,0 +1,101 @@
+"""Transactional Writer: rows of several tables that belong together become visible together, or not at all.
+
+Problem: a job writes a fact and its companion rows (rejected rows, an audit, pending state), and dies between the two
+writes. Readers see one without the other, and a retry adds to the half that exists.
+
+How it works: one of the tables is the main table, and its commit publishes all of them. :func:`overwrite_together`
+writes and audits the files of the companions while the transaction of the main table is open; how many rows they must
+have is measured in the main table's own files. The commit names these files. A companion's log follows the main
+table's (`blogdata.lake.companions`): this writer, the ledger or a query that opens a companion first applies the main
+table's pending commits to it. The batch is published once per run (`txnAppId`), and followed once (the version of the
+main table is the companion's `txnVersion`). Each version of a companion belongs to a version of its main table
+(`companions.version_with`). A database has such transactions itself;
+:mod:`blogdata.patterns.idempotency.transactional_sink` uses them.
+
+The trap: two commits in the right order. A crash between them leaves readers a mixture, and two runs of different
+partitions leave a version of the second table that belongs to no version of the first. Another trap: the transaction
+only makes one run all or nothing. That a rerun of the same partition replaces the rows of the first run is due to Data
+Overwrite.
+
+When not to use it: for tables that are only computed from each other. Readers that bypass this platform see a companion
+a moment after its main table, never before it.
+
+Source: Data Engineering Design Patterns, ch. 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError
+from blogdata.lake.commit import Commit
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.quality.audit_write_audit_publish import published
+from blogdata.publish.target import Companion, Provenance, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together:
+    """The commits of one batch: the main table's and those of its companions.
+
+    Args:
+        main: Commit of the main table.
+        companions: Dataset to the commit of the same batch in its log.
+    """
+
+    main: Commit
+    companions: Mapping[str, Commit]
+
+    @property
+    def commits(self) -> dict[str, Commit]:
+        """All commits by dataset, the main table's first."""
+        return {self.main.dataset: self.main, **self.companions}
+
+
+def overwrite_together(
+    frame: DataFrame,
+    target: Target,
+    partitions: Sequence[str],
+    provenance: Provenance,
+    *,
+    companions: Sequence[Companion],
+) -> Together:
+    """Replace some partitions of several tables, audited and in one commit.
+
+    Args:
+        frame: Rows of the main table, of these partitions only.
+        target: The main table, its contract and the run.
+        partitions: Partition keys; a key without rows ends up empty.
+        provenance: Inputs and accounts of the main table.
+        companions: Tables that the same commit publishes, with their rows.
+
+    Returns:
+        The commits of all tables.
+
+    Raises:
+        ConfigurationError: A companion is not declared as one, or not partitioned like the main table.
+        PlatformError: As `publish`; no table was changed.
+    """
+    main = target.contract
+    for companion in companions:
+        contract = companion.contract
+        if contract.appears_with != main.dataset or contract.partitioning != main.partitioning:
+            raise ConfigurationError(
+                what=f"{contract.dataset} does not appear with {main.dataset}",
+                where=f"contract of {contract.dataset}",
+                next_step=f"declare write=AppearsWith(main='{main.dataset}') and the same partitioning",
+            )
+    commit = overwrite_partitions(frame, target, partitions, provenance, companions=companions)
+    keys = sorted(set(partitions))
+    followed = {
+        companion.contract.dataset: replace(
+            published(replace(target, contract=companion.contract), keys), repeated=commit.repeated
+        )
+        for companion in companions
+    }
+    return Together(main=commit, companions=followed)

@@ -1,0 +1,90 @@
+"""The lines of landed files beside those of the table that was published from them, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.landed_formats import MARK, content
+from blogdata.patterns.ingestion.landed_lines import faults_of
+from blogdata.publish.contract import Contract
+
+LONGEST = 64 << 20
+"""Bytes of a line that are read at once; a longer one is read in pieces, and so equals no published line."""
+_ROWS = 10_000
+
+
+class Line(NamedTuple):
+    """A line, in memory: its file (relative to the landing zone), its byte offset there, and its bytes."""
+
+    file: str
+    offset: int
+    raw: bytes
+
+
+def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
+    """Read the lines of landed files, plain or compressed.
+
+    Args:
+        files: The files; none lies behind a link that leads out of the landing zone.
+        root: The landing zone.
+
+    Raises:
+        LandedFileVanished: A file no longer exists; transient.
+        LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
+    """
+    for file in files:
+        name = str(file.relative_to(root))
+        with faults_of(file):
+            yield from (Line(name, offset, raw) for offset, raw in _lines(file))
+
+
+def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
+    """Read the published lines of a partition.
+
+    Args:
+        lake: The tables.
+        contract: Contract of a dataset with `raw`, `source_file` and `source_offset`.
+        key: The partition; ignored for a table that is written whole.
+    """
+    columns = ("source_file", "source_offset", "raw")
+    found = lake.columns(contract.dataset, columns, only=_only(contract, key))
+    for batch in found.to_batches(max_chunksize=_ROWS):
+        yield from map(Line, *(batch.column(name).to_pylist() for name in columns))
+
+
+def published_sizes(lake: Lake, contract: Contract, key: str) -> dict[str, int]:
+    """Count the published lines of a partition by file, as for :func:`published_lines`."""
+    names = lake.columns(contract.dataset, ("source_file",), only=_only(contract, key))["source_file"]
+    return {found["values"]: found["counts"] for found in names.value_counts().to_pylist()}
+
+
+def is_same(one: Iterable[Line], other: Iterable[Line]) -> bool:
+    """Return whether two inputs have the same lines at the same places, in any order, in constant memory."""
+    return _sum(one) == _sum(other)
+
+
+def _sum(lines: Iterable[Line]) -> tuple[int, int]:
+    count = total = 0
+    for line in lines:
+        count += 1
+        total += hash(line)
+    return count, total
+
+
+def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
+    return {} if contract.partition_column is None else {contract.partition_column: [key]}
+
+
+def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    offset = 0
+    with content(file) as stream:
+        while line := stream.readline(LONGEST):
+            raw = line.removesuffix(b"\n")
+            if offset:
+                yield offset, raw
+            elif line != MARK:
+                yield 0, raw.removeprefix(MARK)
+            offset += len(line)

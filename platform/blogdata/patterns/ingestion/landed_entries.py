@@ -1,0 +1,165 @@
+"""Lists what lies in the folder of a landed partition: its files, those of its folders, and what stands in the way.
+
+Nothing is passed over: an entry is a data file, hidden (its name begins with `_` or `.`), or an obstacle that holds the
+partition and is named. A producer such as Spark writes a folder `part.json/`: its files are files of the partition.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from blogdata.errors import PlatformError, shown
+from blogdata.patterns.ingestion.landed_links import StrayLink, stray
+
+DEEPEST = 8
+"""How many folders deep the files of a partition may lie."""
+
+
+class LandedEntryRefused(PlatformError):
+    """Raised when an entry of the landing zone can be neither read nor passed over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Obstacle:
+    """An entry that can be neither read nor passed over.
+
+    Args:
+        path: Its path; bytes that are not UTF-8 are escaped.
+        why: What is wrong with it, as a sentence without its subject.
+    """
+
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        """Return the entry and the problem, as one line."""
+        return shown.line(f"{self.path} {self.why}")
+
+    def refusal(self) -> LandedEntryRefused:
+        """Build the error to raise where the entry would have to be read."""
+        return LandedEntryRefused(
+            what=f"an entry of the landing zone {self.why}",
+            where=self.path,
+            next_step="what it belongs to is not published; make it readable, give it another name, or remove it",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandedEntry:
+    """A data file of a partition, or its flag.
+
+    Args:
+        name: Its path relative to the partition's folder.
+        found: The entry.
+    """
+
+    name: str
+    found: os.DirEntry[str]
+
+    def stat(self) -> os.stat_result:
+        """Return size and times; those of the target for a link."""
+        return self.found.stat()
+
+
+def printable(name: str) -> str:
+    """Return a name or path as it can be shown: bytes that are not UTF-8 and control characters are escaped."""
+    return shown.line(os.fsencode(name).decode("utf-8", "backslashreplace"))
+
+
+def is_data(name: str) -> bool:
+    """Return whether an entry of that name may be data; all others are hidden."""
+    return name[0] not in "_."
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def unreadable(path: str, error: OSError) -> Obstacle:
+    """Build the obstacle for an entry that the operating system does not let us look at."""
+    return Obstacle(path=printable(path), why=f"may not be read: {error.strerror}")
+
+
+def irregular(file: Path) -> Obstacle | None:
+    """Return why an entry that is listed as a file must not be opened: it is a pipe, say; None if it may be."""
+    is_one = file.is_file() or not file.exists()
+    return None if is_one else Obstacle(path=printable(str(file)), why="is neither a file nor a folder")
+
+
+def walk(folder: str, zone: str, *, flag: str) -> Iterator[LandedEntry | StrayLink | Obstacle]:
+    """List the entries of a partition's folder.
+
+    Args:
+        folder: Its path.
+        zone: The landing zone, resolved.
+        flag: Name of the flag, which is listed although it is hidden.
+    """
+    return _walk(folder, (), zone, flag)
+
+
+def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
+    """List the entries of a landed table that lie in no partition, by path: they are not read.
+
+    Args:
+        folder: The table's folder.
+        zone: The landing zone, resolved.
+        prefixes: What the names of its folders begin with, one for each level.
+    """
+    found = []
+    # A folder that cannot be listed is an obstacle of its partitions.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not is_data(entry.name) or (entry.is_symlink() and stray(entry, zone)):
+                continue
+            if not entry.name.startswith(prefixes[0]) or not entry.is_dir():
+                found.append(printable(entry.path))
+            elif len(prefixes) > 1:
+                found += astray(entry.path, zone, prefixes[1:])
+    return sorted(found)
+
+
+def _walk(folder: str, above: tuple[str, ...], zone: str, flag: str) -> Iterator[LandedEntry | StrayLink | Obstacle]:
+    try:
+        with os.scandir(folder) as listing:
+            entries = [entry for entry in listing if is_data(entry.name) or (entry.name == flag and not above)]
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield unreadable(folder, error)
+        return
+    for entry in entries:
+        try:
+            yield from _look(entry, above, zone, flag)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield unreadable(entry.path, error)
+
+
+def _look(
+    entry: os.DirEntry[str], above: tuple[str, ...], zone: str, flag: str
+) -> Iterator[LandedEntry | StrayLink | Obstacle]:
+    # Java cannot open such a file.
+    if not _is_utf8(entry.name):
+        yield Obstacle(path=printable(entry.path), why="has a name that is not UTF-8")
+    elif entry.is_symlink() and (link := stray(entry, zone)):
+        yield link
+    elif entry.name == flag or entry.is_file():
+        entry.stat()
+        yield LandedEntry(name="/".join((*above, entry.name)), found=entry)
+    elif not entry.is_dir():
+        yield Obstacle(path=entry.path, why="is neither a file nor a folder")
+    elif entry.is_symlink():
+        yield Obstacle(path=entry.path, why="is a link to a folder, which is not followed here")
+    elif len(above) == DEEPEST:
+        yield Obstacle(path=entry.path, why=f"lies more than {DEEPEST} folders deep")
+    else:
+        yield from _walk(entry.path, (*above, entry.name), zone, flag)

@@ -1,0 +1,111 @@
+"""Symbolic links in a landing zone: followed within it, refused where they lead out of it.
+
+A producer may write to its landing zone and to nothing else on the machine. A followed link would let it read files
+with the permissions of the platform: `visits.json -> /etc/passwd` would end, line by line, among the dead letters. The
+landing zone itself may be a link: its owner has chosen the place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from blogdata.errors import PlatformError, shown
+
+_OUT = "leads out of the landing zone, to"
+_NOWHERE = "leads to what does not exist:"
+_ROUND = "leads to a folder that it lies in:"
+
+
+class LinkRefused(PlatformError):
+    """Raised when a symbolic link in the landing zone leads out of it, to nothing, or to a folder that contains it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrayLink:
+    """A symbolic link that is not followed.
+
+    Args:
+        path: Path of the link.
+        why: The problem, as a phrase that the target completes.
+        target: Resolved target of the link.
+    """
+
+    path: str
+    why: str
+    target: str
+
+    def __str__(self) -> str:
+        """Return the link, the problem and the target, as one line."""
+        return shown.line(f"{self.path} {self.why} {self.target}")
+
+    def refusal(self) -> LinkRefused:
+        """Build the error to raise where the link would have to be followed."""
+        return LinkRefused(
+            what=f"a link {self.why} {self.target}",
+            where=self.path,
+            next_step="nothing was read through it, and what it belongs to is not published; put the data themselves "
+            "into its place, under a hidden name that is then renamed, or remove the link",
+        )
+
+
+def stray(link: str | os.PathLike[str], zone: str) -> StrayLink | None:
+    """Check whether a link must not be followed.
+
+    Args:
+        link: A symbolic link.
+        zone: The landing zone, resolved.
+
+    Returns:
+        The link if it must not be followed, otherwise None.
+    """
+    target, path = os.path.realpath(link), os.fspath(link)
+    if not _within(target, zone):
+        return StrayLink(path=path, why=_OUT, target=target)
+    if not Path(target).exists():
+        return StrayLink(path=path, why=_NOWHERE, target=target)
+    if _within(os.path.realpath(Path(path).parent), target):
+        return StrayLink(path=path, why=_ROUND, target=target)
+    return None
+
+
+def leading_out(file: Path, landing: Path) -> StrayLink | None:
+    """Find the link through which the path of a landed file leaves the landing zone.
+
+    Args:
+        file: A path below the landing zone; it need not exist.
+        landing: The landing zone.
+
+    Returns:
+        The first such link on the path, or the path itself without one; None when the file lies in the landing zone.
+    """
+    zone = os.path.realpath(landing)
+    if _within(os.path.realpath(file), zone):
+        return None
+    way = [parent for parent in (file, *file.parents) if landing in parent.parents]
+    links = (stray(step, zone) for step in reversed(way) if step.is_symlink())
+    # Without a link it is the path itself that leads out, such as by `..`.
+    itself = StrayLink(path=os.fspath(file), why=_OUT, target=os.path.realpath(file))
+    return next((link for link in links if link is not None), itself)
+
+
+def require_within(files: Iterable[Path], landing: Path) -> None:
+    """Refuse files whose path, for reading or writing, leaves the landing zone through a link.
+
+    Args:
+        files: Paths below the landing zone; they need not exist.
+        landing: The landing zone.
+
+    Raises:
+        LinkRefused: A file lies behind such a link.
+    """
+    for file in files:
+        link = leading_out(file, landing)
+        if link is not None:
+            raise link.refusal()
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

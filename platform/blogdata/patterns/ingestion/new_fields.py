@@ -1,0 +1,144 @@
+"""Finds the fields of landed files that their producer never announced (Schema Compatibility Enforcer, at landing).
+
+A new field breaks nothing: it stays in the raw line. But somebody should know of it, before a consumer asks for it or
+before it turns out to be personal. Spread samples of the files are read, without Spark and in bounded time: a field
+that few lines have may be found later or not at all. The names come from outside, so their number and length are
+bounded, and what cannot be printed is replaced.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from blogdata.patterns.ingestion.landed_formats import MARK, content, extension, stored_as
+from blogdata.patterns.ingestion.landed_lines import faults_of
+from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.publish.column_types import DataType, Field, Struct
+
+BLOCK = 32 << 10
+"""Bytes of a block of lines that is looked at."""
+BLOCKS = 8
+"""Blocks of a file that are looked at; of a compressed one, the first blocks."""
+LINES = 50
+"""Lines of a block that are looked at."""
+MOST_NAMES = 50
+"""Names that are reported; those of most lines first."""
+LONGEST = 64
+"""Characters of a name that are reported."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What was found in some files.
+
+    Args:
+        lines: Number of objects (or headers) that were looked at.
+        names: Path of a field that was not announced to the number of these lines that have it.
+    """
+
+    lines: int
+    names: Mapping[str, int]
+
+
+def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looked:
+    """Look for fields that were not announced in samples of files.
+
+    Args:
+        files: JSON Lines, or CSV with `;` and a header (`.csv`), plain or compressed; access logs are left out.
+        root: The landing zone.
+        announced: The fields that the producer has announced; the fields of an announced struct are looked at, too.
+
+    Raises:
+        LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
+        LandedFileVanished: A file no longer exists; transient.
+        LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
+    """
+    require_within(files, root)
+    counted, lines = Counter[str](), 0
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        for found in pool.map(lambda file: _in_file(file, announced), files):
+            lines += found.lines
+            counted.update(found.names)
+    return Looked(lines=lines, names=dict(_bounded(counted)))
+
+
+def _in_file(file: Path, announced: Sequence[Field]) -> Looked:
+    kind = extension(file.name)
+    if kind == "log":
+        return Looked(lines=0, names={})
+    with faults_of(file):
+        blocks = list(_blocks(file))
+    if kind == "csv":
+        return _in_header(blocks[0][:1] if blocks else [], announced)
+    counted, lines = Counter[str](), 0
+    for line in (line for block in blocks for line in block[:LINES]):
+        parsed = _parsed(line)
+        lines += isinstance(parsed, dict)
+        # A path counts once a line, however often the line has it.
+        counted.update(set(_unannounced(parsed, announced, "")))
+        if len(counted) > 20 * MOST_NAMES:
+            # More names than any honest producer has: the rarest make room.
+            counted = Counter(dict(counted.most_common(10 * MOST_NAMES)))
+    return Looked(lines=lines, names=counted)
+
+
+def _blocks(file: Path) -> Iterator[list[bytes]]:
+    """Read whole lines from places spread over a file."""
+    if stored_as(file) is not None:
+        with content(file) as stream:
+            yield _whole_lines(stream.read(BLOCK * BLOCKS), first=True)[: LINES * BLOCKS]
+        return
+    size = file.stat().st_size
+    count = min(BLOCKS, -(-size // BLOCK))
+    with file.open("rb") as stream:
+        for number in range(count):
+            stream.seek(number * (size - BLOCK) // (count - 1) if number else 0)
+            yield _whole_lines(stream.read(BLOCK), first=number == 0)
+
+
+def _whole_lines(block: bytes, *, first: bool) -> list[bytes]:
+    lines = (block.removeprefix(MARK) if first else block).split(b"\n")
+    # A block may begin and end within a line; what is cut off at the end is not JSON, and so is not counted.
+    return [line for line in (lines if first else lines[1:]) if line]
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unannounced(value: Any, announced: Sequence[Field], prefix: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        return
+    known: dict[str, DataType] = {field.name: field.type for field in announced}
+    for name, inner in value.items():
+        kind = known.get(name)
+        if kind is None:
+            yield _printable(f"{prefix}{name}")
+        elif isinstance(kind, Struct):
+            yield from _unannounced(inner, kind.fields, f"{prefix}{name}.")
+
+
+def _in_header(first: Sequence[bytes], announced: Sequence[Field]) -> Looked:
+    known = {field.name for field in announced}
+    rows = csv.reader([line.decode("utf-8", "replace") for line in first], delimiter=";")
+    names = {_printable(name) for row in rows for name in row if name not in known}
+    return Looked(lines=len(first), names=dict.fromkeys(names, 1))
+
+
+def _printable(name: str) -> str:
+    shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name[: LONGEST + 1])
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+
+
+def _bounded(counted: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]

@@ -1,0 +1,404 @@
+"""Readiness Marker: a consumer starts when a partition is complete, never on half of it.
+
+Problem: a folder with files does not show whether more will come.
+
+How it works: either (a) the producer writes the flag `_SUCCESS` as its last step, or (b), for producers that write
+no flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
+:func:`scan` derives both from the names, sizes and times of files alone, and computes a fingerprint for each partition.
+The same fingerprint is the same delivery, so a consumer that stores it starts once. A copier may preserve the time of
+modification, but not that of the last change (`ctime`): a file came at the later of the two. A changed `ctime` alone
+may be a `chmod`, a hard link or a rewrite that preserved size and time: only the content tells
+(:mod:`blogdata.patterns.ingestion.published_files`).
+
+The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
+(:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
+(:attr:`LandedPartition.empty`) are detected here and have to be reported. Convention (b) never completes the newest
+partition, and treats a skipped one as complete.
+
+When not to use it: for a producer that appends all day, or one that can start the consumer itself (External
+Trigger).
+
+Source: Data Engineering Design Patterns, ch. 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.patterns.ingestion.landed_entries import (
+    LandedEntry,
+    Obstacle,
+    astray,
+    is_data,
+    printable,
+    unreadable,
+    walk,
+)
+from blogdata.patterns.ingestion.landed_links import StrayLink, stray
+from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.publish.partitions import Grain, between, following, key_of, start_of
+
+FLAG = "_SUCCESS"
+ENDED = "_ENDED"
+"""File of a landing zone to which no more data come, such as a simulation: when they ended, as ISO 8601."""
+Convention = Literal["flag", "next_exists"]
+QUIET = timedelta(minutes=5)
+"""Convention (b): time without a new or changed file after which a partition without a flag may be complete."""
+LONGEST_GAP = timedelta(days=31)
+"""A longer gap has no missing partitions: the producer was off, or the data after it are another producer's."""
+_LONGEST_NOTE = 64
+"""Characters that are read of the file :data:`ENDED`."""
+
+
+class NothingToMark(PlatformError):
+    """Raised when a folder without data is to be flagged as complete."""
+
+
+class Lack(str, Enum):
+    """Why a partition is not complete."""
+
+    FLAG = "flag"
+    """The producer has not written the flag."""
+    SUCCESSOR = "successor"
+    """Convention (b): no later partition has data."""
+    QUIET = "quiet"
+    """Convention (b): a file came, or was changed, within the last :data:`QUIET`."""
+    LINK = "link"
+    """It contains, or is, a link that is not followed, such as one that leads out of the landing zone."""
+    ENTRY = "entry"
+    """It contains, or is, something that cannot be read, such as a folder without permission."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandingZone:
+    """A landing zone, and the convention that makes its partitions complete.
+
+    Args:
+        folder: Its folder.
+        convention: `flag`, or `next_exists` for producers that write no flag; a flag counts under both.
+    """
+
+    folder: Path
+    convention: Convention = "flag"
+
+    @classmethod
+    def of(cls, landing: Path | LandingZone) -> LandingZone:
+        """Return a landing zone unchanged; wrap a folder as one whose producers write flags."""
+        return landing if isinstance(landing, LandingZone) else cls(folder=landing)
+
+    def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
+        """Read all partitions of a landed table, as :func:`scan` does."""
+        return scan(self.folder / table, grain, convention=self.convention, since=since)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When the data ended, by the file :data:`ENDED`; None without one, or if it has no time."""
+        file = self.folder / ENDED
+        try:
+            # A producer might put a link there, or a pipe.
+            if file.is_symlink() or not file.is_file():
+                return None
+            with file.open(encoding="utf-8") as note:
+                end = datetime.fromisoformat(note.read(_LONGEST_NOTE).strip())
+        except (OSError, ValueError):
+            return None
+        return end if end.tzinfo else end.replace(tzinfo=timezone.utc)
+
+    def astray(self, table: str, grain: Grain) -> list[str]:
+        """List the entries of a landed table that lie in no partition, by path."""
+        prefixes = ("date=", "hour=") if grain is Grain.HOUR else ("date=",)
+        return astray(os.fspath(self.folder / table), os.path.realpath(self.folder), prefixes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandedFile:
+    """A data file of a partition, or its flag.
+
+    Args:
+        name: Its name in the partition's folder.
+        size: Bytes.
+        mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
+        ctime_ns: When its content, its name or anything else about it was last changed here; nobody can set it.
+    """
+
+    name: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @property
+    def came_ns(self) -> int:
+        """When it came into its folder with this content, at the latest, nanoseconds since 1970."""
+        # A time of modification that is still to come was set by somebody whose clock is ahead.
+        return self.ctime_ns if self.mtime_ns > time.time_ns() else max(self.mtime_ns, self.ctime_ns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandedPartition:
+    """A partition as found in the landing zone.
+
+    Args:
+        key: `2026-01-31T05` or `2026-01-31`. Shorter if a refused entry stands in place of a day of hours
+            (`2026-01-31`) or of the whole table (empty).
+        folder: Its folder.
+        lacks: Why it is not complete; None if it is.
+        files: Its data files, sorted by name, those in its folders too, without what is refused.
+        links: Its links that are not followed, and its other entries that cannot be read.
+        fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time.
+        flag: Its flag; None without one.
+    """
+
+    key: str
+    folder: Path
+    lacks: Lack | None
+    files: tuple[LandedFile, ...]
+    links: tuple[StrayLink | Obstacle, ...]
+    fingerprint: str
+    flag: LandedFile | None
+
+    @property
+    def changes(self) -> str:
+        """Digest of the files' change times: it differs after a rewrite that preserves size and time, and a `chmod`."""
+        return _digest("\n".join(f"{file.name}\t{file.ctime_ns}" for file in self.files))[:16]
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is complete."""
+        return self.lacks is None
+
+    @property
+    def empty(self) -> bool:
+        """Whether it is complete but has no data file."""
+        return self.ready and not self.files
+
+
+def scan(
+    table: Path,
+    grain: Grain,
+    *,
+    convention: Convention = "flag",
+    since: str = "",
+    now: datetime | None = None,
+) -> list[LandedPartition]:
+    """Read all partitions of a landed table, in order.
+
+    Args:
+        table: Folder with date=YYYY-MM-DD folders, which contain hour=HH folders if the grain is HOUR; it lies in the
+            landing zone.
+        grain: HOUR or DAY.
+        convention: What makes a partition complete.
+        since: First partition to read; earlier ones are skipped.
+        now: Current time, timezone-aware; None for the machine's clock.
+
+    Returns:
+        The existing partitions; files whose names begin with `_` or `.` are not data.
+    """
+    zone = os.path.realpath(table.parent)
+    found = [
+        _refused(key, place) if isinstance(place, StrayLink | Obstacle) else _partition(key, place, zone)
+        for key, place in _folders(table, grain, since, zone)
+    ]
+    return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
+
+
+def mark(folder: Path, *, allow_empty: bool = False) -> None:
+    """Flag a folder as complete; an existing flag is rewritten, so that it is newer than all data.
+
+    Args:
+        folder: The partition's folder.
+        allow_empty: Whether a folder without data may be flagged.
+
+    Raises:
+        NothingToMark: The folder has no data file, and `allow_empty` is false.
+    """
+    if not allow_empty and not (folder.is_dir() and any(is_data(path.name) for path in folder.iterdir())):
+        raise NothingToMark(
+            what="there is no data to be marked as complete",
+            where=str(folder),
+            next_step="write the data first, or say that an empty partition is meant (allow_empty)",
+        )
+    write_whole(folder / FLAG, b"")
+
+
+def overdue(
+    partitions: Iterable[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta
+) -> list[LandedPartition]:
+    """Find the partitions that have data but are not complete after their deadline.
+
+    Under convention (b), one that is still being written to is not included: it becomes complete by itself.
+
+    Args:
+        partitions: Scanned partitions; those whose key is not a time are skipped.
+        grain: Length of a partition.
+        now: Current time, timezone-aware.
+        deadline: How long after its end a partition may stay incomplete.
+    """
+    return [
+        partition
+        for partition in partitions
+        if (partition.files or partition.links)
+        and partition.lacks not in (None, Lack.QUIET)
+        and _is_due(partition.key, grain, now, deadline)
+    ]
+
+
+def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta) -> list[str]:
+    """List the partitions missing between existing ones after their deadline.
+
+    Args:
+        partitions: Scanned partitions; those whose key is not a time are skipped.
+        grain: Length of a partition.
+        now: Current time, timezone-aware.
+        deadline: How long after its end a partition may be absent.
+
+    Returns:
+        Their keys, without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
+    """
+    there = [one.key for one in partitions if (one.files or one.links or one.ready) and start_of_key(one.key, grain)]
+    hidden = tuple(one.key for one in partitions if one.links and not start_of_key(one.key, grain))
+    absent: list[str] = []
+    for before, after in pairwise(there):
+        if start_of(after, grain) - start_of(before, grain) <= LONGEST_GAP + grain.length:
+            absent += between(following(before, grain), after, grain)[:-1]
+    return [key for key in absent if _is_due(key, grain, now, deadline) and not key.startswith(hidden)]
+
+
+def start_of_key(key: str, grain: Grain) -> datetime | None:
+    """Return the first instant of a landed partition; None if its key is not a time."""
+    try:
+        start = start_of(key, grain)
+    except ConfigurationError:
+        return None
+    # `2026-01-05T3` can be parsed, but is not the name of a partition.
+    return start if key_of(start, grain) == key else None
+
+
+def late_files(partition: LandedPartition) -> tuple[LandedFile, ...]:
+    """List the files that came after the partition was flagged."""
+    flag = partition.flag
+    return () if flag is None else tuple(file for file in partition.files if file.came_ns > flag.came_ns)
+
+
+def _apply_next_exists(found: Sequence[LandedPartition], grain: Grain, now: datetime) -> list[LandedPartition]:
+    """Apply convention (b) to the partitions without a flag."""
+    # A partition in the future, such as one of the year 2099, does not count as a successor.
+    times = [one.key for one in found if one.files and (start := start_of_key(one.key, grain)) and start <= now]
+    last = max(times, default="")
+    quiet_since = int((now - QUIET).timestamp() * 1e9)
+    completed = []
+    for partition in found:
+        lacks = partition.lacks
+        if lacks is Lack.FLAG and partition.key >= last:
+            lacks = Lack.SUCCESSOR
+        elif lacks is Lack.FLAG:
+            came = max((file.came_ns for file in partition.files), default=0)
+            lacks = Lack.QUIET if came > quiet_since else None
+        completed.append(replace(partition, lacks=lacks))
+    return completed
+
+
+def _is_due(key: str, grain: Grain, now: datetime, deadline: timedelta) -> bool:
+    start = start_of_key(key, grain)
+    return start is not None and now > start + grain.length + deadline
+
+
+_Place = str | StrayLink | Obstacle
+
+
+def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple[str, _Place]]:
+    try:
+        link = stray(table, zone) if table.is_symlink() else None
+    except OSError as error:
+        yield "", unreadable(os.fspath(table), error)
+        return
+    if link is not None:
+        yield "", link
+        return
+    for day, folder in _children(os.fspath(table), "date=", zone):
+        if day < since[: min(len(day), 10)]:
+            continue
+        if grain is not Grain.HOUR or not isinstance(folder, str):
+            yield day, folder
+        else:
+            hours = ((f"{day}T{hour}" if hour else day, place) for hour, place in _children(folder, "hour=", zone))
+            yield from ((key, place) for key, place in hours if key >= since[: len(key)])
+
+
+def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, _Place]]:
+    found: list[tuple[str, _Place]] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.name.startswith(prefix):
+                    continue
+                link = stray(entry, zone) if entry.is_symlink() else None
+                if link is not None or entry.is_dir():
+                    found.append((printable(entry.name[len(prefix) :]), link or entry.path))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [("", unreadable(folder, error))]
+    return sorted(found, key=lambda child: child[0])
+
+
+def _refused(key: str, entry: StrayLink | Obstacle) -> LandedPartition:
+    return LandedPartition(
+        key=key,
+        folder=Path(entry.path),
+        lacks=Lack.LINK if isinstance(entry, StrayLink) else Lack.ENTRY,
+        files=(),
+        links=(entry,),
+        fingerprint=_digest(str(entry)),
+        flag=None,
+    )
+
+
+def _partition(key: str, folder: str, zone: str) -> LandedPartition:
+    files: list[LandedFile] = []
+    links: list[StrayLink | Obstacle] = []
+    flag = None
+    for entry in walk(folder, zone, flag=FLAG):
+        if isinstance(entry, StrayLink | Obstacle):
+            links.append(entry)
+        elif entry.name == FLAG:
+            flag = _file(entry)
+        else:
+            files.append(_file(entry))
+    files.sort(key=lambda file: file.name)
+    links.sort(key=lambda link: link.path)
+    known = [f"{file.name}\t{file.size}\t{file.mtime_ns}" for file in files] + [str(link) for link in links]
+    return LandedPartition(
+        key=key,
+        folder=Path(folder),
+        lacks=_lack(links, flag),
+        files=tuple(files),
+        links=tuple(links),
+        fingerprint=_digest("\n".join(known)),
+        flag=flag,
+    )
+
+
+def _file(entry: LandedEntry) -> LandedFile:
+    stat = entry.stat()
+    return LandedFile(name=entry.name, size=stat.st_size, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns)
+
+
+def _lack(refused: Sequence[StrayLink | Obstacle], flag: LandedFile | None) -> Lack | None:
+    if refused:
+        return Lack.LINK if any(isinstance(entry, StrayLink) for entry in refused) else Lack.ENTRY
+    return Lack.FLAG if flag is None else None
+
+
+def _digest(text: str) -> str:
+    # A file name need not be valid UTF-8.
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]

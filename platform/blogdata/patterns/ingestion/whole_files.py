@@ -1,0 +1,114 @@
+"""Writes files whole or not at all, and reads them as raw bytes."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, ClassVar
+
+from blogdata.errors import PlatformError
+from blogdata.patterns.ingestion import landed_formats
+
+BLOCK = 1 << 20
+LONGEST_NAME = 255
+"""Length of a file's name that file systems take, bytes."""
+
+
+class SourceMissing(PlatformError):
+    """Raised when a file to be replicated does not exist or cannot be read."""
+
+    exit_code: ClassVar[int] = 2
+
+
+def checksum(path: Path) -> str:
+    """Compute the SHA-256 of a file, hexadecimal, in constant memory."""
+    digest = hashlib.sha256()
+    with opened(path) as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file for reading its raw bytes.
+
+    Raises:
+        SourceMissing: There is no such file, or it may not be read.
+    """
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: OSError, *, kind: str = "file") -> SourceMissing:
+    """Build the error of a source, a `file` or a `folder`, that cannot be read."""
+    return SourceMissing(
+        what=f"the {kind} cannot be read: {error.strerror}",
+        where=str(path),
+        next_step=f"give the path of a {kind} that exists and may be read",
+    )
+
+
+def content(path: Path) -> IO[bytes]:
+    """Open a file for reading its decompressed content.
+
+    Raises:
+        SourceMissing: There is no such file, or it may not be read.
+    """
+    opened(path).close()
+    return landed_formats.content(path)
+
+
+def skip(file: IO[bytes], count: int) -> None:
+    """Read on by a number of bytes: not every compressed file can be positioned."""
+    while count and (block := file.read(min(BLOCK, count))):
+        count -= len(block)
+
+
+def hidden(target: Path) -> Path:
+    """Return the hidden name under which a file is written until it is whole; its folder is created."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    # Writing through a foreign link at this path would overwrite the link's target.
+    if partial.is_symlink():
+        partial.unlink()
+    return partial
+
+
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """Cut a file's name to a number of bytes; a digest of the whole name then keeps it distinct."""
+    whole = os.fsencode(name)
+    if len(whole) <= longest:
+        return name
+    digest = hashlib.sha256(whole).hexdigest()[:8]
+    return f"{whole[: longest - len(digest) - 1].decode(errors='ignore')}-{digest}"
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    """Return whether two files have the same bytes; False if the second one does not exist."""
+    return other.exists() and one.stat().st_size == other.stat().st_size and checksum(one) == checksum(other)
+
+
+def write_whole(target: Path, data: bytes) -> None:
+    """Write a small file under a hidden name, and rename it once it is whole."""
+    partial = hidden(target)
+    partial.write_bytes(data)
+    partial.replace(target)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Be the only process that adds whole files to a folder; others wait, and the death of the process ends it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # A file, because file systems of a network lock no folder.
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

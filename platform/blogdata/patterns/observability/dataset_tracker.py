@@ -1,0 +1,264 @@
+"""Dataset Tracker: the datasets a dataset is computed from, their owners, and whom to contact (dataset lineage).
+
+Problem: a column disappears upstream, and it is unknown which reports break and who owns them.
+
+How it works: every publication records the inputs it really read, with their versions; :func:`track` turns
+these records and the owners in the contracts into a graph. Sources outside the lake are known from the files in a
+commit's column lineage, or from the source that a stream's batch recorded. Rows served to a database are known from the
+events of the deliveries. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs
+that collect the lineage of a whole company.
+
+The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run
+read the dataset; it disappears when the newest publications no longer read it.
+
+When not to use it: to find the columns that a figure is computed from; that is the Fine-Grained Tracker.
+
+Source: Data Engineering Design Patterns, ch. 10.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.served import Served, deliveries
+from blogdata.lake.commit import Commit, entries_of, parse
+from blogdata.lake.lake import Lake
+from blogdata.patterns.observability import openlineage
+from blogdata.patterns.observability.fine_grained_tracker import sources
+from blogdata.publish.changes import READ
+from blogdata.publish.contract import Contract
+from blogdata.publish.writes import Feed, Serve
+
+NAMESPACE = "blogdata"
+"""Namespace of the jobs and datasets in a catalog."""
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class LineageEdge:
+    """A source dataset that was read to compute a target, with the newest version read; None if it has no versions."""
+
+    source: str
+    target: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A dataset, its owner, and the teams that use it outside of the lineage.
+
+    The owner is None for a source outside the platform.
+    """
+
+    dataset: str
+    owner: str | None
+    published: bool
+    consumers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """The graph of datasets."""
+
+    nodes: Mapping[str, Node]
+    edges: tuple[LineageEdge, ...]
+
+    def upstream(self, dataset: str) -> frozenset[str]:
+        """Return all direct and indirect inputs of a dataset."""
+        return self._reached(dataset, {edge.target: set() for edge in self.edges}, up=True)
+
+    def downstream(self, dataset: str) -> frozenset[str]:
+        """Return all datasets that are computed from a dataset, directly or indirectly."""
+        return self._reached(dataset, {edge.source: set() for edge in self.edges}, up=False)
+
+    def affected_teams(self, dataset: str) -> frozenset[str]:
+        """Return whom to notify before a dataset changes: owners of what is made of it, and all consumers."""
+        below = self.downstream(dataset)
+        owners = {self.nodes[name].owner for name in below}
+        consumers = {team for name in {dataset, *below} for team in self.nodes[name].consumers}
+        return frozenset(team for team in owners | consumers if team is not None)
+
+    def _reached(self, dataset: str, steps: dict[str, set[str]], *, up: bool) -> frozenset[str]:
+        for edge in self.edges:
+            here, there = (edge.target, edge.source) if up else (edge.source, edge.target)
+            steps[here].add(there)
+        found: set[str] = set()
+        waiting = [dataset]
+        while waiting:
+            for name in steps.get(waiting.pop(), set()) - found:
+                found.add(name)
+                waiting.append(name)
+        return frozenset(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """A publication as recorded in the table's own log."""
+
+    commit: Commit
+    committed_at: datetime
+
+
+def track(
+    lake: Lake,
+    events: EventLog,
+    contracts: Mapping[str, Contract],
+    *,
+    landing: str,
+) -> Lineage:
+    """Build the lineage graph from the inputs that the newest publications really read.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        contracts: The datasets, by name.
+        landing: Path of the landing zone, to name the sources outside the lake.
+
+    Returns:
+        All datasets with their owners, and the edges between them, sorted.
+    """
+    newest: dict[tuple[str, str], int | None] = {}
+    published = set()
+    for dataset, contract in contracts.items():
+        read = _newest_reads(events, contract)
+        if read:
+            published.add(dataset)
+        for inputs in read:
+            for source, version in inputs.items():
+                newest[source, dataset] = max(version, newest.get((source, dataset)) or version)
+        for source in _landed(lake, landing, dataset):
+            newest.setdefault((source, dataset), None)
+    edges = tuple(
+        sorted(
+            (LineageEdge(source=pair[0], target=pair[1], version=version) for pair, version in newest.items()),
+            key=lambda edge: (edge.source, edge.target),
+        )
+    )
+    names = set(contracts) | {name for edge in edges for name in (edge.source, edge.target)}
+    return Lineage(
+        nodes={
+            name: Node(
+                dataset=name,
+                owner=contracts[name].owner if name in contracts else None,
+                published=name in published,
+                consumers=contracts[name].consumers if name in contracts else (),
+            )
+            for name in sorted(names)
+        },
+        edges=edges,
+    )
+
+
+def publications(lake: Lake, dataset: str) -> Iterator[Published]:
+    """Read the publications that a table's log still retains, newest first."""
+    table = lake.caught_up(dataset)
+    for version, entry in lake.commits(table) if table is not None else []:
+        info = parse(entry.get("userMetadata"))
+        if info is not None:
+            yield Published(
+                commit=Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info),
+                committed_at=datetime.fromtimestamp(int(entry["timestamp"]) / 1000, tz=timezone.utc),
+            )
+
+
+def export_openlineage(
+    lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, landing: str, folder: Path
+) -> int:
+    """Write every publication that is not exported yet as OpenLineage run events.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        contracts: The datasets, by name.
+        landing: Path of the landing zone.
+        folder: Output folder. One file per publication, with a START and a COMPLETE event, one per line:
+            `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for a delivery to a database.
+
+    Returns:
+        Number of publications written; files that exist already are not written again.
+    """
+    written = 0
+    for contract in contracts.values():
+        for name, publication in _to_export(lake, events, contract, landing):
+            file = folder / contract.dataset / f"{name}.json"
+            if file.exists():
+                continue
+            lines = openlineage.run_events(publication(), contracts, NAMESPACE)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            hidden = file.with_name(f".{file.name}.partial")
+            hidden.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            hidden.replace(file)
+            written += 1
+    return written
+
+
+def _newest_reads(events: EventLog, contract: Contract) -> Sequence[Mapping[str, int]]:
+    """List the inputs of the newest publication of each partition, with their versions."""
+    if isinstance(contract.write, Serve | Feed):
+        newest = {each.partition: each for each in deliveries(events, contract.dataset)}
+        return [each.inputs for each in newest.values()]
+    return [entry.inputs for entry in events.publications(contract.dataset).values()]
+
+
+def _to_export(
+    lake: Lake, events: EventLog, contract: Contract, landing: str
+) -> Iterator[tuple[str, Callable[[], openlineage.PublishedVersion]]]:
+    """List a dataset's publications with stable file names; the function builds the description only when called."""
+    if isinstance(contract.write, Serve | Feed):
+        for each in deliveries(events, contract.dataset):
+            name = str(uuid.uuid5(uuid.NAMESPACE_URL, each.batch_id))
+            yield name, partial(_delivered, contract.dataset, each)
+    else:
+        for found in publications(lake, contract.dataset):
+            yield f"{found.commit.version:020d}", partial(_committed, lake, landing, found)
+
+
+def _delivered(dataset: str, each: Served) -> openlineage.PublishedVersion:
+    return openlineage.PublishedVersion(
+        dataset=dataset,
+        version=each.batch_id,
+        run_id=each.run_id,
+        job=each.job,
+        # The database records only one time per delivery.
+        started_at=each.served_at,
+        ended_at=each.served_at,
+        inputs=each.inputs,
+        rows=each.rows,
+    )
+
+
+def _committed(lake: Lake, landing: str, found: Published) -> openlineage.PublishedVersion:
+    commit, columns = found.commit, sources(lake, landing, found.commit)
+    read = {source.dataset for origins in columns.values() for source in origins} | _streamed_from(commit)
+    return openlineage.PublishedVersion(
+        dataset=commit.dataset,
+        version=str(commit.version),
+        run_id=commit.info["run"]["run_id"],
+        job=commit.info["run"]["job"],
+        started_at=datetime.fromtimestamp(float(commit.info["started_at"]), tz=timezone.utc),
+        ended_at=found.committed_at,
+        inputs={**dict.fromkeys(read), **commit.info["inputs"]},
+        rows=commit.rows_out,
+        bytes=int(commit.info["bytes"]),
+        columns=columns,
+    )
+
+
+def _landed(lake: Lake, landing: str, dataset: str) -> Iterable[str]:
+    newest = next(publications(lake, dataset), None)
+    if newest is None:
+        return ()
+    found = sources(lake, landing, newest.commit).values()
+    outside = {source.dataset for columns in found for source in columns if source.dataset.startswith("landing.")}
+    return outside | _streamed_from(newest.commit)
+
+
+def _streamed_from(commit: Commit) -> set[str]:
+    # Known even where no plan was recorded (Engine.CHECKPOINT).
+    source = commit.info.get("appended", {}).get("notes", {}).get(READ)
+    return set() if source is None else {source}

@@ -1,0 +1,96 @@
+"""Fine-Grained Tracker: the columns of datasets and landed files that a column is computed from (column lineage).
+
+Problem: a figure is in doubt, and it is unknown which source fields it was computed from.
+
+How it works: while a write's transaction is open, the engine walks Spark's analysed plan and follows every
+output column through projections, aggregates, joins, unions and generators down to the columns of the tables and
+files that were read (:func:`sources`). Rows that were computed once and kept are traced through to what they were
+computed from (:mod:`blogdata.publish.kept_rows`). A stream's batch has no files in its plan; there the lineage ends at
+the source that the batch names. The lineage is recorded from the executed plan, not written by hand, so it cannot
+become stale. The run that wrote a row is known from the row's partition, see Metadata Decorator.
+
+The trap: a column that is only used to filter, join or sort is no input of the other columns; including it would make
+every column depend on every other. It is read all the same: :func:`read` has it. And a publication whose lineage was
+lost looks like one that reads nothing: it must count as one that reads everything.
+
+When not to use it: with ``Engine.CHECKPOINT`` the plan ends at the checkpoint, and no lineage is recorded.
+
+Source: Data Engineering Design Patterns, ch. 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blogdata.lake.commit import Commit
+from blogdata.lake.lake import Lake
+from blogdata.publish.changes import READ
+
+_OF_A_LINE = ("raw", "source_file", "source_offset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSource:
+    """A column of a dataset of the lake (`silver.visits`) or of the landing zone (`landing.visits`)."""
+
+    dataset: str
+    column: str
+
+
+def read(lake: Lake, landing: str, commit: Commit) -> frozenset[ColumnSource] | None:
+    """Find all columns that a publication read: for values, and also those that it filters, joins or sorts by.
+
+    Args:
+        lake: The tables' root, to translate paths into dataset names.
+        landing: Path of the landing zone.
+        commit: A publication.
+
+    Returns:
+        The columns, those of the table itself too; None if it is not known of any of them where it is from: recorded
+        by an earlier version of the platform, written without the engine, or computed from what Spark does not name.
+    """
+    recorded = commit.info.get("columns_read")
+    found = {_source(lake, landing, text, _streamed(commit)) for text in recorded or ()}
+    return None if recorded is None or None in found else frozenset(each for each in found if each is not None)
+
+
+def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[ColumnSource]]:
+    """Find the source columns of each column of a commit.
+
+    Args:
+        lake: The tables' root, to translate paths into dataset names.
+        landing: Path of the landing zone.
+        commit: A publication.
+
+    Returns:
+        Output column to its sources, sorted. The table itself, which a merge also reads, is not listed as a source.
+    """
+    streamed = _streamed(commit)
+    return {
+        column: [
+            source
+            for source in dict.fromkeys(_source(lake, landing, text, streamed) for text in found)
+            if source is not None and source.dataset != commit.dataset
+        ]
+        for column, found in commit.info["column_lineage"].items()
+    }
+
+
+def _streamed(commit: Commit) -> str | None:
+    source: str | None = commit.info.get("appended", {}).get("notes", {}).get(READ)
+    return source
+
+
+def _source(lake: Lake, landing: str, text: str, streamed: str | None) -> ColumnSource | None:
+    path, column = text.rsplit("#", 1)
+    if not path:
+        # Only of a stream's batch is it known where it came from. What a stream with state lets go of has columns of
+        # its own, which are computed from whole lines.
+        column = column if column in _OF_A_LINE else "raw"
+        return None if streamed is None else ColumnSource(dataset=streamed, column=column)
+    dataset = lake.dataset_at(path)
+    if dataset is not None:
+        return ColumnSource(dataset=dataset, column=column)
+    _, _, below = path.partition(landing.rstrip("/") + "/")
+    return ColumnSource(dataset=f"landing.{below.split('/', 1)[0]}", column=column) if below else None

@@ -1,0 +1,204 @@
+"""SLA Misses Detector: notices partitions later than promised, and tells a slow job from a late input.
+
+Problem: a job that succeeds two hours late has failed its readers, and whoever looks for the cause must know whether
+the job was slow or its producer was late.
+
+How it works: a partition is due a promised time after its end (:func:`detect`). Two spans are measured
+(:class:`Delivery`): event time, from the end of the partition to its first publication; and processing time, from
+when its input was there. If the partition is late though a job of usual duration could have made it, or processing
+alone took longer than the promise, our job was late. Otherwise the input was. A publication that takes three times
+the usual, and one that is under way for longer than any before, are reported before the promise is broken.
+
+The trap: in a chain of jobs a delay above makes all of them late, if each is measured from the start of the chain. Here
+each job's own time begins when its inputs were there, and a late input names the dataset it comes from. The first
+publication counts: late rows that publish an hour again do not make it late.
+
+When not to use it: for delays within a partition that is published in time, see the Late Data Detector. Partitions due
+more than a day ago are not judged: nobody can make up for them, and simulated or backfilled data are no misses.
+
+Source: Data Engineering Design Patterns, ch. 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.patterns.observability.reading import SLA, Reading, first, span, unknown
+
+JOB_LATE = "job late"
+INPUT_LATE = "input late"
+RUNNING_LONG = "running long"
+SLOW_JOB = "slow job"
+VERDICTS = (JOB_LATE, INPUT_LATE, RUNNING_LONG, SLOW_JOB)
+"""The verdicts, the worst one first."""
+TIMES_USUAL = 3.0
+"""Duration, as a multiple of the usual one, above which a job is slow."""
+AT_LEAST = 60.0
+"""Seconds above the usual duration below which no job is slow."""
+LEAST_JOBS = 8
+"""Comparable jobs below which the usual duration is unknown."""
+ALIKE = 2.0
+"""Jobs are comparable if their rows differ at most by this factor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A partition that is due, or was published.
+
+    Args:
+        partition: Key of the partition.
+        ended: End of the partition.
+        input_at: When the last of its inputs was there; None: one is not.
+        published_at: When it was first published; None: it is not.
+        waits_for: The input that came last, or that has not come.
+    """
+
+    partition: str
+    ended: datetime
+    input_at: datetime | None
+    published_at: datetime | None
+    waits_for: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A publication: what it read and how long it took.
+
+    Args:
+        name: The partition, or the first of several.
+        rows: Rows it read.
+        seconds: Its duration.
+    """
+
+    name: str
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A computation under way: a partition that was claimed, and not published since."""
+
+    partition: str
+    since: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Miss:
+    verdict: str
+    partition: str
+    seconds: float
+    bound: float
+    text: str
+
+
+def detect(
+    dataset: str,
+    deliveries: Sequence[Delivery],
+    *,
+    promise: timedelta,
+    now: datetime,
+    jobs: Sequence[Job] = (),
+    newest: int = 1,
+    running: Sequence[Running] = (),
+) -> Reading:
+    """Find what is later than promised, or slower than usual.
+
+    Args:
+        dataset: Name as `layer.table`.
+        deliveries: The partitions to judge.
+        promise: How long after its end a partition is due.
+        now: Current time, timezone-aware.
+        jobs: Publications of the dataset, oldest first.
+        newest: How many of the newest jobs are judged; the others are their history.
+        running: Computations under way.
+
+    Returns:
+        The reading of the worst kind of miss; unknown if there is nothing to judge.
+    """
+    usual = median([job.seconds for job in jobs]) if len(jobs) >= LEAST_JOBS else 0.0
+    misses = [miss for one in deliveries if (miss := _late(one, promise, usual, now))]
+    misses += [miss for one in running if (miss := _long(one, jobs, now))]
+    misses += [miss for place in range(max(len(jobs) - newest, 0), len(jobs)) if (miss := _slow(jobs, place))]
+    if not misses:
+        ages = [((one.published_at or now) - one.ended).total_seconds() for one in deliveries]
+        if not ages and not jobs:
+            return unknown(SLA, dataset, "no partition has become due lately")
+        return Reading(detector=SLA, dataset=dataset, value=max(ages, default=0.0), bound=promise.total_seconds())
+    verdict = min((miss.verdict for miss in misses), key=VERDICTS.index)
+    alike = [miss for miss in misses if miss.verdict == verdict]
+    worst = max(alike, key=lambda miss: miss.seconds)
+    partitions = sorted(miss.partition for miss in alike)
+    others = "" if len(partitions) == 1 else f"; {len(partitions)} of this kind: {first(partitions)}"
+    return Reading(
+        detector=SLA,
+        dataset=dataset,
+        value=worst.seconds,
+        bound=worst.bound,
+        verdict=verdict,
+        what=worst.text + others,
+        remedy=_remedy(verdict, dataset),
+        partitions=partitions,
+        figures={kind.replace(" ", "_"): sum(miss.verdict == kind for miss in misses) for kind in VERDICTS},
+    )
+
+
+def _late(one: Delivery, promise: timedelta, usual: float, now: datetime) -> _Miss | None:
+    until = one.published_at or now
+    due = one.ended + promise
+    processing = timedelta() if one.input_at is None else until - max(one.input_at, one.ended)
+    if until <= due and processing <= promise:
+        return None
+    could_have = one.input_at is not None and one.input_at + timedelta(seconds=usual) <= due
+    ours = one.input_at is not None and (processing > promise or could_have)
+    state = "was published" if one.published_at else "is not published"
+    late = span(max(until - due, processing - promise).total_seconds())
+    came = f"came at {one.input_at:%Y-%m-%d %H:%M} UTC" if one.input_at else "has not come"
+    cause = f"its input was there {span(processing.total_seconds())} before" if ours else f"{one.waits_for} {came}"
+    text = f"{one.partition} {state} {late} after the promise; {cause}"
+    return _Miss(
+        verdict=JOB_LATE if ours else INPUT_LATE,
+        partition=one.partition,
+        seconds=(until - one.ended).total_seconds(),
+        bound=promise.total_seconds(),
+        text=text,
+    )
+
+
+def _slow(jobs: Sequence[Job], place: int) -> _Miss | None:
+    job = jobs[place]
+    before = [one.seconds for one in jobs[:place] if job.rows / ALIKE <= one.rows <= job.rows * ALIKE]
+    if len(before) < LEAST_JOBS:
+        return None
+    usual = median(before)
+    if job.seconds <= max(TIMES_USUAL * usual, usual + AT_LEAST):
+        return None
+    text = f"{job.name} took {span(job.seconds)} for {job.rows:,} rows, {span(usual)} are usual"
+    return _Miss(verdict=SLOW_JOB, partition=job.name, seconds=job.seconds, bound=TIMES_USUAL * usual, text=text)
+
+
+def _long(one: Running, jobs: Sequence[Job], now: datetime) -> _Miss | None:
+    if len(jobs) < LEAST_JOBS:
+        return None
+    longest = max(job.seconds for job in jobs)
+    bound = max(TIMES_USUAL * longest, longest + AT_LEAST)
+    seconds = (now - one.since).total_seconds()
+    if seconds <= bound:
+        return None
+    text = (
+        f"{one.partition} is computed since {one.since:%Y-%m-%d %H:%M} UTC and not published, for {span(seconds)}; "
+        f"the longest job before took {span(longest)}"
+    )
+    return _Miss(verdict=RUNNING_LONG, partition=one.partition, seconds=seconds, bound=bound, text=text)
+
+
+def _remedy(verdict: str, dataset: str) -> Remedy:
+    if verdict == INPUT_LATE:
+        return Remedy("ask the owner of the input; it is computed by itself once the input is there")
+    if verdict == JOB_LATE:
+        return Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,)))
+    return Remedy("see what else the machine does, and the run's log")

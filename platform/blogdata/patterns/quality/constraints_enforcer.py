@@ -1,0 +1,73 @@
+"""Constraints Enforcer: the table refuses rows that break its contract; the error lists all faults of a batch.
+
+Problem: a producer sends a row without a user. The job is correct and its tests pass, but the row is stored, because
+the rule was only written in a document.
+
+How it works: :func:`enforce` turns the contract into constraints of the Delta table (types, NOT NULL, CHECK, generated
+columns). They bind every writer, even one that bypasses the platform; a dropped constraint is restored before the next
+write. When Delta refuses a batch, the audit lists all its faults, with the number of rows of each
+(Audit-Write-Audit-Publish). :func:`orphans` audits what no Delta constraint can: it finds the rows whose reference, as
+the contract declares it, does not exist. That takes a join, so the Offline Observer runs it beside the hot path.
+
+The trap: a database stops at the first bad row, and the next attempt stops at the second. A batch can be fixed in one
+go only when all its faults are known; the constraints stay as the last line of defence. And, unlike in most databases,
+a condition that is null counts as broken: a rule about a nullable column must define the result for null.
+
+When not to use it: for promises about many rows at once (sums, uniqueness, freshness); those are audits.
+Where single bad rows must not stop the batch, a Dead-Letter removes them before the constraint sees them.
+
+Source: Data Engineering Design Patterns, ch. 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from blogdata.lake.lake import Lake
+from blogdata.patterns.quality import schema_compatibility_enforcer, schema_migrator
+from blogdata.patterns.storage import tables
+from blogdata.publish.contract import Contract
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
+    """Add the missing constraints of a contract to its table; create the table if it does not exist.
+
+    Args:
+        spark: The session.
+        lake: The tables' root.
+        contract: Contract of the dataset.
+        engine_loaded: True if the engine's jar is loaded, which creates a table in one commit.
+
+    Raises:
+        IncompatibleSchema: The table cannot follow the contract; nothing was changed.
+        PlatformError: As `tables.create_or_evolve`.
+    """
+    table = lake.caught_up(contract.dataset)
+    if table is not None:
+        schema_compatibility_enforcer.hold_table(table, contract)
+        schema_migrator.refuse_return(table, contract)
+    tables.create_or_evolve(spark, lake, contract, engine_loaded=engine_loaded)
+
+
+def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> DataFrame:
+    """Find the facts whose reference does not exist in the dimension; a null reference is intentional and allowed.
+
+    Args:
+        facts: Rows with references.
+        dimension: Referenced rows.
+        on: Column of the facts to the column of the dimension it references.
+
+    Returns:
+        The orphans, with all columns of the facts.
+    """
+    from pyspark.sql import functions as F
+
+    keys = dimension.select(*[F.col(there).alias(f"_{here}") for here, there in on.items()]).distinct()
+    condition = F.lit(True)
+    for here in on:
+        condition = condition & (facts[here] == keys[f"_{here}"])
+    return facts.dropna(subset=list(on)).join(keys, condition, "left_anti")

@@ -1,0 +1,348 @@
+"""The contract in the vocabulary of Great Expectations: suites are derived from contracts, never written by hand.
+
+The hot path audits a batch with one aggregate inside the writing transaction. This module states the same promises in
+a vocabulary that is known outside the platform, validates the *published* rows, and renders the result pages. It shares
+no code with the first audit, so it also finds what that one overlooks.
+
+No value of a row enters a result: the figures are counts, and of an exception only the first line is kept, without the
+values it quotes. So the pages contain no personal data.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blogdata.errors import PlatformError
+from blogdata.patterns.quality import expectations_site
+from blogdata.patterns.quality.validation import RuleResult, Validation
+from blogdata.publish.column_types import DataType, Struct, parse
+from blogdata.publish.contract import Contract
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 0}
+"""Counts only: the default keeps examples of unexpected values, which may be addresses and logins."""
+
+SPARK_TYPES = {
+    "ARRAY": "ArrayType",
+    "BIGINT": "LongType",
+    "BINARY": "BinaryType",
+    "BOOLEAN": "BooleanType",
+    "DATE": "DateType",
+    "DECIMAL": "DecimalType",
+    "DOUBLE": "DoubleType",
+    "FLOAT": "FloatType",
+    "INT": "IntegerType",
+    "MAP": "MapType",
+    "SMALLINT": "ShortType",
+    "STRING": "StringType",
+    "STRUCT": "StructType",
+    "TIMESTAMP": "TimestampType",
+    "TIMESTAMP_NTZ": "TimestampNTZType",
+    "VARIANT": "VariantType",
+}
+
+
+class UnknownType(PlatformError):
+    """Raised when a contract declares a type that has no expectation."""
+
+
+class ExpectationBroken(PlatformError):
+    """Raised when Great Expectations could not evaluate a suite at all."""
+
+
+class Project:
+    """A Great Expectations project in memory: only rendered pages are stored, and no data is sent anywhere."""
+
+    def __init__(self) -> None:
+        gx = _library()
+        self._context: Any = gx.get_context(mode="ephemeral")
+        self._context.enable_analytics(False)
+        self._context.variables.progress_bars = {"globally": False}
+        self._validations: list[Validation] = []
+
+    def validate(self, frame: DataFrame, contract: Contract) -> Validation:
+        """Validate the rows of a dataset against the suite of its contract.
+
+        Args:
+            frame: Published rows; whole partitions, because keys and audits are promised per partition.
+            contract: Contract of the dataset.
+
+        Returns:
+            One result per promise, in the order of the suite.
+
+        Raises:
+            UnknownType: The contract has a type without an expectation.
+            ExpectationBroken: The suite could not be evaluated at all.
+        """
+        gx = _library()
+        wanted = suite(contract)
+        names = [str(expectation.meta["rule"]) for expectation in wanted.expectations]
+        with _quiet(), _in_session_of(frame):
+            # A new source each time, because a source keeps its first session. Not persisted: a frame cached on a
+            # shared server occupies its memory for all users.
+            source = self._context.data_sources.add_spark(contract.dataset, persist=False)
+            if source.get_execution_engine().spark is not frame.sparkSession:
+                raise ExpectationBroken(
+                    what="Great Expectations has found another Spark session than that of the rows",
+                    where=contract.dataset,
+                    next_step="validate in a process that has no other Spark; if it has none, compare the installed"
+                    " great-expectations and pyspark with the pinned versions",
+                )
+            batch = source.add_dataframe_asset("published").add_batch_definition_whole_dataframe("whole")
+            definition = self._context.validation_definitions.add(
+                gx.ValidationDefinition(name=contract.dataset, data=batch, suite=self._context.suites.add(wanted))
+            )
+            outcome = definition.run(
+                batch_parameters={"dataframe": frame},
+                result_format=RESULT_FORMAT,
+                run_id=gx.RunIdentifier(run_name=contract.dataset, run_time=datetime.now(timezone.utc)),
+            )
+        found = {result.rule: result for result in map(_result, outcome.results)}
+        if any(result.error is not None for result in found.values()):
+            # Raises if the server is gone: that is a fault of the run, not a result of the validation.
+            frame.sparkSession.sql("SELECT 1").collect()
+        self._keep_without_values(contract.dataset, outcome)
+        if set(found) != set(names):
+            raise ExpectationBroken(
+                what=f"{len(names)} expectations were stated but {len(found)} were answered",
+                where=contract.dataset,
+                next_step="compare the installed great-expectations with the pinned version",
+            )
+        validation = Validation(dataset=contract.dataset, results=[found[name] for name in names])
+        self._validations.append(validation)
+        return validation
+
+    def _keep_without_values(self, dataset: str, outcome: Any) -> None:
+        """Replace each exception on the pages by the text of its result: its message and stack may quote rows.
+
+        The pages name the dataset; the library knows a frame in memory by no name.
+        """
+        outcome.meta["batch_spec"] = {"data_asset_name": dataset}
+        for result in outcome.results:
+            error = _error(result.exception_info or {})
+            if error is not None:
+                texts = {"exception_message": error, "exception_traceback": error}
+                result.exception_info = {"raised_exception": True, **texts}
+        store = self._context.validation_results_store
+        for key in store.list_keys():
+            if key.expectation_suite_identifier.name == dataset:
+                store.set(key, outcome)
+
+    def render(self, folder: Path) -> Path:
+        """Render the pages of all validations so far; old pages stay until the new ones are complete.
+
+        Args:
+            folder: Folder of the pages; replaced.
+
+        Returns:
+            Path of the first page.
+        """
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staged = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
+        with _quiet():
+            self._context.update_data_docs_site("local_site", _site(staged))
+            self._context.build_data_docs(site_names=["local_site"])
+        expectations_site.self_contained(staged, self._validations)
+        replaced = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
+        if not folder.exists():
+            staged.rename(folder)
+            return folder / "index.html"
+        folder.rename(replaced)
+        staged.rename(folder)
+        shutil.rmtree(replaced)
+        return folder / "index.html"
+
+
+def suite(contract: Contract) -> Any:
+    """Derive the expectation suite of a dataset from its contract alone.
+
+    Args:
+        contract: Contract of the dataset.
+
+    Returns:
+        A `great_expectations.ExpectationSuite` named after the dataset; `rule` in an expectation's meta is
+        the name of the same promise in the audit of a write.
+
+    Raises:
+        UnknownType: The contract has a type without an expectation.
+    """
+    gx = _library()
+    # Great Expectations counts each field of a struct as a column too.
+    names = [name for column in contract.columns for name in _names(column.name, parse(column.type))]
+    expectations = [
+        # As a set: columns added later come last in the table, whatever their place in the contract.
+        _expect(
+            "ExpectTableColumnsToMatchSet",
+            "columns",
+            "The columns are those of the contract",
+            column_set=names,
+            exact_match=True,
+        ),
+    ]
+    for column in contract.columns:
+        expectations.append(
+            _expect(
+                "ExpectColumnValuesToBeOfType",
+                f"type.{column.name}",
+                f"{column.name} is {column.type}",
+                column=column.name,
+                type_=_spark_type(contract, column.type),
+            )
+        )
+        if not column.nullable:
+            expectations.append(
+                _expect(
+                    "ExpectColumnValuesToNotBeNull",
+                    f"not_null.{column.name}",
+                    column.description,
+                    column=column.name,
+                )
+            )
+    if contract.key:
+        expectations.append(_unique(contract))
+    for rule in contract.rules:
+        condition = f"not coalesce({rule.expression}, false)"
+        expectations.append(
+            _query(rule.name, rule.description, f"SELECT 1 AS broken FROM {{batch}} WHERE {_sql(condition)}")
+        )
+    by = f" GROUP BY `{contract.partitioning.column}`" if contract.partitioning else ""
+    for audit in contract.audits:
+        held = _sql(f"SELECT {audit.expression} AS held FROM ") + "{batch}" + by
+        expectations.append(
+            _query(
+                audit.name,
+                audit.description,
+                f"SELECT 1 AS broken FROM ({held}) WHERE NOT coalesce(held, false)",
+            )
+        )
+    return gx.ExpectationSuite(name=contract.dataset, expectations=expectations)
+
+
+def _unique(contract: Contract) -> Any:
+    name, description = "unique." + "+".join(contract.key), "The key identifies a row within its partition"
+    if len(contract.identity) == 1:
+        return _expect("ExpectColumnValuesToBeUnique", name, description, column=contract.identity[0])
+    return _expect("ExpectCompoundColumnsToBeUnique", name, description, column_list=list(contract.identity))
+
+
+def _query(name: str, description: str, query: str) -> Any:
+    return _expect("UnexpectedRowsExpectation", name, description, unexpected_rows_query=query)
+
+
+def _expect(kind: str, rule: str, description: str, **arguments: Any) -> Any:
+    _library()
+    from great_expectations import expectations
+
+    return getattr(expectations, kind)(description=f"{rule}: {description}", meta={"rule": rule}, **arguments)
+
+
+def _sql(expression: str) -> str:
+    # Great Expectations formats the query, so a brace of the rule itself must be doubled.
+    return expression.replace("{", "{{").replace("}", "}}")
+
+
+def _names(name: str, type_: DataType) -> Iterator[str]:
+    """Name a column and, if it is a struct, its fields at any depth."""
+    yield name
+    if isinstance(type_, Struct):
+        for field in type_.fields:
+            yield from _names(f"{name}.{field.name}", field.type)
+
+
+def _spark_type(contract: Contract, ddl: str) -> str:
+    name = ddl.upper().split("<")[0].split("(")[0].strip()
+    if name not in SPARK_TYPES:
+        raise UnknownType(
+            what=f"no expectation is known for the type '{ddl}'",
+            where=contract.dataset,
+            next_step=f"declare one of {', '.join(SPARK_TYPES)}, or add the type to SPARK_TYPES",
+        )
+    return SPARK_TYPES[name]
+
+
+def _result(outcome: Any) -> RuleResult:
+    configuration, result = outcome.expectation_config, outcome.result or {}
+    error = _error(outcome.exception_info or {})
+    found = result.get("unexpected_count")
+    if found is None and configuration.type == "unexpected_rows_expectation":
+        found = result.get("observed_value")
+    return RuleResult(
+        rule=configuration.meta["rule"],
+        description=configuration.description.split(": ", 1)[1],
+        passed=bool(outcome.success) and error is None,
+        found=None if found is None or error is not None else int(found),
+        error=error,
+    )
+
+
+def _error(info: dict[str, Any]) -> str | None:
+    # One exception, or one for each metric that the expectation needs.
+    raised = [item for item in (info, *info.values()) if isinstance(item, dict) and item.get("raised_exception")]
+    if not raised:
+        return None
+    # Spark's messages continue with the query plan and the server's stack, and quote values in single quotes.
+    lines = str(raised[0]["exception_message"]).strip().splitlines() or ["an exception without a message"]
+    return re.sub(r"'[^']*'", "'\N{HORIZONTAL ELLIPSIS}'", lines[0])
+
+
+def _site(folder: Path) -> dict[str, Any]:
+    return {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)},
+    }
+
+
+@contextmanager
+def _in_session_of(frame: DataFrame) -> Iterator[None]:
+    """Make Great Expectations use the session of a frame, whatever other sessions the process has.
+
+    By itself it uses the Connect session that is active in the thread, else the process's default one. Without either
+    it starts a classic Spark in this process, which does not know the frame's views.
+    """
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    session = frame.sparkSession
+    if not isinstance(session, ConnectSession):
+        # A process has only one classic Spark, and the frame belongs to it.
+        yield
+        return
+    active = ConnectSession._active_session
+    before = getattr(active, "session", None)
+    active.session = session
+    try:
+        if ConnectSession.getActiveSession() is not session:
+            raise ExpectationBroken(
+                what="the Spark session of the rows is closed",
+                where=session.session_id,
+                next_step="read the rows in a session that is open, and validate them while it is",
+            )
+        yield
+    finally:
+        active.session = before
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _library() -> Any:
+    with _quiet():
+        # The library imports modules that newer Pythons deprecate. The import takes seconds, so it happens only here.
+        import great_expectations
+
+    return great_expectations

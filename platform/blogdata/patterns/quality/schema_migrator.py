@@ -1,0 +1,287 @@
+"""Schema Migrator: a column is renamed, retyped or removed in steps, and no reader finds it gone.
+
+Problem: a column has a name that misleads. Whoever renames it breaks every query that names it, on the same day.
+
+How it works: add, both, remove. The contract declares the new column beside the old one, and a migration
+(`Rename`, `Retype`, `Remove`) with its grace period. The table gets the new column with the next publication, and older
+rows get its value from the old one, in one commit. From then on the asset computes one of the two and :func:`both`
+derives the other; a rule of the contract (`migrating`) holds them equal, so readers may move one by one. At last
+the contract drops the old column. The table still has it, and it is still written, until :func:`remove` takes it
+away: one commit of metadata that touches no file, refused before the grace period is over and while anybody still reads
+the column. Readers are known from column lineage, deliveries to databases and recorded queries
+(:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have the column.
+
+The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
+until it is over. And the values of a removed column stay in the files until their partitions are written again: a
+column of that name must never return, it would show them, and to erase personal data this is the wrong tool.
+
+When not to use it: for a column that is added (evolution does that), or whose meaning changes: that is another column,
+or another dataset. Tables that are merged or that live in several tables are not migrated. A column that a
+reader names only to drop it again is not found in column lineage; its next run fails, and says so.
+
+Source: Data Engineering Design Patterns, ch. 9.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Remedy, RemoveColumn, Run
+from blogdata.evidence.column_reads import Reader
+from blogdata.evidence.event import Event
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.patterns.storage import metadata_enhancer
+from blogdata.patterns.storage.tables import CONTRACT
+from blogdata.publish.compatibility import Migration
+from blogdata.publish.contract import Contract
+from blogdata.publish.migrations import carried
+from blogdata.publish.write_faults import ConcurrentWrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REMOVED = "blogdata.removed"
+"""Table property: names of removed columns, separated by commas; values of theirs may still be in files."""
+COLUMN_REMOVED = "column removed"
+"""Kind of the event of a removal."""
+_CONSTRAINT = "delta.constraints."
+
+
+class StillRead(PlatformError):
+    """Raised when a column is to be removed that somebody still reads."""
+
+
+class GraceNotOver(PlatformError):
+    """Raised when a column is to be removed before its readers' time to move is over."""
+
+
+class Phase(str, Enum):
+    """How far a migration is."""
+
+    ADD = "add"
+    """The table does not have the new column yet; it gets it with the next publication."""
+    BOTH = "both"
+    """Both columns are written, and readers move from the old one to the new one."""
+    REMOVE = "remove"
+    """The contract no longer has the old column; the table has it, and it is written, until it is removed."""
+    OVER = "over"
+    """The table no longer has the old column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """The state of a migration.
+
+    Args:
+        dataset: Name as `layer.table`.
+        migration: The migration.
+        phase: How far it is.
+        readers: Who still reads the old column.
+        next_step: What has to be done, by whom it concerns.
+    """
+
+    dataset: str
+    migration: Migration
+    phase: Phase
+    readers: tuple[Reader, ...]
+    next_step: Remedy
+
+
+def both(frame: DataFrame, contract: Contract) -> DataFrame:
+    """Add to rows the column of each migration that they lack, computed from the other one.
+
+    Args:
+        frame: Rows with one column of each migration, or with both.
+        contract: Contract of the dataset, with the retired columns that its table still has.
+    """
+    from pyspark.sql import functions as F
+
+    types = {column.name: column.type for column in contract.columns}
+    for migration in contract.migrations:
+        there, new = frame.columns, migration.successor
+        if migration.old in types and migration.old not in there:
+            frame = frame.withColumn(migration.old, F.expr(migration.back).cast(types[migration.old]))
+        elif new in types and new not in there and migration.forth is not None:
+            frame = frame.withColumn(new, F.expr(migration.forth).cast(types[new]))
+    return frame
+
+
+def status(lake: Lake, contract: Contract, migration: Migration, found: Sequence[Reader], today: date) -> Status:
+    """Tell how far a migration is, and what is next.
+
+    Args:
+        lake: The tables' root.
+        contract: Contract of the dataset.
+        migration: One of its migrations.
+        found: Who reads the old column.
+        today: The current day.
+    """
+    table = lake.caught_up(contract.dataset)
+    present = set() if table is None else {field.name for field in table.schema().fields}
+    declared = migration.old in {column.name for column in contract.columns}
+    new = migration.successor
+    if declared and new is not None and new not in present:
+        phase, remedy = Phase.ADD, Remedy("the next publication adds it: ", Run(datasets=(contract.dataset,)))
+    elif not declared and migration.old not in present:
+        phase, remedy = Phase.OVER, Remedy("delete the migration from the contract, once it is over everywhere")
+    else:
+        phase = Phase.BOTH if declared else Phase.REMOVE
+        remedy = _next(contract, migration, found, today, declared=declared)
+    return Status(dataset=contract.dataset, migration=migration, phase=phase, readers=tuple(found), next_step=remedy)
+
+
+def remove(
+    lake: Lake, events: EventLog, contract: Contract, column: str, found: Sequence[Reader], *, today: date
+) -> int | None:
+    """Remove a retired column from its table, in one commit that touches no file.
+
+    A process that dies on the way has lifted constraints of the column at most; run it again.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        contract: Contract of the dataset, without the column.
+        column: The column.
+        found: Who reads it.
+        today: The current day.
+
+    Returns:
+        The version of the table without it; None if the table does not have it.
+
+    Raises:
+        ConfigurationError: The contract still declares the column, or no migration retires it; or the table was not
+            published under the contract, so that the new column may lack values.
+        GraceNotOver: Its grace period is not over.
+        StillRead: Somebody reads it.
+        ConcurrentWrite: The table was published meanwhile; transient.
+    """
+    migration = _retired(contract, column)
+    table = lake.caught_up(contract.dataset)
+    if table is None or column not in {field.name for field in table.schema().fields}:
+        return None
+    if migration.successor and table.metadata().configuration.get(CONTRACT) != carried(contract, table).fingerprint:
+        raise ConfigurationError(
+            what=f"the table does not follow its contract yet: {migration.successor} may lack values of {column}",
+            where=f"{contract.dataset}: {migration}",
+            next_step=Remedy("publish it once more: ", Run(datasets=(contract.dataset,))),
+        )
+    if today < migration.ends:
+        raise GraceNotOver(
+            what=f"readers of {column} have until {migration.ends} to move",
+            where=f"{contract.dataset}: {migration}",
+            next_step=f"wait {(migration.ends - today).days} days; until then both columns are written",
+        )
+    if found:
+        raise StillRead(
+            what=f"{len(found)} still read {column}: " + "; ".join(_named(reader) for reader in found),
+            where=f"{contract.dataset}: {migration}",
+            next_step=f"ask {', '.join(sorted({reader.owner for reader in found}))} to read "
+            f"{migration.successor or 'something else'}, and publish again",
+        )
+    _lift(table, contract, column)
+    version = _without(table, contract, column)
+    events.append(
+        [Event(kind=COLUMN_REMOVED, dataset=contract.dataset, payload={"column": column, "why": str(migration)})]
+    )
+    return version
+
+
+def refuse_return(table: DeltaTable, contract: Contract) -> None:
+    """Refuse a column that was removed from the table: values of the removed one would show.
+
+    Raises:
+        ConfigurationError: The contract declares such a column.
+    """
+    removed = set(table.metadata().configuration.get(REMOVED, "").split(",")) - {
+        field.name for field in table.schema().fields
+    }
+    back = sorted(removed & {column.name for column in contract.columns})
+    if back:
+        raise ConfigurationError(
+            what=f"{', '.join(back)} was removed from this table, and its files still have the values",
+            where=contract.dataset,
+            next_step="choose another name",
+        )
+
+
+def _next(contract: Contract, migration: Migration, found: Sequence[Reader], today: date, *, declared: bool) -> Remedy:
+    new = migration.successor
+    if found:
+        owners = ", ".join(sorted({reader.owner for reader in found}))
+        return Remedy(f"{owners}: read {new}" if new else f"{owners}: stop reading it")
+    if today < migration.ends:
+        return Remedy(f"wait until {migration.ends}")
+    if declared:
+        return Remedy(f"delete {migration.old} from the contract")
+    return Remedy(RemoveColumn(dataset=contract.dataset, column=migration.old))
+
+
+def _retired(contract: Contract, column: str) -> Migration:
+    where, names = contract.dataset, {one.name for one in contract.columns}
+    for migration in contract.migrations:
+        if migration.old == column and column not in names:
+            return migration
+    if column not in names:
+        retired = [migration.old for migration in contract.migrations]
+        raise ConfigurationError(
+            what=f"no migration retires {column}",
+            where=where,
+            next_step=f"choose from: {', '.join(retired)}" if retired else "no column of this dataset is being retired",
+        )
+    raise ConfigurationError(
+        what=f"the contract still has {column}",
+        where=where,
+        next_step=f"delete {column} from the columns of the contract, and leave its migration there",
+    )
+
+
+def _named(reader: Reader) -> str:
+    return f"{reader.name} ({reader.owner}; {reader.how})"
+
+
+def _lift(table: DeltaTable, contract: Contract, column: str) -> None:
+    """Drop what names the column in the table's properties, and note its name."""
+    configuration = table.metadata().configuration
+    for name, condition in configuration.items():
+        if name.startswith(_CONSTRAINT) and re.search(rf"\b{re.escape(column)}\b", condition, re.IGNORECASE):
+            table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
+    noted = sorted({*filter(None, configuration.get(REMOVED, "").split(",")), column})
+    properties = {**metadata_enhancer.properties(contract), REMOVED: ",".join(noted)}
+    table.alter.set_table_properties(properties, raise_if_not_exists=False)
+
+
+def _without(table: DeltaTable, contract: Contract, column: str) -> int:
+    table.update_incremental()
+    fields = [field for field in table.schema().fields if field.name != column]
+    # An overwrite of nothing that matches: the schema changes, and no file is added or removed. Delta's own DROP COLUMN
+    # needs column mapping, which this library cannot read.
+    key = contract.partition_column or fields[0].name
+    note = json.dumps({"removed": column, "dataset": contract.dataset})
+    try:
+        table.create_write_transaction(
+            [],
+            "overwrite",
+            Schema(fields),
+            partition_by=table.metadata().partition_columns,
+            partition_filters=[(key, "=", "no partition has this key")],
+            commit_properties=CommitProperties(custom_metadata={"userMetadata": note}, max_commit_retries=0),
+        )
+    except CommitFailedError as error:
+        raise ConcurrentWrite(
+            what="the table was published while a column was being removed",
+            where=contract.dataset,
+            next_step="the column is still there; run it again",
+        ) from error
+    table.update_incremental()
+    return table.version()

@@ -1,0 +1,161 @@
+"""Creates tables from contracts, and adds new columns and constraints of a contract to existing tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from blogdata.lake import members
+from blogdata.lake.companions import APPEARS_WITH
+from blogdata.lake.lake import Lake
+from blogdata.patterns.storage import metadata_enhancer
+from blogdata.patterns.storage.horizontal_partitioner import partition_column
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Column
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import SparkSession
+
+CONTRACT = "blogdata.contract"
+"""Table property: fingerprint of the contract that was last applied to the table."""
+_CONSTRAINT = "delta.constraints."
+
+
+def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
+    """Create the dataset's table with the constraints of its contract, or add missing columns and constraints.
+
+    Args:
+        spark: The session.
+        lake: The tables' root.
+        contract: Contract of the dataset.
+        engine_loaded: Create the table in one commit, by the engine; otherwise by SQL, with one commit per constraint.
+
+    Raises:
+        PartitionKeyRefused: The table would have too many partitions.
+        BehindAPointer: The dataset lives in members.
+        MemberClosed: The table is a member that was published.
+    """
+    table = lake.caught_up(contract.dataset)
+    path = lake.path(contract.dataset)
+    if table is None and engine_loaded:
+        _create(spark, path, contract)
+        return
+    members.refuse_direct(table, contract.dataset)
+    known: dict[str, str | None] = dict(table.metadata().configuration) if table else {}
+    absent = {
+        name: expression
+        for name, expression in constraints(contract).items()
+        if _without_spaces(known.get(f"{_CONSTRAINT}{name}")) != _without_spaces(expression)
+    }
+    if known.get(CONTRACT) == contract.fingerprint and not absent:
+        return
+    if table is None:
+        spark.sql(_create_statement(path, contract))
+    else:
+        _add_columns(spark, table, path, contract)
+    for name, expression in absent.items():
+        if f"{_CONSTRAINT}{name}" in known:
+            spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
+        spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
+    # The fingerprint comes last: after a crash in between, the next call applies the contract again.
+    listed = _listed({**_togetherness(contract), CONTRACT: contract.fingerprint})
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({listed})")
+
+
+def constraints(contract: Contract) -> dict[str, str]:
+    """Return the CHECK constraints of a dataset's table: name to condition."""
+    return {rule.name.lower(): rule.expression for rule in contract.rules}
+
+
+def _without_spaces(condition: str | None) -> str | None:
+    """Normalise a condition for comparison: Delta puts spaces around the tokens of a constraint added by SQL."""
+    return None if condition is None else "".join(condition.split())
+
+
+def _properties(contract: Contract) -> dict[str, str]:
+    return {
+        # A commit is idempotent while its transaction identifier is retained. Those of single commits must expire, or
+        # the log grows for ever. A stream has one identifier for all its batches, which the engine exempts from expiry.
+        "delta.setTransactionRetentionDuration": "interval 7 days",
+        **_togetherness(contract),
+        **_retention(contract),
+        **({"delta.enableDeletionVectors": "true"} if contract.marks_rows else {}),
+        **metadata_enhancer.properties(contract),
+    }
+
+
+def _togetherness(contract: Contract) -> dict[str, str]:
+    return {APPEARS_WITH: contract.appears_with} if contract.appears_with else {}
+
+
+def _retention(contract: Contract) -> dict[str, str]:
+    """Return the retention properties that keep versions for as long as an execution may be rerun on one of them."""
+    if contract.executed is None or contract.replay_limit is None:
+        return {}
+    kept = f"interval {(contract.executed.length * (contract.replay_limit + 1)).days + 1} days"
+    return {"delta.deletedFileRetentionDuration": kept, "delta.logRetentionDuration": kept}
+
+
+def _create(spark: SparkSession, path: str, contract: Contract) -> None:
+    from pyspark.sql.types import StructField, StructType
+
+    # By this session: `DataType.fromDDL` asks whichever is the process's default one, column by column.
+    types = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in contract.columns)
+    schema = StructType(
+        [
+            StructField(column.name, found.dataType, column.nullable, _described(column))
+            for column, found in zip(contract.columns, spark.sql(f"SELECT {types}").schema, strict=True)
+        ]
+    )
+    configuration = {
+        **_properties(contract),
+        **{f"{_CONSTRAINT}{name}": expression for name, expression in constraints(contract).items()},
+        CONTRACT: contract.fingerprint,
+    }
+    writer = spark.range(0).write.format("contract-table").mode("append").option("schema", schema.json())
+    if partition := partition_column(contract):
+        writer = writer.option("partition", partition)
+    writer.option("description", contract.description).option("configuration", json.dumps(configuration)).save(path)
+
+
+def _described(column: Column) -> dict[str, str]:
+    generated = {} if column.generated is None else {"delta.generationExpression": column.generated}
+    return {"comment": column.description, **generated}
+
+
+def _create_statement(path: str, contract: Contract) -> str:
+    columns = ", ".join(
+        f"`{column.name}` {column.type}"
+        + ("" if column.generated is None else f" GENERATED ALWAYS AS ({column.generated})")
+        + f"{'' if column.nullable else ' NOT NULL'} COMMENT {_literal(column.description)}"
+        for column in contract.columns
+    )
+    partition = partition_column(contract)
+    partitioned = f"PARTITIONED BY (`{partition}`)" if partition else ""
+    return (
+        f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta {partitioned} "
+        f"COMMENT {_literal(contract.description)} TBLPROPERTIES ({_listed(_properties(contract))})"
+    )
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+
+
+def _add_columns(spark: SparkSession, table: DeltaTable, path: str, contract: Contract) -> None:
+    present = {field.name for field in table.schema().fields}
+    added = [f"`{column.name}` {column.type}" for column in contract.columns if column.name not in present]
+    if added:
+        spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(added)})")
+    # Also if the columns are there: a process may have died before it filled them.
+    defaults = {column.name: column.default for column in contract.columns if column.default is not None}
+    if defaults:
+        filled = ", ".join(f"`{name}` = coalesce(`{name}`, {default})" for name, default in defaults.items())
+        empty = " OR ".join(f"(`{name}` IS NULL AND ({default}) IS NOT NULL)" for name, default in defaults.items())
+        spark.sql(f"UPDATE delta.`{path}` SET {filled} WHERE {empty}")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,266 @@
+"""Landing-zone arrivals: what has landed but is not ingested, and what is overdue.
+
+Commands, sensors and landing-zone checks share these findings and messages, so they never disagree. Everything is read
+from the landing zone and the event log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from blogdata.errors import PlatformError
+from blogdata.evidence.events import EventLog
+from blogdata.patterns.ingestion.landed_entries import Obstacle, printable
+from blogdata.patterns.ingestion.landed_links import StrayLink
+from blogdata.patterns.ingestion.log_splitter import refused_logs
+from blogdata.patterns.ingestion.readiness_marker import (
+    FLAG,
+    Lack,
+    LandedPartition,
+    LandingZone,
+    gaps,
+    late_files,
+    overdue,
+    start_of_key,
+)
+from blogdata.planning.look import EARLIEST, is_possible, usable
+from blogdata.planning.reach import Landed, landed_input
+from blogdata.planning.touched import touched
+from blogdata.publish.contract import Contract, Look
+from blogdata.publish.partitions import Grain, contiguous
+
+ABSENT = "absent"
+_NAMED = 5
+_WHY = {
+    Lack.FLAG.value: f"data without {FLAG}",
+    Lack.SUCCESSOR.value: f"data without {FLAG}, and none that is later",
+    Lack.LINK.value: "a link is not followed",
+    Lack.ENTRY.value: "an entry cannot be read",
+    ABSENT: "not there, though a later one is",
+}
+_ASK = f"ask the producer, or write {FLAG} into the folder once its files are whole"
+_REMEDY = {
+    Lack.LINK.value: "put the data in the place of the link",
+    Lack.ENTRY.value: "make the entry readable, give it another name, or remove it",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overdue:
+    """The overdue partitions of a landed table.
+
+    Args:
+        table: Folder in the landing zone.
+        grain: Length of its partitions.
+        deadline: How long after its end a partition is due.
+        without: What is missing (a :class:`Lack` value, or :data:`ABSENT`) to the overdue partitions that lack it.
+    """
+
+    table: str
+    grain: Grain
+    deadline: timedelta
+    without: Mapping[str, Sequence[str]]
+
+    @property
+    def keys(self) -> list[str]:
+        """The overdue partitions, in order."""
+        return sorted(key for keys in self.without.values() for key in keys)
+
+    @property
+    def warning(self) -> str | None:
+        """The warning with its remedy; None if nothing is overdue."""
+        if not self.keys:
+            return None
+        spans = [f"{span} ({_WHY[why]})" for why in self.without for span in self._spans(why)]
+        hours = self.deadline.total_seconds() / 3600
+        return (
+            f"{self.table}: {_counted(self.keys, self.grain.value)} overdue, due {hours:g} h after the end: "
+            f"{_first(spans)}; {'; '.join(dict.fromkeys(_REMEDY.get(why, _ASK) for why in self.without))}"
+        )
+
+    def _spans(self, why: str) -> list[str]:
+        if why in _REMEDY:
+            # A refused entry may replace a whole day of hours, or the whole table (empty key): such keys form no span.
+            return [key or "everything" for key in self.without[why]]
+        spans = contiguous(self.without[why], self.grain)
+        return [span.first if span.first == span.last else f"{span.first}..{span.last}" for span in spans]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrivals:
+    """A snapshot of a landed table.
+
+    Args:
+        contract: Contract of the dataset that is computed from it.
+        landed: Its folder in the landing zone, and the length of a partition.
+        zone: The landing zone.
+        partitions: All existing partitions, in order.
+    """
+
+    contract: Contract
+    landed: Landed
+    zone: LandingZone
+    partitions: Sequence[LandedPartition]
+
+    @classmethod
+    def of(cls, contract: Contract, landing: Path | LandingZone) -> Arrivals:
+        """Scan the landed table of a dataset that has one."""
+        landed, zone = landed_input(contract), LandingZone.of(landing)
+        assert landed is not None, f"{contract.dataset} reads nothing that lands"
+        return cls(contract=contract, landed=landed, zone=zone, partitions=zone.scan(landed.table, landed.grain))
+
+    @property
+    def table(self) -> str:
+        """Folder in the landing zone."""
+        return self.landed.table
+
+    @property
+    def grain(self) -> Grain:
+        """Length of a partition."""
+        return self.landed.grain
+
+    @property
+    def ready(self) -> list[LandedPartition]:
+        """The complete partitions whose key is a possible time."""
+        return usable(self.partitions, self.grain)
+
+    @property
+    def with_impossible_key(self) -> list[LandedPartition]:
+        """Complete partitions whose key is no time, lies in the future, or lies before the blog's history."""
+        # By convention `next_exists` a future partition has no successor and is never complete: files are enough.
+        return [
+            partition
+            for partition in self.partitions
+            if not is_possible(partition.key, self.grain)
+            and (partition.ready or (self.zone.convention != "flag" and partition.files))
+        ]
+
+    @property
+    def astray_warning(self) -> str | None:
+        """The warning, with the remedy, that entries of the table lie in no partition; None if none does."""
+        found = self.zone.astray(self.table, self.grain)
+        place = "date=YYYY-MM-DD/hour=HH" if self.grain is Grain.HOUR else "date=YYYY-MM-DD"
+        if not found:
+            return None
+        entries = "1 entry lies" if len(found) == 1 else f"{len(found)} entries lie"
+        return f"{self.table}: {entries} outside of {place}, and are not read: {_first(found)}; move the data there"
+
+    @property
+    def refused(self) -> list[LandedPartition]:
+        """Partitions that are not read because of a link that is not followed or an entry that cannot be read."""
+        return [partition for partition in self.partitions if partition.links]
+
+    def changed_warnings(self, look: Look) -> Iterator[tuple[str, str]]:
+        """Find complete partitions that changed after completion or hold no data, with a warning for each.
+
+        Args:
+            look: The current publications.
+
+        Returns:
+            Pairs of partition key and warning. Every published partition counts as changed: the caller keeps those
+            that are stale.
+        """
+        published = look.published(self.contract.dataset)
+        for partition in self.ready:
+            late = ", ".join(printable(file.name) for file in late_files(partition))
+            if late or partition.key in published:
+                yield partition.key, f"{partition.key} changed after it was complete: {late or 'its files changed'}"
+            if partition.empty:
+                yield partition.key, f"{partition.key} is complete and has no data"
+
+    def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
+        """Return the warning that misnamed partitions are not ingested, with the remedy."""
+        named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in partitions]
+        return (
+            f"{self.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
+            f"give each the name of the {self.grain.value} in which its data arrived"
+        )
+
+    def overdue(self, events: EventLog, now: datetime) -> Overdue:
+        """Find the partitions past the deadline of the dataset's contract.
+
+        Args:
+            events: The event log.
+            now: Current time, timezone-aware.
+        """
+        assert self.contract.freshness_hours is not None
+        deadline = timedelta(hours=self.contract.freshness_hours)
+        without: dict[str, list[str]] = {}
+        for partition in overdue(self.partitions, self.grain, now=now, deadline=deadline):
+            assert partition.lacks is not None
+            without.setdefault(partition.lacks.value, []).append(partition.key)
+        for partition in self.refused:
+            if start_of_key(partition.key, self.grain) is None:
+                assert partition.lacks is not None
+                without.setdefault(partition.lacks.value, []).append(partition.key)
+        # A table that is written whole is delivered only when something is new: a missing day is not overdue.
+        if self.contract.partitioning is not None:
+            absent = gaps(self.partitions, self.grain, now=now, deadline=deadline)
+            # A published partition may have been removed from the landing zone since.
+            published = events.publications(self.contract.dataset, absent) if absent else {}
+            without[ABSENT] = [key for key in absent if key not in published]
+        found = {why: keys for why, keys in without.items() if keys}
+        return Overdue(table=self.table, grain=self.grain, deadline=deadline, without=found)
+
+    def _why_impossible(self, key: str, now: datetime) -> str:
+        start = start_of_key(key, self.grain)
+        if start is None:
+            return f"no {self.grain.value}"
+        return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"
+
+
+def warnings(contracts: Iterable[Contract], landing: Path | LandingZone, events: EventLog, now: datetime) -> list[str]:
+    """Warn about changed, misnamed and overdue partitions and stray files, one line of each kind per landed table.
+
+    Args:
+        contracts: Contracts of the datasets that are computed from the landing zone.
+        landing: The landing zone.
+        events: The event log.
+        now: Current time, timezone-aware.
+    """
+    found = []
+    for contract in contracts:
+        arrivals = Arrivals.of(contract, landing)
+        if changed := touched(contract, arrivals.ready, events.publications(contract.dataset)):
+            found.append(
+                f"{contract.dataset}: published files of {_first(list(changed))} were changed or only copied, with the "
+                "same names, sizes and times; the next run compares their content"
+            )
+        if astray := arrivals.astray_warning:
+            found.append(astray)
+        if misnamed := arrivals.with_impossible_key:
+            found.append(arrivals.impossible_key_warning(misnamed, now))
+        if overdue_now := arrivals.overdue(events, now).warning:
+            found.append(overdue_now)
+    return found
+
+
+def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list[PlatformError]:
+    """List the errors of refused links and entries that block publication, those of access logs included.
+
+    Args:
+        contracts: Contracts of the datasets that are computed from the landing zone.
+        landing: The landing zone.
+    """
+    refused = [partition for contract in contracts for partition in Arrivals.of(contract, landing).refused]
+    links = [
+        *(link for partition in refused for link in partition.links),
+        *refused_logs(LandingZone.of(landing).folder),
+    ]
+    return [link.refusal() for link in links]
+
+
+def link_warnings(links: Iterable[StrayLink | Obstacle]) -> list[str]:
+    """Return a warning with the remedy for each link that is not followed, or entry that cannot be read."""
+    return [f"{error.where}: {error.what}; {error.next_step}" for error in (link.refusal() for link in links)]
+
+
+def _counted(names: Sequence[str], noun: str) -> str:
+    return f"1 {noun} is" if len(names) == 1 else f"{len(names)} {noun}s are"
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

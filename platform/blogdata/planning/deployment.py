@@ -1,0 +1,89 @@
+"""A deployment at one moment, as findings and detectors see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from blogdata.patterns.data_value.outbox import Outbox
+from blogdata.patterns.error_management.streamed_files import StreamedFiles
+from blogdata.patterns.ingestion.event_inbox import Inbox
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.planning.graph import Graph
+from blogdata.planning.look import Snapshot, is_possible
+from blogdata.planning.reach import landed_input
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import key_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamedInput:
+    """What a stream reads, and where it notes how far it is.
+
+    Args:
+        name: Name of the stream.
+        source: The files that it reads.
+        checkpoints: Folder of the checkpoints of all streams.
+        contracts: Contracts of the datasets that it appends to, by name; the first one reads the files.
+    """
+
+    name: str
+    source: StreamedFiles
+    checkpoints: Path
+    contracts: Mapping[str, Contract]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """What findings are drawn from.
+
+    Args:
+        graph: The lineage.
+        look: Snapshot of what has landed and what is published.
+        now: Current time, timezone-aware.
+        streams: The streams that run beside the lineage.
+        inbox: Events from outside; None if it is not looked at.
+        feeds: What is sent to partners: the contract of each feed, and its outbox.
+    """
+
+    graph: Graph
+    look: Snapshot
+    now: datetime
+    streams: Sequence[StreamedInput] = ()
+    inbox: Inbox | None = None
+    feeds: Sequence[tuple[Contract, Outbox]] = ()
+
+    @cached_property
+    def ended_at(self) -> datetime | None:
+        """When the data of the landing zone ended, as a simulation's do; None if more data come."""
+        return ended_at(self.look.zone, self.contracts.values())
+
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        """Contracts of all datasets, by name."""
+        return {**self.graph.contracts, **{name: one for each in self.streams for name, one in each.contracts.items()}}
+
+
+def ended_at(zone: LandingZone, contracts: Iterable[Contract]) -> datetime | None:
+    """Find when the data of a landing zone ended; nothing that would come later is missed.
+
+    Args:
+        zone: The landing zone.
+        contracts: Contracts of the datasets, those that are computed from it among them.
+
+    Returns:
+        The end that the zone notes; None if it notes none, or if data of a later time have landed.
+    """
+    end = zone.ended_at
+    if end is None:
+        return None
+    tables = {(landed.table, landed.grain) for contract in contracts if (landed := landed_input(contract))}
+    later = any(
+        one.files and is_possible(one.key, grain)
+        for table, grain in tables
+        for one in zone.scan(table, grain, since=key_of(end, grain))
+    )
+    return None if later else end

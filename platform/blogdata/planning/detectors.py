@@ -1,0 +1,253 @@
+"""The detectors of a deployment: each dataset's readings, from its recorded metadata and without Spark.
+
+The declaration is `watch` on the contract. Checks, events and findings show the same readings, so they never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from types import MappingProxyType
+
+from blogdata.evidence.event import DETECTION, Event
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.finding import Finding, Severity
+from blogdata.lake import arrow
+from blogdata.lake.commit import Entry, parse
+from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
+from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
+from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE
+from blogdata.planning import deliveries, offsets
+from blogdata.planning.deployment import Deployment
+from blogdata.planning.reach import landed_input
+from blogdata.publish.contract import Contract
+from blogdata.publish.watch import Layer
+
+_COMMITS = 500
+"""How many of the newest commits of a Delta log are examined for new rows."""
+_INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_detector.ENDED}, SLA: {INPUT_LATE}}
+"""Verdicts of a detector that follow from the same detector's verdict on a dataset above."""
+_TOGETHER = timedelta(days=1)
+"""Flows that stop within this time of each other have one cause; some are delivered by the day."""
+_CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
+
+
+def readings(deployment: Deployment, only: Collection[str] = DETECTORS) -> list[Reading]:
+    """Read the detectors that the contracts declare, by dataset in the order of the lineage.
+
+    Args:
+        deployment: The deployment.
+        only: Names of the detectors to read.
+    """
+    return [
+        READERS[detector](deployment, contract)
+        for contract in deployment.contracts.values()
+        for detector in DETECTORS
+        if detector in only and getattr(contract.watch, detector) is not None
+    ]
+
+
+def findings(deployment: Deployment) -> Iterator[Finding]:
+    """Find what detectors report, once for each cause; the other datasets that it concerns are named."""
+    standing = [reading for reading in readings(deployment) if reading.stands]
+    causes = [one for one in standing if not any(_follows(deployment, one, other) for other in standing)]
+    for first, *alike in _by_cause(deployment, causes):
+        with_it = [one.dataset for one in alike]
+        below = {one.dataset for one in standing if any(_follows(deployment, one, each) for each in (first, *alike))}
+        named = {"of": with_it, "below it:": sorted(below - {first.dataset, *with_it})}
+        same = [f"the same {where} {', '.join(datasets)}" for where, datasets in named.items() if datasets]
+        yield Finding(
+            source=first.detector,
+            dataset=first.dataset,
+            owner=deployment.contracts[first.dataset].owner,
+            severity=Severity.CRITICAL if first.verdict in _CRITICAL else Severity.WARNING,
+            what="; ".join([first.what, *same]),
+            remedy=first.remedy,
+            figures={"value": first.value, "bound": first.bound, **first.figures},
+        )
+
+
+def record(events: EventLog, found: Iterable[Reading]) -> list[Reading]:
+    """Record the readings whose verdict has changed in the event log, in one append.
+
+    Returns:
+        The changed readings: of what begins, changes or ends.
+    """
+    before = {
+        (event.payload["detector"], event.dataset): event.payload["verdict"]
+        for event in events.notes(DETECTION)
+        if event.payload is not None
+    }
+    changed = [one for one in found if _state(one) != before.get((one.detector, one.dataset), QUIET)]
+    events.append(
+        [
+            Event(
+                kind=DETECTION,
+                dataset=one.dataset,
+                payload={
+                    "detector": one.detector,
+                    "verdict": _state(one),
+                    "value": one.value,
+                    "bound": one.bound,
+                    "what": one.what,
+                    "partitions": list(one.partitions),
+                },
+            )
+            for one in changed
+        ]
+    )
+    return changed
+
+
+def flow(deployment: Deployment, contract: Contract) -> Reading:
+    """Read the Flow Interruption Detector of a dataset."""
+    spec, now = contract.watch.flow, deployment.now
+    assert spec is not None
+    if deployment.ended_at is not None:
+        return unknown(FLOW, contract.dataset, f"the simulation ended at {deployment.ended_at:%Y-%m-%d %H:%M} UTC")
+    lake, landed = deployment.look.events.lake, landed_input(contract)
+    if spec.layer is Layer.METADATA:
+        came = flow_interruption_detector.published(deployment.look.history(contract.dataset))
+    elif spec.layer is Layer.DATA:
+        assert spec.event_time is not None
+        came = flow_interruption_detector.event_times(_newest_events(lake, contract.dataset, spec.event_time), now)
+    elif landed is not None:
+        there: Sequence[LandedPartition] = deployment.look.zone.scan(landed.table, landed.grain)
+        came = flow_interruption_detector.landed(there, landed.grain, now)
+    else:
+        came = flow_interruption_detector.committed(_commits(lake, contract.dataset))
+    length = timedelta(days=1) if contract.grain is None else contract.grain.length
+    least = length + (contract.promise or timedelta())
+    return flow_interruption_detector.detect(contract.dataset, spec, came, least=least, now=now)
+
+
+def skew(
+    contract: Contract, published: Mapping[str, Entry], also: Collection[str] = ()
+) -> tuple[Reading, list[skew_detector.Deviation]]:
+    """Read the Skew Detector of a dataset for its newest partitions, one day of them.
+
+    Args:
+        contract: Contract of the dataset.
+        published: Partition to its newest publication; reaches back :data:`skew_detector.WEEKS` weeks.
+        also: Further partitions to judge.
+
+    Returns:
+        The reading, and the deviations of all judged partitions.
+    """
+    spec, grain = contract.watch.skew, contract.grain
+    assert spec is not None
+    assert grain is not None, f"{contract.dataset} has no partitions to compare"
+    complete = {key: entry for key, entry in published.items() if _is_complete(contract, entry)}
+    newest = sorted(complete)[-max(1, int(timedelta(days=1) / grain.length)) :]
+    judged = {*newest, *also}
+    found: list[skew_detector.Deviation] = []
+    if spec.tolerance is not None:
+        rows = {key: entry.rows_in for key, entry in complete.items()}
+        found += skew_detector.volumes(rows, judged, grain=grain, tolerance=spec.tolerance)
+    if spec.among is not None:
+        counts = {key: list(entry.breakdowns.get(spec.among, {}).values()) for key, entry in complete.items()}
+        found += skew_detector.unevenness(counts, judged)
+    return skew_detector.detect(contract.dataset, spec, found), found
+
+
+def lag(deployment: Deployment, contract: Contract) -> Reading:
+    """Read the Lag Detector of a dataset."""
+    spec = contract.watch.lag
+    assert spec is not None
+    within = spec.within or contract.promise
+    assert within is not None, f"{contract.dataset} watches its lag, and promises nothing"
+    return lag_detector.detect(
+        contract.dataset, offsets.sources(deployment, contract), within=within, now=deployment.now
+    )
+
+
+def sla(deployment: Deployment, contract: Contract) -> Reading:
+    """Read the SLA Misses Detector of a dataset."""
+    promise = contract.promise
+    assert promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
+    history = deployment.look.history(contract.dataset)
+    return sla_misses_detector.detect(
+        contract.dataset,
+        [] if deployment.ended_at else deliveries.due_lately(deployment, contract),
+        promise=promise,
+        now=deployment.now,
+        jobs=deliveries.jobs(history),
+        newest=deliveries.newest_jobs(history, deployment.now),
+        running=deliveries.running(deployment, contract),
+    )
+
+
+def _skew(deployment: Deployment, contract: Contract) -> Reading:
+    return skew(contract, deployment.look.published(contract.dataset))[0]
+
+
+READERS: Mapping[str, Callable[[Deployment, Contract], Reading]] = MappingProxyType(
+    {FLOW: flow, SKEW: _skew, LAG: lag, SLA: sla}
+)
+"""Name of each detector to the function that reads it."""
+
+
+def _state(reading: Reading) -> str:
+    return reading.verdict if reading.stands else QUIET
+
+
+def _follows(deployment: Deployment, one: Reading, cause: Reading) -> bool:
+    """Return whether a verdict follows from another one: of the same detector above it, or a flow that has stopped."""
+    below = one.dataset in deployment.graph.downstream([cause.dataset])
+    if one.detector == cause.detector:
+        return below and one.dataset != cause.dataset and one.verdict in _INHERITED.get(one.detector, ())
+    stopped = cause.detector == FLOW and one.verdict == INPUT_LATE
+    return stopped and (below or one.dataset == cause.dataset)
+
+
+def _by_cause(deployment: Deployment, readings: Iterable[Reading]) -> list[list[Reading]]:
+    """Group the flows of an owner that stopped within a day of each other; anything else stands alone."""
+    groups: list[list[Reading]] = []
+    for one in readings:
+        group = next((found for found in groups if _stopped_together(deployment, found[0], one)), None)
+        if group is None:
+            groups.append([one])
+        else:
+            group.append(one)
+    return groups
+
+
+def _stopped_together(deployment: Deployment, *two: Reading) -> bool:
+    first, second = two
+    owners = {deployment.contracts[one.dataset].owner for one in two}
+    return (
+        first.detector == second.detector == FLOW
+        and first.verdict == second.verdict
+        and len(owners) == 1
+        and abs(first.value - second.value) <= _TOGETHER.total_seconds()
+    )
+
+
+def _is_complete(contract: Contract, entry: Entry) -> bool:
+    # Tables from before parts were counted lack the measure.
+    return contract.parts is None or int(entry.measures.get("parts") or 0) >= contract.parts
+
+
+def _newest_events(lake: Lake, dataset: str, column: str) -> Iterator[datetime | None]:
+    name = f"max.{column}"
+    for part in lake.parts(dataset):
+        actions = part.table.get_add_actions(flatten=True)
+        if name in actions.column_names:
+            yield from (_aware(row[name]) for row in arrow.rows_of(actions, [name]))
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _commits(lake: Lake, dataset: str) -> Iterator[Mapping[str, object]]:
+    table = lake.caught_up(dataset)
+    if table is None:
+        return
+    for _, commit in lake.commits(table, max(-1, table.version() - _COMMITS)):
+        info = parse(commit.get("userMetadata"))
+        rows = 0 if info is None else sum(int(each["rows"]) for each in info["measures"].values())
+        # A publication's own count is surer than metrics, which depend on what wrote it.
+        yield commit if info is None else {**commit, "operationMetrics": {"numOutputRows": rows}}

@@ -1,0 +1,79 @@
+"""Records permanently failed partitions in the event log; a fault counts until its inputs change or a run succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blogdata.errors import PlatformError
+
+if TYPE_CHECKING:
+    from blogdata.evidence.events import EventLog
+
+FAULT = "fault"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A partition that could not be computed.
+
+    Args:
+        state: State of its inputs when it failed, as the planner writes it.
+        error: The error it failed with.
+    """
+
+    state: str
+    error: PlatformError
+
+
+def by_reason(failed: Mapping[str, PlatformError]) -> dict[str, dict[str, PlatformError]]:
+    """Group partitions by the text of their error, in the order in which the errors come."""
+    reasons: dict[str, dict[str, PlatformError]] = {}
+    for key, error in failed.items():
+        reasons.setdefault(str(error), {})[key] = error
+    return reasons
+
+
+def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
+    """Record the failed partitions in the event log, each with the state of its inputs.
+
+    Args:
+        events: The event log.
+        dataset: The main dataset of the task.
+        failed: Partition to its error.
+        states: Stale partition to the input state it lacked; failed partitions that were not stale are not recorded.
+    """
+    from blogdata.evidence.event import Event
+
+    events.append(
+        [
+            Event(
+                kind=FAULT,
+                dataset=dataset,
+                partition=key,
+                payload={
+                    "state": states[key],
+                    "what": error.what,
+                    "where": error.where,
+                    "next_step": error.next_step,
+                },
+            )
+            for key, error in failed.items()
+            if key in states
+        ]
+    )
+
+
+def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
+    """Find the newest fault of each partition that ever failed."""
+    return {
+        event.partition: Fault(
+            state=event.payload["state"],
+            error=PlatformError(
+                what=event.payload["what"], where=event.payload["where"], next_step=event.payload["next_step"]
+            ),
+        )
+        for event in events.notes(FAULT, dataset=dataset)
+        if event.partition is not None and event.payload is not None
+    }

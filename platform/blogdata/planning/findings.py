@@ -1,0 +1,313 @@
+"""Everything about a deployment that a person should know now, from its recorded metadata and without Spark.
+
+Alerts, metrics and the report show these findings, so they never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from types import MappingProxyType
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, RetryEvent, Run, ShowFeed, ShowLedger, ShowMigrations
+from blogdata.evidence import new_fields
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.evidence.finding import Finding, Severity
+from blogdata.evidence.new_fields import NewField
+from blogdata.patterns.data_value.outbox_account import Line
+from blogdata.patterns.quality.offline_observer import observations
+from blogdata.planning import detectors
+from blogdata.planning.arrivals import Arrivals
+from blogdata.planning.deployment import Deployment
+from blogdata.planning.faults import by_reason
+from blogdata.planning.plan import Planner
+from blogdata.planning.reach import landed_input
+from blogdata.publish.audit import warnings
+from blogdata.publish.column_types import paths
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain, key_of
+from blogdata.publish.schema import Failed
+
+NEWEST = 24
+"""How many of the newest partitions are looked at for what was published with a warning."""
+LONGEST_WAIT = timedelta(hours=1)
+"""How long an event may wait for its run."""
+LONGEST_WAIT_FOR_PARTNER = timedelta(hours=6)
+"""How old an hour may be whose records a partner lacks."""
+
+
+def standing(deployment: Deployment) -> list[Finding]:
+    """List what stands now, by dataset and partition, the critical ones first.
+
+    A source that cannot look is a finding itself, and hides nothing that the others find.
+    """
+    found: list[Finding] = []
+    for source in SOURCES:
+        try:
+            found.extend(source(deployment))
+        except PlatformError as error:
+            found.append(
+                Finding(
+                    source="findings",
+                    dataset=EVENTS,
+                    # Whoever owns what comes in.
+                    owner=next(iter(deployment.contracts.values())).owner,
+                    severity=Severity.CRITICAL,
+                    what=f"{source.__name__} could not be looked at: {error.what}, in {error.where}",
+                    remedy=error.remedy,
+                    partition=source.__name__,
+                )
+            )
+    return sorted(found, key=lambda one: (one.severity is not Severity.CRITICAL, one.identity))
+
+
+def _warning(
+    contract: Contract,
+    source: str,
+    *,
+    what: str,
+    remedy: Remedy,
+    partition: str | None = None,
+    figures: Mapping[str, float] = MappingProxyType({}),
+) -> Finding:
+    return Finding(
+        source=source,
+        dataset=contract.dataset,
+        owner=contract.owner,
+        severity=Severity.WARNING,
+        what=what,
+        remedy=remedy,
+        partition=partition,
+        figures=dict(figures),
+    )
+
+
+def waiting(deployment: Deployment) -> Iterator[Finding]:
+    """Find the partitions that wait for a person, because they failed or are held; those of one reason together."""
+    planner = Planner(graph=deployment.graph, look=deployment.look)
+    for task in deployment.graph.tasks:
+        for found in by_reason(planner.waiting(task)).values():
+            (partition, error), *others = found.items()
+            waits = f"it and {len(others)} more, up to {others[-1][0]}, wait" if others else "waits"
+            yield Finding(
+                source="waiting",
+                dataset=task.main,
+                owner=task.contracts[0].owner,
+                severity=Severity.CRITICAL,
+                what=f"{waits} for a person: {error.what}, in {error.where}",
+                remedy=error.remedy,
+                partition=partition or None,
+                figures={"partitions": len(found)},
+            )
+
+
+def overdue(deployment: Deployment) -> Iterator[Finding]:
+    """Find the landed partitions that are not complete after their deadline."""
+    for contract in deployment.graph.contracts.values():
+        if landed_input(contract) is None:
+            continue
+        found = Arrivals.of(contract, deployment.look.zone).overdue(deployment.look.events, deployment.now)
+        if found.warning is not None:
+            what, _, remedy = found.warning.rpartition("; ")
+            yield _warning(
+                contract,
+                "overdue",
+                what=what,
+                remedy=Remedy(remedy),
+                figures={"partitions": len(found.keys)},
+            )
+
+
+def published_with_warning(deployment: Deployment) -> Iterator[Finding]:
+    """Find the audits that failed in the newest partitions of a dataset without refusing them."""
+    for contract in deployment.graph.contracts.values():
+        for audit in contract.audits:
+            if audit.failed is not Failed.WARNS:
+                continue
+            newest = sorted(deployment.look.published(contract.dataset).items())[-NEWEST:]
+            failed = [partition for partition, entry in newest if audit.name in warnings(entry)]
+            if failed:
+                yield _warning(
+                    contract,
+                    "audits",
+                    what=f"published with a failed audit, {audit.name}, in {len(failed)} of the newest {len(newest)} "
+                    f"partitions, {failed[-1]} the last: {audit.description}",
+                    remedy=Remedy(
+                        "look at the rows, and decide whether to use them; what was left out: ",
+                        ShowLedger(dataset=contract.dataset),
+                    ),
+                    figures={"partitions": len(failed)},
+                )
+
+
+def observed(deployment: Deployment) -> Iterator[Finding]:
+    """Find the drift of the newest period that was looked at, and all rows whose reference does not exist."""
+    for contract in deployment.graph.contracts.values():
+        if not contract.profiled and not contract.references:
+            continue
+        seen = observations(deployment.look.events, contract.dataset)
+        newest = max(seen, key=lambda one: (one.profile.period, one.profile.version), default=None)
+        for drift in () if newest is None else newest.drifts:
+            yield _warning(
+                contract,
+                "drift",
+                what=f"the values of {drift.column} on {drift.period} are not distributed as before: {drift.test} "
+                f"{drift.found:.2f}, usual is at most {drift.limit:.2f}",
+                remedy=Remedy("look at its most frequent values; if the change is meant, it counts as usual in weeks"),
+                partition=drift.column,
+                figures={"found": drift.found, "limit": drift.limit},
+            )
+        for above in sorted({name for one in seen for name in one.orphans}):
+            rows = {one.profile.period: one.orphans.get(above, 0) for one in seen}
+            if any(rows.values()):
+                yield _warning(
+                    contract,
+                    "references",
+                    what=f"{sum(rows.values()):,} rows refer to nothing in {above}, in "
+                    + ", ".join(period or "the table" for period, count in sorted(rows.items()) if count)[:100],
+                    remedy=Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables"),
+                    partition=above,
+                    figures={"rows": sum(rows.values())},
+                )
+
+
+def unannounced(deployment: Deployment) -> Iterator[Finding]:
+    """Find the fields that producers send and that no contract announces, by the partition that first had them."""
+    for contract in deployment.graph.contracts.values():
+        if landed_input(contract) is None:
+            continue
+        by_partition: dict[str, list[NewField]] = {}
+        for field in still_unannounced(deployment.look.events, contract):
+            by_partition.setdefault(field.partition, []).append(field)
+        for partition, fields in by_partition.items():
+            yield _warning(
+                contract,
+                "new_fields",
+                what=f"the producer sends what it has not announced: {', '.join(field.name for field in fields)}; "
+                "it is kept in the raw lines, and nothing else is made of it",
+                remedy=Remedy("ask what it is, and whether it is personal; then announce it in the contract"),
+                partition=partition,
+                figures={f"share.{field.name}": field.lines / field.looked_at for field in fields},
+            )
+
+
+def retiring(deployment: Deployment) -> Iterator[Finding]:
+    """Find the columns whose grace period is over, and whose migration nobody has finished."""
+    for contract in deployment.graph.contracts.values():
+        for migration in contract.migrations:
+            if migration.ends <= deployment.now.date():
+                yield _warning(
+                    contract,
+                    "migration",
+                    what=f"the time to {migration} is over since {migration.ends}, and every row has both still",
+                    remedy=Remedy("see who reads the old column, and finish it: ", ShowMigrations()),
+                    partition=migration.old,
+                )
+
+
+def unstarted(deployment: Deployment) -> Iterator[Finding]:
+    """Find the events from outside for which no run could be started, or that have waited for theirs for an hour."""
+    for entry in () if deployment.inbox is None else deployment.inbox.newest(0):
+        received = datetime.fromtimestamp(entry.received, timezone.utc)
+        if entry.state == "waiting" and deployment.now - received < LONGEST_WAIT:
+            continue
+        declared = [name for name in entry.event.datasets if name in deployment.contracts]
+        dataset = declared[0] if declared else next(iter(deployment.contracts))
+        failed = entry.state == "failed"
+        yield Finding(
+            source="events",
+            dataset=dataset,
+            owner=deployment.contracts[dataset].owner,
+            severity=Severity.CRITICAL if failed else Severity.WARNING,
+            what=f"no run could be started for the event {entry.event.key}: {entry.reason}"
+            if failed
+            else f"the event {entry.event.key} waits for its run since {received:%Y-%m-%dT%H:%M:%SZ}",
+            remedy=Remedy("mend the cause, and start it: ", RetryEvent(name=entry.event.key))
+            if failed
+            else Remedy("see that Dagster's daemon runs, and that its sensor external_events is on"),
+            partition=entry.event.key,
+        )
+
+
+def unsent(deployment: Deployment) -> Iterator[Finding]:
+    """Find what does not reach a partner: requests without an answer, late records, and what it has and should not."""
+    for contract, outbox in deployment.feeds:
+        for one in outbox.held():
+            yield Finding(
+                source="feed",
+                dataset=contract.dataset,
+                owner=contract.owner,
+                severity=Severity.CRITICAL,
+                what=f"a request of {len(one.request.records)} records was not answered, and may not be repeated",
+                remedy=Remedy("ask the partner whether it has them, and settle it: ", ShowFeed()),
+                partition=one.request.id,
+            )
+        lines = outbox.lines()
+        overdue = [
+            line
+            for line in lines
+            if _is_old(line.partition, deployment.now) and {"waiting", "sending"} & {*line.states}
+        ]
+        for name, count, what in (
+            ("waiting", sum(sum(_of(line, "waiting", "sending")) for line in overdue), "wait for the partner"),
+            ("late", sum(sum(_of(line, "late")) for line in lines), "came too late to be sent in order, and are kept"),
+            ("corrected", sum(line.corrected for line in lines), "were corrected after they were sent"),
+            ("withdrawn", sum(line.withdrawn for line in lines), "were withdrawn after they were sent"),
+        ):
+            if count:
+                yield _warning(
+                    contract,
+                    "feed",
+                    what=f"{count:,} records {what}",
+                    remedy=Remedy("see what the partner has: ", ShowFeed()),
+                    partition=name,
+                    figures={"records": count},
+                )
+
+
+def _of(line: Line, *states: str) -> list[int]:
+    return [line.states.get(state, 0) for state in states]
+
+
+def _is_old(partition: str, now: datetime) -> bool:
+    return partition < key_of(now - LONGEST_WAIT_FOR_PARTNER, Grain.HOUR)
+
+
+def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
+    """List the fields that a producer sends and that the contract of their dataset does not announce by now.
+
+    Args:
+        events: The event log.
+        contract: Contract of a dataset that reads the landing zone.
+    """
+    known = {path for read in contract.reads for path in paths(read.fields)}
+    return [field for field in new_fields.seen(events, contract.dataset) if field.name not in known]
+
+
+SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (
+    waiting,
+    overdue,
+    published_with_warning,
+    observed,
+    unannounced,
+    retiring,
+    unstarted,
+    unsent,
+    detectors.findings,
+)
+
+__all__ = [
+    "SOURCES",
+    "Deployment",
+    "observed",
+    "overdue",
+    "published_with_warning",
+    "retiring",
+    "standing",
+    "still_unannounced",
+    "unannounced",
+    "unsent",
+    "unstarted",
+    "waiting",
+]

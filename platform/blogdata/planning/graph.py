@@ -1,0 +1,193 @@
+"""The lineage that the contracts declare: the inputs of each dataset, and the order in which datasets run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+
+from blogdata.errors import ConfigurationError
+from blogdata.publish.contract import Contract, Edge, Read
+from blogdata.publish.partitions import Grain
+
+LANDING = "landing."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """The datasets that one computation publishes: a main dataset and its companions.
+
+    Args:
+        contracts: Their contracts, the main one first.
+    """
+
+    contracts: tuple[Contract, ...]
+
+    @property
+    def main(self) -> str:
+        """The main dataset, whose commits publish the companions too."""
+        return self.contracts[0].dataset
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the datasets, the main one first."""
+        return tuple(contract.dataset for contract in self.contracts)
+
+    @property
+    def grain(self) -> Grain | None:
+        """Length of a partition; None for a table that is written whole."""
+        return self.contracts[0].grain
+
+    @property
+    def in_order(self) -> bool:
+        """Whether its periods are executed in order, each on the state that the one before it left."""
+        return self.contracts[0].executed is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """The datasets of a deployment and their inputs.
+
+    Args:
+        contracts: Contracts by dataset name.
+    """
+
+    contracts: Mapping[str, Contract]
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks in topological order: every input comes before its readers.
+
+        Raises:
+            ConfigurationError: A dataset reads one that does not exist, or datasets read each other in a cycle.
+        """
+        sorter: TopologicalSorter[str] = TopologicalSorter()
+        for name, contract in self.contracts.items():
+            sorter.add(contract.main)
+            for read in contract.reads:
+                above = self._main(read.dataset, of=name)
+                if above is not None and above != contract.main:
+                    sorter.add(contract.main, above)
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            raise ConfigurationError(
+                what=f"datasets read each other in a circle: {' <- '.join(error.args[1])}",
+                where="contracts",
+                next_step="take one of the reads away",
+            ) from error
+        waves: list[list[str]] = []
+        while sorter.is_active():
+            ready = sorted(sorter.get_ready(), key=list(self.contracts).index)
+            waves.append(ready)
+            sorter.done(*ready)
+        inner = [main for wave in waves for main in wave if self._is_read(main)]
+        # First the tasks that others read. Then the leaves, which people wait for: those of the longest paths first.
+        ends = [main for wave in reversed(waves) for main in wave if not self._is_read(main)]
+        return tuple(self._task(main) for main in (*inner, *ends))
+
+    def task_of(self, dataset: str) -> Task:
+        """Find the task that publishes a dataset."""
+        return next(task for task in self.tasks if dataset in task.datasets)
+
+    def edges(self, task: Task) -> Iterator[tuple[Edge, Read]]:
+        """Yield the inputs of a task's datasets."""
+        for contract in task.contracts:
+            for read in contract.reads:
+                yield Edge(above=read.dataset, below=contract), read
+
+    def sources(self) -> Sequence[str]:
+        """List the inputs that no contract declares, that is, those of the landing zone, sorted by name."""
+        found = {read.dataset for contract in self.contracts.values() for read in contract.reads}
+        return sorted(found - self.contracts.keys())
+
+    def has_input(self, task: Task, there: Callable[[Read], bool]) -> bool:
+        """Return whether a task can be computed: it has all inputs it cannot do without, and at least one input.
+
+        Args:
+            task: The task.
+            there: Returns whether anything of an input has ever come.
+        """
+        reads = [read for edge, read in self.edges(task) if edge.above not in task.datasets]
+        found = [read for read in reads if there(read)]
+        return bool(found) and all(read.optional or read in found for read in reads)
+
+    def with_input(self, there: Iterable[str]) -> frozenset[str]:
+        """Find the datasets that can be computed from what a deployment has.
+
+        Args:
+            there: Datasets that are published, and landed tables, as `landing.table`, of which something has landed.
+
+        Returns:
+            Those datasets, and all that can be computed from these and the landed tables.
+        """
+        found = set(there)
+        for task in self.tasks:
+            if found & {*task.datasets} or self.has_input(task, lambda read: read.dataset in found):
+                found.update(task.datasets)
+        return frozenset(found & self.contracts.keys())
+
+    def awaited(self, dataset: str, there: Iterable[str]) -> Sequence[str]:
+        """List the landed tables that have to come before a dataset can be computed.
+
+        Args:
+            dataset: The dataset.
+            there: As for :meth:`with_input`.
+
+        Returns:
+            Names as `landing.table`, sorted; empty if it can be computed. A dataset without any input that it cannot do
+            without waits for one of them.
+        """
+        known = self.with_input(there) | {*there}
+        found, look_at = set[str](), [dataset]
+        while look_at:
+            name = look_at.pop()
+            if name in known:
+                continue
+            if name not in self.contracts:
+                found.add(name)
+                continue
+            reads = [read for edge, read in self.edges(self.task_of(name)) if edge.above != name]
+            look_at += [read.dataset for read in reads if not read.optional] or [read.dataset for read in reads]
+        return sorted(found)
+
+    def downstream(self, datasets: Iterable[str]) -> frozenset[str]:
+        """Find all datasets that read the given ones, directly or indirectly."""
+        found = set(datasets)
+        for task in self.tasks:
+            if any(edge.above in found for edge, _ in self.edges(task)):
+                found.update(task.datasets)
+        return frozenset(found - set(datasets))
+
+    def upstream(self, datasets: Iterable[str]) -> frozenset[str]:
+        """Find all datasets that the given ones are computed from, directly or indirectly."""
+        found = set(datasets)
+        for task in reversed(self.tasks):
+            if found & set(task.datasets):
+                found.update(edge.above for edge, _ in self.edges(task))
+        return frozenset(found & self.contracts.keys() - set(datasets))
+
+    def _task(self, main: str) -> Task:
+        others = [each for each in self.contracts.values() if each.appears_with == main]
+        return Task(contracts=(self.contracts[main], *others))
+
+    def _is_read(self, main: str) -> bool:
+        """Return whether another task reads a dataset of this task."""
+        return any(
+            self.contracts[read.dataset].main == main != contract.main
+            for contract in self.contracts.values()
+            for read in contract.reads
+            if read.dataset in self.contracts
+        )
+
+    def _main(self, dataset: str, *, of: str) -> str | None:
+        if dataset in self.contracts:
+            return self.contracts[dataset].main
+        if dataset.startswith(LANDING):
+            return None
+        raise ConfigurationError(
+            what=f"{of} reads {dataset}, which no contract declares",
+            where=f"contract of {of}",
+            next_step="mend the name in `reads`, or declare that dataset",
+        )

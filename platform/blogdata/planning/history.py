@@ -1,0 +1,38 @@
+"""Finds the first and the last day of a deployment's history; partitions outside of them do not count as missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from blogdata.evidence.events import EventLog
+from blogdata.planning.look import is_possible, now
+from blogdata.publish.partitions import Grain, key_of
+
+_FOLDER = "date="
+_HOUR = "T"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Days of a history, both included; no last one: it goes on until now."""
+
+    first: str
+    last: str | None
+
+
+def span(landing: Path, events: EventLog, *, configured: str | None = None, to_now: bool = False) -> Span:
+    """Find the days from the oldest delivery or published hour to the newest one; today if there are none.
+
+    Args:
+        landing: The landing zone.
+        events: The event log.
+        configured: A first day that a person configured; used only if it is earlier.
+        to_now: Whether data are expected for each hour until now, whatever has landed.
+    """
+    landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
+    # A week begins before the data of its first hour does, and every day is computed from hours.
+    published = (key.partition(_HOUR)[0] for key in events.outermost() if _HOUR in key)
+    today = key_of(now(), Grain.DAY)
+    days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)] or [today]
+    return Span(first=min([*days, *([configured] if configured else [])]), last=None if to_now else max(days))

@@ -1,0 +1,248 @@
+"""What has to run: the stale partitions and everything downstream of them, in the order of the lineage.
+
+Problem: a partition that runs again makes partitions of other datasets stale, and those make more stale. A person who
+backfills by hand runs too much, runs it in the wrong order, or forgets the weekly table.
+
+How it works: the contracts declare what each dataset reads and how partitions correspond. A request is expanded along
+these reads. Each partition is planned once, however many causes it has. One run computes the whole plan, with one
+computation per task, even if its partitions are scattered.
+
+A dataset is planned once each input that it cannot do without is there or planned: what is computed from a source that
+has never landed has no partition, and no empty table.
+
+The trap: planning from the graph of datasets alone. Which event hours an arrival hour touches depends on its rows; the
+reaches look it up in the ledger.
+
+When not to use it: for tables without recorded inputs; staleness is derived from versions.
+
+Source: Data Engineering Design Patterns, ch. 3 (Dead-Letter, Static and Dynamic Late Data Integrator: snowball
+backfilling).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Land, Remedy
+from blogdata.evidence.executions import ReplayTooLong
+from blogdata.planning.graph import Graph, Task
+from blogdata.planning.staleness import Staleness
+from blogdata.publish.contract import Wanted
+from blogdata.publish.partitions import Grain, ends_of, following, parse_keys
+
+ASKED = "asked for"
+"""Reason of a partition that a person requested."""
+STALE = "its input changed"
+"""Reason of a partition that is stale and was not requested."""
+NEW = "not computed yet"
+"""Reason of a stale partition that was never published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """One planned computation.
+
+    Args:
+        task: The datasets it publishes.
+        keys: Partition keys, sorted; empty for a table that is written whole.
+        reasons: Reason to the number of partitions that run for it.
+    """
+
+    task: Task
+    keys: tuple[str, ...]
+    reasons: Mapping[str, int]
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the datasets it publishes, the main one first."""
+        return self.task.datasets
+
+    @property
+    def span(self) -> str:
+        """Its partitions as display text."""
+        return spanned(self.keys, self.task.grain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The computations that will run, and the errors that keep others from running.
+
+    Args:
+        runs: The computations, in order.
+        refused: Errors of stale datasets and partitions that do not run until a person decides.
+    """
+
+    runs: Sequence[Planned]
+    refused: Sequence[PlatformError] = ()
+
+    def wanted(self) -> dict[str, list[str]]:
+        """Return the planned partition keys by main dataset."""
+        return {run.task.main: list(run.keys) for run in self.runs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planner(Staleness):
+    """Plans what has to run from one snapshot of a deployment."""
+
+    def spread(self, asked: Wanted, *, without: Collection[str] = ()) -> Wanted:
+        """Expand a request to all partitions that it makes stale.
+
+        Args:
+            asked: Dataset to partitions, each with the reason; a companion's partitions are redirected to its main
+                dataset.
+            without: Main datasets to leave out.
+
+        Returns:
+            Main dataset to all partitions that must run, including the requested ones.
+
+        Raises:
+            ReplayTooLong: More later executions would run again than a contract allows.
+        """
+        begin = self._redirected_to_mains(asked)
+        wanted: dict[str, dict[str, str]] = {main: dict(keys) for main, keys in begin.items()}
+        mains = [task.main for task in self.graph.tasks if task.main not in without]
+        for task in map(self.graph.task_of, mains):
+            below = wanted.setdefault(task.main, {})
+            # Readers of a companion look its partitions up under its own name.
+            wanted.update(dict.fromkeys(task.datasets, below))
+            if not self.has_input(task, wanted):
+                continue
+            for edge, read in self.graph.edges(task):
+                if edge.above in task.datasets and edge.above != edge.below.dataset:
+                    continue
+                for key, cause in read.reach.reached(self.look, edge, wanted, begin).items():
+                    below.setdefault(key, f"reads {edge.above} {cause}".rstrip())
+        return {main: wanted[main] for main in mains if wanted[main]}
+
+    def plan_of_replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
+        """Plan a replay: the requested partitions and everything they make stale.
+
+        Args:
+            asked: Dataset to partitions that run again, each with the reason.
+            refused: Main datasets that must not run, with the error.
+
+        Returns:
+            The plan; datasets whose replay would exceed the contract's limit are refused. A watermark that the replay
+            moves is known only after it ran: the next run finds the hours whose late rows change.
+        """
+        known = dict(refused)
+        while True:
+            try:
+                wanted = self.spread(asked, without=known)
+            except ReplayTooLong as error:
+                known[error.where] = error
+            else:
+                return Plan(runs=planned(self.graph, wanted), refused=tuple(known.values()))
+
+    def outstanding(self) -> Plan:
+        """Plan what a run would compute now, as far as it is known before the run starts.
+
+        Held hours do not run. Their errors are in `refused`, unless the arrival that holds them runs in this plan.
+        """
+        asked = {
+            main: {key: STALE if key in self.look.published(main) else NEW for key in keys}
+            for main, keys in self.all_stale().items()
+        }
+        plan = self.plan_of_replay(asked, refused={error.where: error for error in self.refused()})
+        held_ones = self.held(rerunning=plan.wanted())
+        refused = [*plan.refused, *(fault for found in held_ones.values() for fault in found.values())]
+        return Plan(runs=plan.runs, refused=tuple({str(fault): fault for fault in refused}.values()))
+
+    def resolve_keys(self, dataset: str, partitions: str | None) -> Sequence[str]:
+        """Resolve the partitions that a person typed to existing keys.
+
+        Args:
+            dataset: The dataset they belong to.
+            partitions: Text for :func:`parse_keys`, or `all`; None for a dataset that is written whole. A range
+                `first..last` selects the existing partitions in it; any other key must exist.
+
+        Returns:
+            The partition keys, sorted.
+
+        Raises:
+            ConfigurationError: The dataset has no such partition or none at all, or the text does not fit how it is
+                partitioned.
+        """
+        task = self.graph.task_of(dataset)
+        there = sorted(self.known(task))
+        _require_as_partitioned(dataset, task.grain, partitions, there)
+        if task.grain is None or partitions is None or partitions == "all":
+            return there
+        return _keys_in(dataset, task.grain, partitions, there)
+
+    def _redirected_to_mains(self, asked: Wanted) -> dict[str, dict[str, str]]:
+        """Redirect requests for a companion to its main dataset."""
+        mains: dict[str, dict[str, str]] = {}
+        for dataset, keys in asked.items():
+            if dataset in self.graph.contracts:
+                for key, why in keys.items():
+                    mains.setdefault(self.graph.contracts[dataset].main, {}).setdefault(key, why)
+        return mains
+
+
+def planned(graph: Graph, wanted: Wanted) -> list[Planned]:
+    """Order the partitions that must run by the lineage, one computation per task."""
+    runs = []
+    for task in graph.tasks:
+        keys = wanted.get(task.main)
+        if keys:
+            listed = () if task.grain is None else tuple(sorted(keys))
+            runs.append(Planned(task=task, keys=listed, reasons=Counter(keys.values())))
+    return runs
+
+
+def spanned(keys: Sequence[str], grain: Grain | None) -> str:
+    """Format partitions for display, such as `2026-01-05 … 2026-01-09 (4, with gaps)`."""
+    if not keys or grain is None:
+        return "whole"
+    if len(keys) == 1:
+        return keys[0]
+    gaps = any(following(one, grain) != other for one, other in pairwise(keys))
+    return f"{keys[0]} … {keys[-1]} ({len(keys)}{', with gaps' if gaps else ''})"
+
+
+def _require_as_partitioned(dataset: str, grain: Grain | None, partitions: str | None, there: Sequence[str]) -> None:
+    if grain is None and partitions:
+        raise ConfigurationError(
+            what=f"{dataset} is written whole", where="partitions", next_step="name the dataset only"
+        )
+    if grain is not None and not partitions:
+        raise ConfigurationError(
+            what=f"which partitions of {dataset}?",
+            where="partitions",
+            next_step=f"name some, like {there[-1] if there else '2026-01-05'}, first..last, or all",
+        )
+    if not there:
+        raise ConfigurationError(
+            what=f"{dataset} has never been published, and nothing has landed for it",
+            where=dataset,
+            next_step=Remedy("land something first: ", Land()),
+        )
+
+
+def _keys_in(dataset: str, grain: Grain, partitions: str, there: Sequence[str]) -> list[str]:
+    chosen, unknown = set[str](), set[str]()
+    for part in partitions.split(","):
+        if ".." in part:
+            # Filters the existing keys instead of generating the range: a range may have an open end.
+            begins, ends = ends_of(part, grain)
+            found = {key for key in there if begins <= key <= ends}
+            unknown |= set() if found else {f"{begins}..{ends}"}
+        else:
+            keys = set(parse_keys(part, grain))
+            found = keys & set(there)
+            unknown |= keys - found
+        chosen |= found
+    if unknown:
+        missing = sorted(unknown)
+        raise ConfigurationError(
+            what=f"{dataset} has no partition {', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}",
+            where="partitions",
+            next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
+        )
+    return sorted(chosen)

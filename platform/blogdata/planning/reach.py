@@ -1,0 +1,379 @@
+"""How the partitions of a dataset correspond to those of its inputs; each kind of correspondence is a reach.
+
+A partition is stale if it was published from an older version of an input than the newest publication among the input
+partitions it has to read. Most reaches compute that version for each partition. For replays, every reach also works in
+the other direction: from input partitions to the partitions that read them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import accumulate
+
+from blogdata.evidence.executions import due, undone
+from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
+from blogdata.patterns.error_management.late_data_detector import PartitionReading
+from blogdata.patterns.ingestion import published_files
+from blogdata.planning.finality import open_periods
+from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
+from blogdata.publish.partitions import Grain, coarser, finer
+
+_ALL = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Versioned(ABC):
+    """A reach that computes the version of the input that each partition must have read."""
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the partitions that were never published, or that read an older version than required."""
+        published = look.published(edge.below.dataset)
+        return {
+            key: f"{edge.above} version {version}"
+            for key, version in sorted(self.required(look, edge).items())
+            if key not in published or published[key].inputs.get(edge.above, -1) < version
+        }
+
+    @abstractmethod
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return the version of the input that each partition must have read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Same(_Versioned):
+    """A partition reads the input partition with the same key."""
+
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return the version of each input partition."""
+        return {key: entry.version for key, entry in look.published(edge.above).items()}
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the partitions with the same keys."""
+        return {key: key for key in wanted.get(edge.above, {})}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole(_Versioned):
+    """A table that is written whole reads all partitions."""
+
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return the newest version of the input."""
+        entries = look.published(edge.above).values()
+        return {WHOLE_TABLE: max(entry.version for entry in entries)} if entries else {}
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Return the whole table if any input partition runs."""
+        keys = wanted.get(edge.above, {})
+        return {WHOLE_TABLE: min(keys)} if keys else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Within(_Versioned):
+    """A period reads the hours within it; with a lookback, only while it is not final (Aligned Fan-In)."""
+
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return the newest version among the hours of each period that is not final or was never published."""
+        newest: dict[str, int] = {}
+        for hour, entry in look.published(edge.above).items():
+            period = coarser(hour, Grain.HOUR, _grain(edge))
+            newest[period] = max(entry.version, newest.get(period, -1))
+        published = look.published(edge.below.dataset)
+        return {key: newest[key] for key in open_periods(edge.below, newest, published, max(newest, default=""))}
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the periods that contain the hours and are not final or were never published."""
+        hours = wanted.get(edge.above, {})
+        if not hours:
+            return {}
+        periods = {coarser(hour, Grain.HOUR, _grain(edge)): hour for hour in sorted(hours, reverse=True)}
+        newest = coarser(max([*hours, *look.published(edge.above)]), Grain.HOUR, _grain(edge))
+        return {
+            key: periods[key] for key in open_periods(edge.below, periods, look.published(edge.below.dataset), newest)
+        }
+
+    def parts(self, key: str, grain: Grain) -> Sequence[str]:
+        """List the hours of a period."""
+        return finer(key, grain, Grain.HOUR)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventsOf(_Versioned):
+    """An event partition reads every arrival that has rows for it (Dynamic Late Data Integrator).
+
+    Args:
+        breakdown: Name of the input's breakdown whose first column is the event partition.
+    """
+
+    breakdown: str
+
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return the newest version among the arrivals of each event partition; a higher one if rows disappeared."""
+        lines = dynamic_late_data_integrator.state(
+            look.published(edge.above),
+            look.published(edge.below.dataset),
+            source=edge.above,
+            breakdown=self.breakdown,
+        )
+        # After rows disappeared, no arrival may name the partition any more: it has to read all arrivals again.
+        return {
+            key: line.updated if line.processed is None else max(line.updated, line.processed + line.behind)
+            for key, line in lines.items()
+        }
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the arrivals' own keys, and the event partitions that their newest publications have rows for."""
+        keys = wanted.get(edge.above, {})
+        touched = {key: key for key in keys}
+        published = look.published(edge.above)
+        for key in sorted(keys & published.keys()):
+            for hour, *_ in published[key].breakdowns[self.breakdown]:
+                if hour is not None:
+                    touched.setdefault(hour, key)
+        return touched
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outdated:
+    """A partition is outdated by a neighbour's publication that joined or split its rows (a dataset reads itself).
+
+    Args:
+        source: The input whose version decides which of two neighbours read newer data.
+    """
+
+    source: str
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the partitions that a publication of another partition has outdated.
+
+        The input version they read decides, not the order of publication: a long computation reads the arrivals of its
+        start and may publish last.
+        """
+        published = look.published(edge.below.dataset)
+        found = sorted(
+            (entry.version, key, entry.inputs[self.source]) for entry in published.values() for key in entry.makes_stale
+        )
+        return {
+            key: f"outdated by version {version}"
+            for version, key, seen in found
+            if key in published and published[key].inputs[self.source] < seen
+        }
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Return nothing: outdated partitions are known only after the computation."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watermarked(Same):
+    """A partition reads the one with the same key, and its watermark depends on all input partitions before it.
+
+    Args:
+        allowed: Allowed lateness of an event.
+        measure: Name of the input's measure that holds a partition's newest event time.
+    """
+
+    allowed: timedelta
+    measure: str
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the partitions whose input or watermark changed since they were published."""
+        arrivals, captured = look.published(edge.above), look.published(edge.below.dataset)
+        marks = self.marks(arrivals, sorted(set(arrivals) & set(captured)))
+        moved = {key: mark for key, mark in marks.items() if captured[key].landed != mark}
+        return {**moved, **super().behind(look, edge)}
+
+    def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
+        """Compute the watermarks of some partitions.
+
+        Args:
+            arrivals: Partition to its newest publication of the input; covers all partitions before the last key.
+            keys: Partition keys.
+
+        Returns:
+            Partition to its watermark; None if no row can be late.
+        """
+        readings = [
+            PartitionReading(key=key, max_event_time=_instant(entry.measures[self.measure]))
+            for key, entry in sorted(arrivals.items())
+        ]
+        found = late_data_detector.watermarks(readings, self.allowed, keys=keys)
+        return {key: found[key] for key in keys}
+
+    def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:
+        """Return the watermarks as the text that is stored with each publication, in `landed`."""
+        return {
+            key: "no watermark" if mark is None else f"watermark {mark.isoformat()}"
+            for key, mark in self.watermarks(arrivals, keys).items()
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsOf(_Versioned):
+    """An hour joins a history as of its events: it depends on the first delivery and on those up to its own day.
+
+    Args:
+        delivered: The dataset with the full deliveries that the history is computed from.
+        landed: Landing-zone folder of the deliveries, if the dataset shows only the newest delivery and keeps the
+            earlier ones as copies. None if the dataset has one partition per delivery day.
+    """
+
+    delivered: str
+    landed: str | None = None
+
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return, for each published hour, the first version of the history with all deliveries the hour depends on."""
+        history = look.history(edge.above)
+        read = [(entry.inputs.get(self.delivered, -1), entry.version) for entry in history]
+        integrated = max((version for version, _ in read), default=-1)
+        # A delivery that the history has not read yet makes no hour stale: running the hour again would not help.
+        taken_in = [(day, entry) for day, entry in self._deliveries(look) if entry.version <= integrated]
+        taken_in.sort(key=lambda delivery: delivery[0])
+        days = [day for day, _ in taken_in]
+        first = bisect_right(days, first_delivery(taken_in) or "")
+        newest = list(accumulate((entry.version for _, entry in taken_in), max))
+        required = {}
+        for hour in look.published(edge.below.dataset):
+            count = max(bisect_right(days, hour[:10]), first)
+            if count:
+                required[hour] = next(version for seen, version in read if seen >= newest[count - 1])
+        return required
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the hours from the first replayed delivery on; all hours if a person requested the history itself."""
+        hours = look.published(edge.below.dataset)
+        if asked.get(edge.above):
+            return dict.fromkeys(hours, _ALL)
+        if not wanted.get(self.delivered):
+            return {}
+        day = self._earliest(look, wanted[self.delivered])
+        # The rows of the first delivery are valid for all earlier hours, too.
+        reaches_all = day <= (first_delivery(self._deliveries(look)) or day)
+        return {hour: day for hour in hours if reaches_all or hour[:10] >= day}
+
+    def _deliveries(self, look: Look) -> list[tuple[str, Entry]]:
+        """List the published deliveries, each with its day."""
+        if self.landed is None:
+            return list(look.published(self.delivered).items())
+        return [(delivered_on(entry), entry) for entry in look.history(self.delivered)]
+
+    def _earliest(self, look: Look, keys: Iterable[str]) -> str:
+        """Find the earliest delivery day that a replay of the deliveries loads."""
+        if self.landed is None:
+            return min(keys)
+        # The next load always takes the newest landed delivery.
+        there = [partition.key for partition in look.landed(self.landed, Grain.DAY)]
+        return max(there or (day for day, _ in self._deliveries(look)), default="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InTurn:
+    """Executions depend on their predecessors: those that a restoration undid are merged again, and all later ones."""
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the executions that a restoration undid."""
+        marks = look.executions(edge.below.dataset)
+        return dict.fromkeys(undone(marks), f"taken back; {len(marks)} executions so far")
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the executions that run again, those a restoration undid, and all later ones.
+
+        Raises:
+            ReplayTooLong: More later executions would run again than the contract allows.
+        """
+        keys = wanted.get(edge.below.dataset, {})
+        if not keys:
+            return {}
+        return {key: f"of {min(keys)}" for key in due(edge.below, look.executions(edge.below.dataset), keys)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Landed:
+    """A partition reads its landed files; a table that is written whole reads the newest delivery.
+
+    Args:
+        table: Folder in the landing zone.
+        grain: Length of a landed partition.
+    """
+
+    table: str
+    grain: Grain
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the landed partitions whose content differs from what was published."""
+        published = look.published(edge.below.dataset)
+        ready = look.landed(self.table, self.grain)
+        if edge.below.partitioning is None:
+            newest = max(ready, key=lambda delivery: delivery.key, default=None)
+            entry = published.get(WHOLE_TABLE)
+            # A delivery that is gone from the landing zone stays published: an older one does not take its place.
+            gone = newest is not None and entry is not None and delivered_on(entry) > newest.key
+            if newest is None or gone or (entry is not None and published_files.is_published(newest, entry.landed)):
+                return {}
+            return {WHOLE_TABLE: f"{newest.key}:{published_files.state_of(newest)}"}
+        # A reverted delivery has its old state again; the replaced version makes the text unique.
+        return {
+            partition.key: f"{published_files.state_of(partition)} over {_replaced(partition, published)}"
+            for partition in not_published(ready, published)
+        }
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Return nothing: the landing zone has no computation to replay."""
+        return {}
+
+
+SAME = Same()
+WHOLE = Whole()
+WITHIN = Within()
+
+
+def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
+    """Keep the landed partitions whose files differ from those published."""
+    return [
+        partition
+        for partition in ready
+        if partition.key not in published
+        or not published_files.is_published(partition, published[partition.key].landed)
+    ]
+
+
+def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
+    return f"version {published[partition.key].version}" if partition.key in published else "nothing"
+
+
+def landed_input(contract: Contract) -> Landed | None:
+    """Return what a dataset reads of the landing zone; None if nothing."""
+    return next((read.reach for read in contract.reads if isinstance(read.reach, Landed)), None)
+
+
+def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:
+    """Find the day of the first delivery with a usable row.
+
+    Args:
+        deliveries: Pairs of a day and its publication.
+    """
+    return min((day for day, entry in deliveries if usable_rows(entry)), default=None)
+
+
+def delivered_on(delivery: Entry) -> str:
+    """Return the day of a full delivery: the measure `load_date`, or the day in `landed` if it has no rows."""
+    day = delivery.measures.get("load_date") or (delivery.landed or "").split(":")[0]
+    return str(day)
+
+
+def usable_rows(delivery: Entry) -> int:
+    """Count the rows of a delivery that are not dead letters; a day without usable rows is no delivery."""
+    return delivery.rows_out - int(delivery.measures["dead"])
+
+
+def _grain(edge: Edge) -> Grain:
+    assert edge.below.partitioning is not None
+    return edge.below.partitioning.grain
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text.replace("Z", "+00:00"))

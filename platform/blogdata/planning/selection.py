@@ -1,0 +1,83 @@
+"""What a person has selected, by time or by dataset: whether there is anything in it, and what in it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from blogdata.lake.commit import Entry
+from blogdata.planning.faults import by_reason
+from blogdata.planning.graph import Task
+from blogdata.planning.plan import Planner, spanned
+from blogdata.planning.window import Window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """Partitions of a dataset that wait for a person for the same reason.
+
+    Args:
+        dataset: The dataset.
+        main: The main dataset of its task.
+        span: The partitions as display text.
+        why: The error, as text.
+    """
+
+    dataset: str
+    main: str
+    span: str
+    why: str
+
+    def __str__(self) -> str:
+        """Return the line to report."""
+        return f"{self.dataset} {self.span} waits for a person: {self.why}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The partitions that a person has selected.
+
+    Args:
+        window: Only partitions that overlap it; None: all.
+        select: Only these datasets; empty: all.
+    """
+
+    window: Window | None = None
+    select: Sequence[str] = ()
+
+    def chosen(self, task: Task) -> bool:
+        """Return whether a dataset of the task is selected."""
+        return not self.select or bool({*self.select} & {*task.datasets})
+
+    def holds(self, task: Task, key: str) -> bool:
+        """Return whether a partition of the task is selected."""
+        return self.chosen(task) and (self.window is None or self.window.holds(key, task.grain))
+
+    def is_anything(self, planner: Planner) -> bool:
+        """Return whether any landed, published or stale partition is selected.
+
+        A table that is written whole lies in every span, so it counts there only if it is named.
+        """
+        return any(self.holds(task, key) for task in self._tasks(planner) for key in planner.known(task))
+
+    def published(self, planner: Planner) -> Iterator[Entry]:
+        """Yield the newest publication of each selected partition of each dataset: a run of them computes it again."""
+        for task in self._tasks(planner):
+            for dataset in task.datasets:
+                entries = planner.look.published(dataset).items()
+                yield from (entry for key, entry in entries if self.holds(task, key))
+
+    def _tasks(self, planner: Planner) -> list[Task]:
+        return [
+            task
+            for task in planner.graph.tasks
+            if self.chosen(task) and (task.grain is not None or self.window is None or self.select)
+        ]
+
+    def waiting(self, planner: Planner) -> Iterator[Waiting]:
+        """Find the held partitions that are selected, grouped by their reason."""
+        for dataset, found in planner.held().items():
+            task = planner.graph.task_of(dataset)
+            held = {key: fault for key, fault in sorted(found.items()) if self.holds(task, key)}
+            for why, faults in by_reason(held).items():
+                yield Waiting(dataset=dataset, main=task.main, span=spanned([*faults], task.grain), why=why)

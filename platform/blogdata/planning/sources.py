@@ -1,0 +1,51 @@
+"""What a deployment has of the sources: a dataset is computed once each input that it cannot do without has come.
+
+A source has come when a partition of it has landed completely, or when something was published of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Land, Remedy
+from blogdata.planning.graph import LANDING, Graph
+from blogdata.planning.look import Snapshot
+from blogdata.planning.reach import Landed
+from blogdata.publish.contract import Read
+
+
+class NothingLanded(PlatformError):
+    """Raised when a person asks for a dataset that is computed from a source that has never landed."""
+
+
+def is_there(look: Snapshot, read: Read) -> bool:
+    """Return whether anything of an input has landed or is published."""
+    if isinstance(read.reach, Landed):
+        return bool(look.landed(read.reach.table, read.reach.grain))
+    return bool(look.published(read.dataset))
+
+
+def landed_tables(graph: Graph, look: Snapshot) -> frozenset[str]:
+    """Return the landed tables, as `landing.table`, of which a partition has landed completely."""
+    reads = [read for contract in graph.contracts.values() for read in contract.reads]
+    return frozenset(read.dataset for read in reads if read.dataset.startswith(LANDING) and is_there(look, read))
+
+
+def awaited(graph: Graph, look: Snapshot, dataset: str) -> NothingLanded | None:
+    """Return the error that nothing can be computed of a dataset yet; None if something can.
+
+    Args:
+        graph: The lineage.
+        look: Snapshot of what has landed and what is published.
+        dataset: The dataset.
+    """
+    published: Iterable[str] = (name for name in (dataset, *graph.upstream([dataset])) if look.published(name))
+    missing = graph.awaited(dataset, {*published, *landed_tables(graph, look)})
+    if not missing:
+        return None
+    return NothingLanded(
+        what=f"nothing can be computed of {dataset} yet: nothing has landed of {', '.join(missing)}",
+        where=dataset,
+        next_step=Remedy("leave it, for a run computes it once that has landed; what can land: ", Land()),
+    )

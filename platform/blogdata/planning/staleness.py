@@ -1,0 +1,246 @@
+"""What is stale: the partitions that lack the current state of something they read, and which of them run.
+
+The mapping of partitions to those they read is the reach of each input (:mod:`blogdata.planning.reach`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from blogdata.errors import PlatformError
+from blogdata.evidence.executions import ReplayTooLong, due
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.patterns.data_flow import single_runner
+from blogdata.patterns.error_management import static_late_data_integrator
+from blogdata.planning import look as clock
+from blogdata.planning.carried import Carried, previous
+from blogdata.planning.finality import lookback_of
+from blogdata.planning.graph import Graph, Task
+from blogdata.planning.held import DEAD_LETTERS, held
+from blogdata.planning.look import Snapshot
+from blogdata.planning.reach import Landed, Within
+from blogdata.planning.sources import is_there
+from blogdata.publish.contract import Clock, Contract, On, Wanted
+from blogdata.publish.partitions import Grain, key_of, start_of
+
+
+class Scope(str, Enum):
+    """Which stale partitions a run computes."""
+
+    ALL = "all"
+    """All of them, including periods that have not ended."""
+    READY = "ready"
+    """Those that may run automatically now (:class:`blogdata.publish.contract.On`)."""
+    ENDED = "ended"
+    """Ended periods of datasets with a clock, complete or not."""
+
+
+class Lane(str, Enum):
+    """Which of the stale partitions a run computes, by what made them stale; the queue tells runs apart by it."""
+
+    ALL = "all"
+    """Any."""
+    LANDED = "landed"
+    """What has just landed, and what was never published."""
+    AGAIN = "again"
+    """What was published before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staleness:
+    """Finds what is stale in one snapshot of a deployment.
+
+    Args:
+        graph: The lineage.
+        look: Snapshot of what has landed and what is published.
+        accepted: Guards that a person has lifted; partitions these guards hold run too.
+        scope: Which stale partitions count.
+    """
+
+    graph: Graph
+    look: Snapshot
+    accepted: Collection[str] = field(default=())
+    scope: Scope = Scope.ALL
+
+    def stale(self, task: Task) -> dict[str, str]:
+        """Find the stale partitions of a task that are in scope and not held.
+
+        Returns:
+            Partition to the input state it lacks; the text changes only if the inputs change. Empty if the replay limit
+            of the task would be exceeded.
+        """
+        lacking = self._lacking(task)
+        for contract in task.contracts:
+            for key in () if self._lifted(contract) else held(self.look, self.graph, contract):
+                lacking.pop(key, None)
+        if self._too_long(task, lacking) is not None:
+            return {}
+        return {
+            key: "; ".join(states)
+            for key, states in sorted(lacking.items())
+            if self._counts(task.contracts[0], key, lacking)
+        }
+
+    def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, few: int = 0) -> dict[str, str]:
+        """Keep those of the stale partitions that a run of a lane computes.
+
+        Args:
+            task: The task they belong to.
+            stale: Partition to the input state it lacks.
+            lane: The lane. A table that is written whole or in order has one next state, so each lane computes it.
+            few: How many of those published before a run of the lane `landed` computes, too: the newest, which the
+                late rows of an hour touch.
+        """
+        if lane is Lane.ALL or task.grain is None or task.in_order:
+            return dict(stale)
+        before = stale.keys() & self.look.ever_published(task.main)
+        if lane is Lane.AGAIN:
+            return {key: stale[key] for key in stale if key in before}
+        if any(isinstance(read.reach, Landed) for _, read in self.graph.edges(task)):
+            # Its files changed, unless a repair took it back.
+            before -= self.look.published(task.main).keys()
+        left = sorted(before)[: max(len(before) - few, 0)]
+        return {key: stale[key] for key in stale if key not in left}
+
+    def all_stale(self) -> dict[str, dict[str, str]]:
+        """Find the stale partitions of all tasks, by main dataset."""
+        return {task.main: found for task in self.graph.tasks if (found := self.stale(task))}
+
+    def refused(self) -> list[ReplayTooLong]:
+        """List the errors of stale tasks that do not run because their replay would exceed the contract's limit."""
+        found = (self._too_long(task, self._lacking(task)) for task in self.graph.tasks)
+        return [error for error in found if error is not None]
+
+    def held(
+        self, task: Task | None = None, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
+    ) -> dict[str, dict[str, PlatformError]]:
+        """Find the held partitions, which do not run until a person decides: dataset to partition to reason.
+
+        Args:
+            task: Only its datasets; None: all.
+            rerunning: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing
+                back.
+        """
+        return {
+            contract.dataset: dict(found)
+            for contract in (self.graph.contracts.values() if task is None else task.contracts)
+            if not self._lifted(contract) and (found := held(self.look, self.graph, contract, rerunning=rerunning))
+        }
+
+    def waiting(self, task: Task) -> dict[str, PlatformError]:
+        """Find the partitions of a task that wait for a person: held ones, and those that failed permanently.
+
+        A failed partition waits until its inputs change. If periods build on one another, the later ones wait, too
+        (Single Runner).
+        """
+        stale = self.stale(task)
+        held_ones = {key: why for found in self.held(task).values() for key, why in found.items()}
+        waiting = {**self.failed(task, stale), **held_ones}
+        if task.in_order:
+            waiting.update(single_runner.stopped(stale, waiting, dataset=task.main))
+        return dict(sorted(waiting.items()))
+
+    def failed(self, task: Task, stale: Mapping[str, str] | None = None) -> dict[str, PlatformError]:
+        """Find the stale partitions of a task that failed permanently, and whose inputs have not changed since.
+
+        Args:
+            task: The task.
+            stale: Its stale partitions, if they are known.
+        """
+        faults = self.look.faults(task.main)
+        found = (self.stale(task) if stale is None else stale) if faults else {}
+        return {key: faults[key].error for key, state in found.items() if key in faults and faults[key].state == state}
+
+    def continuing(self, task: Task, *, after: Collection[str]) -> set[str]:
+        """Find the partitions that are stale because the partition before them, one of `after`, has run.
+
+        Args:
+            task: The task whose dataset continues from partition to partition.
+            after: Partitions that have run.
+        """
+        return {
+            key
+            for edge, read in self.graph.edges(task)
+            if isinstance(read.reach, Carried)
+            for key in read.reach.behind(self.look, edge)
+            if task.grain is not None and previous(key, task.grain) in after
+        }
+
+    def known(self, task: Task) -> set[str]:
+        """Find all partitions a task could run: landed, published and stale ones."""
+        found = {key for contract in task.contracts for key in self.look.published(contract.dataset)}
+        found.update(self._lacking(task))
+        for _, read in self.graph.edges(task):
+            if isinstance(read.reach, Landed):
+                keys = {partition.key for partition in self.look.landed(read.reach.table, read.reach.grain)}
+                found.update(keys if task.grain is not None else {WHOLE_TABLE} if keys else set())
+        return found
+
+    def has_input(self, task: Task, wanted: Wanted = MappingProxyType({})) -> bool:
+        """Return whether a task can be computed; a task whose source has never landed cannot.
+
+        Args:
+            task: The task.
+            wanted: Dataset to partitions that run before it in the same plan.
+        """
+        # What was published once stays up to date, even if a repair has taken all of an input back.
+        return bool(self.look.published(task.main)) or self.graph.has_input(
+            task, lambda read: bool(wanted.get(read.dataset)) or is_there(self.look, read)
+        )
+
+    def _lacking(self, task: Task) -> dict[str, list[str]]:
+        lacking: dict[str, list[str]] = {}
+        if not self.has_input(task):
+            return lacking
+        for edge, read in self.graph.edges(task):
+            for key, state in read.reach.behind(self.look, edge).items():
+                lacking.setdefault(key, []).append(state)
+        return lacking
+
+    def _too_long(self, task: Task, keys: Collection[str]) -> ReplayTooLong | None:
+        if not task.in_order or not keys:
+            return None
+        try:
+            due(task.contracts[0], self.look.executions(task.main), keys)
+        except ReplayTooLong as error:
+            return error
+        return None
+
+    def _lifted(self, contract: Contract) -> bool:
+        return contract.runs.judged_by is not None and DEAD_LETTERS in self.accepted
+
+    def _counts(self, contract: Contract, key: str, stale: Collection[str]) -> bool:
+        if self.scope is Scope.READY:
+            return self._runs_by_itself(contract, key)
+        return self.scope is Scope.ALL or self._has_ended(contract, key, stale)
+
+    def _has_ended(self, contract: Contract, key: str, stale: Collection[str]) -> bool:
+        if contract.runs.at is None or contract.grain is None:
+            return False
+        newest = key_of(clock.now() - contract.grain.length, contract.grain)
+        lookback = lookback_of(contract)
+        return key <= newest if lookback is None else key in static_late_data_integrator.due(newest, stale, lookback)
+
+    def _runs_by_itself(self, contract: Contract, key: str) -> bool:
+        if contract.runs.on is On.INPUT or contract.grain is None:
+            return True
+        if contract.runs.on is On.FIRST_ALL_THERE and key in self.look.published(contract.dataset):
+            return False
+        at_deadline = contract.runs.on is On.DEADLINE
+        if at_deadline and _is_due(contract.runs.at, key, contract.grain):
+            return True
+        return all(
+            part in self.look.published(read.dataset)
+            for read in contract.reads
+            if isinstance(read.reach, Within) and not (at_deadline and not self.look.published(read.dataset))
+            for part in read.reach.parts(key, contract.grain)
+        )
+
+
+def _is_due(at: Clock | None, key: str, grain: Grain) -> bool:
+    """Return whether the deadline of a period has passed."""
+    assert at is not None
+    return clock.now() >= start_of(key, grain) + grain.length + at.after

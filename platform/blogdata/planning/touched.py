@@ -1,0 +1,98 @@
+"""Published partitions whose landed files were changed in place, or only copied: their content is compared once.
+
+A change time moves with the content, but also by a `chmod`, a hard link, or when the landing zone is restored from a
+backup. So it makes nothing stale by itself. The next run reads the files beside the published lines and records the
+result in the event log: with the same content the files count as published, with another one their partition is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from blogdata.errors import PlatformError
+from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.patterns.ingestion import landed_content, published_files
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.planning.look import Snapshot
+from blogdata.planning.reach import landed_input
+
+if TYPE_CHECKING:
+    from blogdata.publish.contract import Contract
+
+
+def touched(
+    contract: Contract, ready: Iterable[LandedPartition], published: Mapping[str, Entry]
+) -> dict[str, LandedPartition]:
+    """Find the published partitions of a dataset whose files were changed, by their change times alone.
+
+    Args:
+        contract: Contract of a dataset that is computed from the landing zone.
+        ready: The complete partitions of its landed table.
+        published: Its partitions to their newest publications.
+
+    Returns:
+        Key of the landed partition to the partition.
+    """
+    found = {}
+    for partition in ready:
+        entry = published.get(WHOLE_TABLE if contract.partitioning is None else partition.key)
+        if entry is not None and published_files.is_touched(partition, entry.landed, entry.committed_at):
+            found[partition.key] = partition
+    return found
+
+
+def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
+    """Find the partitions, as :func:`touched`, in a snapshot."""
+    source = landed_input(contract)
+    assert source is not None, f"{contract.dataset} reads nothing that lands"
+    return touched(contract, look.landed(source.table, source.grain), look.published(contract.dataset))
+
+
+def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[str]]:
+    """Compare the content of all touched partitions with what was published, and record the results.
+
+    Args:
+        look: What has landed and what is published, as it is now.
+        contracts: Contracts of the datasets that are computed from the landing zone.
+
+    Returns:
+        Dataset to the keys of the partitions with another content; a file that cannot be read is another content.
+    """
+    from blogdata.evidence.event import COMPARED, Event
+
+    changed: dict[str, list[str]] = {}
+    for contract in contracts:
+        results = []
+        for key, partition in touched_in(look, contract).items():
+            entry = look.published(contract.dataset)[WHOLE_TABLE if contract.partitioning is None else key]
+            same = _is_same(look, contract, partition)
+            if not same:
+                changed.setdefault(contract.dataset, []).append(key)
+            results.append(
+                Event(
+                    kind=COMPARED,
+                    dataset=contract.dataset,
+                    partition=entry.partition,
+                    table_version=entry.version,
+                    payload={"landed": _state(contract, partition) if same else None},
+                )
+            )
+        look.events.append(results)
+    return changed
+
+
+def _is_same(look: Snapshot, contract: Contract, partition: LandedPartition) -> bool:
+    root = look.zone.folder
+    files = [partition.folder / file.name for file in partition.files]
+    try:
+        there = landed_content.landed_lines(files, root)
+        return landed_content.is_same(there, landed_content.published_lines(look.events.lake, contract, partition.key))
+    except PlatformError:
+        # The run of the partition meets the same error, and reports it.
+        return False
+
+
+def _state(contract: Contract, partition: LandedPartition) -> str:
+    state = published_files.state_of(partition)
+    return state if contract.partitioning is not None else f"{partition.key}:{state}"

@@ -1,0 +1,259 @@
+"""Spark SQL column types without Spark: parsed from their text or from a Delta schema, and compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blogdata.errors import ConfigurationError
+
+_TOKEN = re.compile(r"\s*(`[^`]+`|[A-Za-z_]\w*|\d+|[<>(),:])")
+_SYNONYMS = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "numeric": "decimal",
+    "dec": "decimal",
+    "varchar": "string",
+    "char": "string",
+    "timestamp_ltz": "timestamp",
+}
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_WIDER = {
+    "tinyint": ("smallint", "int", "bigint", "double"),
+    "smallint": ("int", "bigint", "double"),
+    "int": ("bigint", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A type without parts; a decimal has its precision and scale."""
+
+    name: str
+    parameters: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        listed = ",".join(map(str, self.parameters))
+        return f"{self.name}({listed})" if listed else self.name
+
+
+@dataclass(frozen=True)
+class Array:
+    """A list of elements of one type."""
+
+    element: DataType
+
+    def __str__(self) -> str:
+        return f"array<{self.element}>"
+
+
+@dataclass(frozen=True)
+class Map:
+    """Keys and values."""
+
+    key: DataType
+    value: DataType
+
+    def __str__(self) -> str:
+        return f"map<{self.key},{self.value}>"
+
+
+@dataclass(frozen=True)
+class Struct:
+    """Named fields."""
+
+    fields: tuple[Field, ...]
+
+    def __str__(self) -> str:
+        return f"struct<{','.join(f'{field.name}:{field.type}' for field in self.fields)}>"
+
+
+DataType = Primitive | Array | Map | Struct
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column, or a field of a struct.
+
+    Args:
+        name: Its name.
+        type: Its type.
+        nullable: It may be null.
+        filled: Rows that were written without it get a value for it, so it may be required.
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    filled: bool = False
+
+
+def parse(text: str) -> DataType:
+    """Parse a type such as `ARRAY<STRUCT<at: TIMESTAMP, amount: DECIMAL(10, 2) NOT NULL>>`.
+
+    Raises:
+        ConfigurationError: The text is no type.
+    """
+    parser = _Parser(text)
+    found = parser.type()
+    parser.end()
+    return found
+
+
+def parse_fields(text: str) -> tuple[Field, ...]:
+    """Parse a list of fields such as `id STRING NOT NULL, context STRUCT<ip: STRING>`.
+
+    Raises:
+        ConfigurationError: The text is no list of fields.
+    """
+    parser = _Parser(text)
+    found = tuple(parser.fields())
+    parser.end()
+    return found
+
+
+def of_delta(schema: Mapping[str, Any]) -> tuple[Field, ...]:
+    """Read the fields of a schema in Delta's JSON format.
+
+    Args:
+        schema: The parsed JSON object.
+    """
+    return tuple(
+        Field(name=field["name"], type=_of_delta(field["type"]), nullable=field["nullable"])
+        for field in schema["fields"]
+    )
+
+
+def _of_delta(given: Any) -> DataType:
+    if isinstance(given, str):
+        return parse(given)
+    match given["type"]:
+        case "struct":
+            return Struct(of_delta(given))
+        case "array":
+            return Array(_of_delta(given["elementType"]))
+        case _:
+            return Map(_of_delta(given["keyType"]), _of_delta(given["valueType"]))
+
+
+def paths(fields: tuple[Field, ...], prefix: str = "") -> Iterator[str]:
+    """List the paths of fields and of the fields in their structs, such as `context.user.ip`."""
+    for field in fields:
+        yield f"{prefix}{field.name}"
+        if isinstance(field.type, Struct):
+            yield from paths(field.type.fields, f"{prefix}{field.name}.")
+
+
+def holds(wide: DataType, narrow: DataType) -> bool:
+    """Return whether a primitive type holds every value of another one unchanged, by Delta's rules of type widening."""
+    if wide == narrow:
+        return True
+    if not isinstance(wide, Primitive) or not isinstance(narrow, Primitive):
+        return False
+    if wide.name == "decimal" and len(wide.parameters) == 2:
+        precision, scale = wide.parameters
+        if narrow.name == "decimal" and len(narrow.parameters) == 2:
+            least, behind = narrow.parameters
+            return scale >= behind and precision - scale >= least - behind
+        return precision - scale >= _DIGITS.get(narrow.name, precision + 1)
+    return wide.name in _WIDER.get(narrow.name, ())
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [match.group(1) for match in _TOKEN.finditer(text)]
+        if "".join("".join(self._tokens).split()) != "".join(text.split()):
+            raise self._refused()
+        self._at = 0
+
+    def end(self) -> None:
+        if self._at < len(self._tokens):
+            raise self._refused()
+
+    def type(self) -> DataType:
+        name = self._word().lower()
+        name = _SYNONYMS.get(name, name)
+        if name == "array":
+            self._take("<")
+            element = self.type()
+            self._take(">")
+            return Array(element)
+        if name == "map":
+            self._take("<")
+            key = self.type()
+            self._take(",")
+            value = self.type()
+            self._take(">")
+            return Map(key, value)
+        if name == "struct":
+            self._take("<")
+            fields = tuple(self.fields()) if self._next() != ">" else ()
+            self._take(">")
+            return Struct(fields)
+        return self._primitive(name)
+
+    def _primitive(self, name: str) -> Primitive:
+        numbers: list[int] = []
+        if self._next() == "(":
+            self._take("(")
+            while self._next() != ")":
+                numbers.append(int(self._number()))
+                if self._next() == ",":
+                    self._take(",")
+            self._take(")")
+        if name == "decimal":
+            return Primitive(name, (*numbers, *(10, 0)[len(numbers) :]))
+        # A length limits what is written, not how it is read.
+        return Primitive(name)
+
+    def fields(self) -> Iterator[Field]:
+        while True:
+            name = self._word().strip("`")
+            if self._next() == ":":
+                self._take(":")
+            kind = self.type()
+            required = self._next().lower() == "not"
+            if required:
+                self._take("not")
+                self._take("null")
+            yield Field(name=name, type=kind, nullable=not required)
+            if self._next() != ",":
+                return
+            self._take(",")
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _word(self) -> str:
+        if not re.match(r"[A-Za-z_`]", self._next()):
+            raise self._refused()
+        return self._step()
+
+    def _number(self) -> str:
+        if not self._next().isdigit():
+            raise self._refused()
+        return self._step()
+
+    def _take(self, token: str) -> None:
+        if self._next().lower() != token:
+            raise self._refused()
+        self._step()
+
+    def _step(self) -> str:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _refused(self) -> ConfigurationError:
+        return ConfigurationError(
+            what="this is not a type of Spark SQL",
+            where=f"'{self._text}'",
+            next_step="write it like ARRAY<STRUCT<at: TIMESTAMP, amount: DECIMAL(10, 2)>>",
+        )

@@ -1,0 +1,351 @@
+"""One contract per dataset: everything that is promised about it, in one declaration.
+
+Delta constraints, audits, Great Expectations suites, Dagster checks, column schemas and docs are derived from
+it; nothing about a dataset is written down twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from blogdata.errors import ConfigurationError
+from blogdata.publish.column_types import Field, parse
+from blogdata.publish.compatibility import Compatibility, Migration
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Audit, Column, Partitioning, Reference, RowRule
+from blogdata.publish.watch import Watch
+from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
+
+if TYPE_CHECKING:
+    from blogdata.lake.commit import Entry
+
+LEAST_ROWS = 100
+"""Rows below which a share has no meaning: one bad line in a quiet hour is no reason to stop. A quieter partition is
+judged together with quiet partitions before it that add up to this number."""
+Wanted = Mapping[str, Mapping[str, str]]
+"""Dataset to the partitions that must run, each with the reason."""
+
+
+class Arrival(Protocol):
+    """A partition that has landed, complete."""
+
+    @property
+    def key(self) -> str:
+        """Its partition key."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of its files: names, sizes and times."""
+
+    @property
+    def changes(self) -> str:
+        """Digest of the times of the last change of its files."""
+
+
+class Look(Protocol):
+    """A snapshot of what has landed and what is published."""
+
+    def published(self, dataset: str) -> Mapping[str, Entry]:
+        """Partition to its newest publication."""
+
+    def history(self, dataset: str) -> Sequence[Entry]:
+        """All publications of a dataset, in the order of the versions."""
+
+    def executions(self, dataset: str) -> Sequence[Entry]:
+        """All executions and restorations of a dataset that is written in order."""
+
+    def landed(self, table: str, grain: Grain) -> Sequence[Arrival]:
+        """The complete partitions of a landed table, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """A dependency: one dataset reads another one.
+
+    Args:
+        above: The dataset that is read, as `layer.table`.
+        below: The contract of the reader.
+    """
+
+    above: str
+    below: Contract
+
+
+class Reach(Protocol):
+    """The mapping between the partitions of a dataset and those of its input, in both directions."""
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the partitions below that are stale: they have not read the current state of the input.
+
+        Returns:
+            Stale partition to a text for the input state it lacks; the text changes only when that state does.
+        """
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the partitions below that have read the wanted partitions above.
+
+        Args:
+            look: What is published.
+            edge: The two datasets.
+            wanted: All partitions planned so far; complete for the datasets above.
+            asked: Those of them that a person requested.
+
+        Returns:
+            Partition below to the partition above that it has read; an empty text stands for the whole input.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """An input of a dataset.
+
+    Args:
+        dataset: Name as `layer.table`; `landing.table` for what comes in from outside.
+        reach: The mapping of the partitions.
+        fields: What the producer of a landed table has announced to send; empty for a dataset.
+        columns: Columns of a dataset that its reader takes outside Spark's plan, which then names none of them; None:
+            column lineage knows which are read.
+        optional: Whether the reader is computed without it too, as long as it has never come.
+    """
+
+    dataset: str
+    reach: Reach
+    fields: tuple[Field, ...] = ()
+    columns: tuple[str, ...] | None = None
+    optional: bool = False
+
+
+class On(str, Enum):
+    """The trigger of an automatic run of a partition."""
+
+    INPUT = "input"
+    """Any of its inputs changed."""
+    ALL_THERE = "all there"
+    """All input partitions of the period are published; again when one of them changes."""
+    FIRST_ALL_THERE = "first all there"
+    """All input partitions of the period are published for the first time; late rows wait for the clock."""
+    DEADLINE = "deadline"
+    """All input partitions are published, or the deadline (`at`) has passed: it runs with what is there, and again with
+    each part that comes later (Unaligned Fan-In). Inputs that were never published are not waited for."""
+
+
+class Clock(str, Enum):
+    """Latest time at which a partition runs, even with incomplete inputs; the value is a cron schedule, UTC."""
+
+    NIGHTLY = "0 2 * * *"
+    WEEKLY = "0 3 * * 1"
+
+    @property
+    def after(self) -> timedelta:
+        """How long after the end of a period its tick is due."""
+        minute, hour, *_ = self.value.split()
+        return timedelta(hours=int(hour), minutes=int(minute))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """When partitions of a dataset run automatically.
+
+    Args:
+        on: What triggers the run.
+        at: When a period that has ended runs even if its inputs are incomplete; None: never.
+        lookback: Number of partitions before the newest one that late rows still change; older ones are final unless a
+            person runs them again. None: late rows change any partition.
+        judged_by: Dataset of dead letters whose `max_share` limits the rejected rows of an arrival. Above the limit,
+            the partitions that the arrival touches wait for a person. None: no partition waits.
+
+    Raises:
+        ConfigurationError: It runs at a deadline, and has no clock.
+    """
+
+    on: On = On.INPUT
+    at: Clock | None = None
+    lookback: int | None = None
+    judged_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.on is On.DEADLINE and self.at is None:
+            raise ConfigurationError(
+                what="the dataset runs at its deadline, and has none", where="runs", next_step="declare `at`"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """What is promised about one dataset.
+
+    Args:
+        dataset: Name as `layer.table`.
+        description: What a row is, for a reader who does not know the platform.
+        owner: Team responsible for it, as `team:name`.
+        columns: The schema, in order.
+        key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
+        partitioning: The time partition; None for a table that is written whole.
+        reads: Its inputs and the mapping of their partitions; those of a companion are in the contract of its main
+            dataset.
+        runs: When its partitions run automatically.
+        write: How its rows get into the table.
+        rules: Conditions on rows.
+        audits: Conditions on a written partition.
+        rows_in: What a partition has to account for, in words; empty: the rows of its first input.
+        stands_for: SQL aggregate: how many rows of the layer above the written rows account for.
+        reasons: SQL aggregates, by reason: how many of these are not rows of this table.
+        left_out: Reasons that the steps of the dataset state in their accounts instead, each with its description;
+            `filtered.*` stands for all with that prefix. It may also describe reasons of `reasons`.
+        measures: Further SQL aggregates stored with each commit.
+        breakdowns: Row counts by these columns stored with each commit, by name.
+        parts: How many partitions of the inputs make one of these complete, counted by the measure `parts`, e.g. hours
+            of a day; the measure `parts_expected` overrides it for a partition. None if a partition is not gathered
+            from others.
+        max_share: Largest share, 0 to 1, of its input rows that may end in this dataset; None: no limit. A larger share
+            fails a blocking check, after the rows have been stored.
+        references: Rows of other datasets that its rows refer to; audited after the publication, beside the hot path.
+        profiled: Columns whose distribution of values is followed after the publication (Offline Observer); none: the
+            dataset is not observed. No personal ones: their values would be stored with the profiles.
+        statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
+        patterns: Names of the patterns the dataset uses, as in the pattern index.
+        freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
+        watch: The detectors that are on.
+        shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
+            its layout changes with the dataset's logic.
+        consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
+        retention_days: How long rows are kept.
+        compatibility: Which versions of its schema have to understand each other. The default protects who queries the
+            table, which has rows of every version, with queries as old as they like.
+        migrations: Columns that are being retired.
+    """
+
+    dataset: str
+    description: str
+    owner: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    partitioning: Partitioning | None = None
+    reads: tuple[Read, ...] = ()
+    runs: Runs = field(default_factory=Runs)
+    write: Write = field(default_factory=Replace)
+    rules: tuple[RowRule, ...] = ()
+    audits: tuple[Audit, ...] = ()
+    rows_in: str = ""
+    stands_for: str = "count(1)"
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    measures: Mapping[str, str] = field(default_factory=dict)
+    breakdowns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: int | None = None
+    max_share: float | None = None
+    references: tuple[Reference, ...] = ()
+    profiled: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    freshness_hours: float | None = None
+    watch: Watch = field(default_factory=Watch)
+    shared: bool = True
+    consumers: tuple[str, ...] = ()
+    retention_days: int = 730
+    compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
+    migrations: tuple[Migration, ...] = ()
+
+    @property
+    def promise(self) -> timedelta | None:
+        """How long after its end a partition is published at the latest; None: no promise."""
+        return None if self.freshness_hours is None else timedelta(hours=self.freshness_hours)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the patterns the dataset uses, those of its detectors among them."""
+        return (*self.patterns, *(name for name in self.watch.patterns if name not in self.patterns))
+
+    @property
+    def layer(self) -> str:
+        """The part of the name before the dot."""
+        return self.dataset.split(".", 1)[0]
+
+    @property
+    def name(self) -> str:
+        """The part of the name after the dot."""
+        return self.dataset.split(".", 1)[1]
+
+    @property
+    def partition_column(self) -> str | None:
+        """The column the table is partitioned by; None if it is written whole."""
+        return self.partitioning.column if self.partitioning else None
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Columns that identify a row of the whole table: its key, and the partition in which the key is unique."""
+        column = self.partition_column
+        return (column, *self.key) if self.key and column and column not in self.key else self.key
+
+    @property
+    def executed(self) -> Grain | None:
+        """Length of an execution's period; None if the rows do not depend on the order of runs."""
+        return self.write.period if isinstance(self.write, InOrder) else None
+
+    @property
+    def replay_limit(self) -> int | None:
+        """How many later executions one rerun may trigger; None: any number."""
+        return self.write.replay_limit if isinstance(self.write, InOrder) else None
+
+    @property
+    def replaced_kept(self) -> timedelta | None:
+        """How long a replaced table behind the dataset's name is kept; None if the dataset is one table."""
+        if isinstance(self.write, Copy):
+            return timedelta(days=self.retention_days)
+        return self.write.kept if isinstance(self.write, ByPeriod) else None
+
+    @property
+    def marks_rows(self) -> bool:
+        """True if a changed row is marked in place (deletion vectors)."""
+        return isinstance(self.write, Merge) or (isinstance(self.write, InOrder) and self.write.marks_rows)
+
+    @property
+    def appears_with(self) -> str | None:
+        """The dataset whose commits publish this one; None if it has its own commits."""
+        return self.write.main if isinstance(self.write, AppearsWith) else None
+
+    @property
+    def main(self) -> str:
+        """The dataset whose commits publish this one: its own name, or the one it appears with."""
+        return self.appears_with or self.dataset
+
+    @property
+    def grain(self) -> Grain | None:
+        """Length of the partition or execution period that one run computes; None: the whole table."""
+        return self.partitioning.grain if self.partitioning else self.executed
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything promised about the rows; inputs and policies are not part of it."""
+        promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
+        for policy in ("compatibility", "consumers", "migrations", "profiled", "references", "watch"):
+            del promised[policy]
+        for column in promised["columns"]:
+            del column["sourceless"]
+            # A column without a default has the digest it had before columns could have one.
+            if column["default"] is None:
+                del column["default"]
+        text = json.dumps(promised, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The schema, to be compared."""
+        new = {migration.successor for migration in self.migrations}
+        return tuple(
+            Field(column.name, parse(column.type), column.nullable, filled=bool(column.default) or column.name in new)
+            for column in self.columns
+        )
+
+    @property
+    def ddl(self) -> str:
+        """The schema as Spark SQL column definitions."""
+        return ", ".join(
+            f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'}" for column in self.columns
+        )

@@ -1,0 +1,106 @@
+"""Contracts of tables that are being migrated: with both columns declared, and with the old one left in the table.
+
+Pattern: Schema Migrator (:mod:`blogdata.patterns.quality.schema_migrator`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError
+from blogdata.publish.column_types import Primitive, of_delta
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.writes import Replace
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+
+def migrating(contract: Contract) -> Contract:
+    """Return the contract with what each migration needs: a rule that holds both columns equal, and older rows filled.
+
+    Args:
+        contract: The contract with its migrations.
+
+    Raises:
+        ConfigurationError: A migration cannot be carried out.
+    """
+    _require_possible(contract)
+    declared = {column.name for column in contract.columns}
+    rules = tuple(
+        RowRule(
+            name=f"{migration.old}_is_{migration.successor}",
+            expression=f"`{migration.successor}` <=> ({migration.forth})",
+            description=f"To {migration}, both have the same value",
+        )
+        for migration in contract.migrations
+        if migration.successor is not None and migration.old in declared
+    )
+    return replace(contract, columns=_filled(contract, declared), rules=(*contract.rules, *rules))
+
+
+def carried(contract: Contract, table: DeltaTable | None) -> Contract:
+    """Add to a contract the retired columns that its table still has; they are written until they are removed.
+
+    A contract that loses the old column before its table has got the new one loses no value either.
+
+    Args:
+        contract: Contract of the dataset.
+        table: The dataset's table; None if it was never published.
+
+    Returns:
+        The contract itself if there are none.
+    """
+    declared = {column.name for column in contract.columns}
+    retired = {migration.old: migration for migration in contract.migrations if migration.old not in declared}
+    if not retired or table is None:
+        return contract
+    kept = tuple(
+        Column(
+            name=field.name,
+            # As contracts write it; the names of a struct's fields keep their case.
+            type=str(field.type).upper() if isinstance(field.type, Primitive) else str(field.type),
+            nullable=field.nullable,
+            description=f"Retired ({retired[field.name]})",
+        )
+        for field in of_delta(json.loads(table.schema().to_json()))
+        if field.name in retired
+    )
+    if not kept:
+        return contract
+    return replace(contract, columns=(*_filled(contract, {column.name for column in kept}), *kept))
+
+
+def _filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:
+    """Give the new columns of migrations the default that fills the rows which are older than they are.
+
+    Args:
+        contract: The contract.
+        old: The retired columns that the table has, or gets.
+
+    Returns:
+        All columns of the contract.
+    """
+    defaults = {each.successor: each.forth for each in contract.migrations if each.old in old and each.successor}
+    return tuple(replace(column, default=defaults.get(column.name, column.default)) for column in contract.columns)
+
+
+def _require_possible(contract: Contract) -> None:
+    names = {column.name for column in contract.columns}
+    fixed = {*contract.key, contract.partition_column}
+    faults = []
+    if contract.migrations and not isinstance(contract.write, Replace):
+        faults.append("only a dataset whose partitions or table are replaced is migrated")
+    for migration in contract.migrations:
+        if migration.successor is not None and migration.successor not in names:
+            faults.append(f"the contract lacks {migration.successor}, which replaces {migration.old}")
+        if migration.old in fixed:
+            faults.append(f"{migration.old} identifies rows or partitions: make another dataset")
+    if faults:
+        raise ConfigurationError(
+            what="; ".join(faults), where=f"migrations of {contract.dataset}", next_step="change the migration"
+        )

@@ -1,0 +1,164 @@
+"""Time partitions as sortable strings: `2026-01-31T05`, `2026-01-31`, and a week as its Monday."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from enum import Enum
+from functools import lru_cache
+
+from blogdata.errors import ConfigurationError
+
+
+class Grain(str, Enum):
+    """Length of a partition."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+
+    @property
+    def key_format(self) -> str:
+        """The `strftime` format of a partition key."""
+        return "%Y-%m-%dT%H" if self is Grain.HOUR else "%Y-%m-%d"
+
+    @property
+    def length(self) -> timedelta:
+        """How much time one partition covers."""
+        return {
+            Grain.HOUR: timedelta(hours=1),
+            Grain.DAY: timedelta(days=1),
+            Grain.WEEK: timedelta(weeks=1),
+        }[self]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRange:
+    """A gapless run of partitions, both ends included."""
+
+    first: str
+    last: str
+    keys: tuple[str, ...]
+
+
+def start_of(key: str, grain: Grain) -> datetime:
+    """Return the first instant of a partition.
+
+    Args:
+        key: Partition key in the grain's format.
+        grain: Length of the partition.
+
+    Returns:
+        An aware UTC datetime.
+
+    Raises:
+        ConfigurationError: The key is not in the grain's format.
+    """
+    try:
+        return _parsed(key, grain.key_format)
+    except ValueError as error:
+        example = datetime(2026, 1, 5, 3, tzinfo=timezone.utc).strftime(grain.key_format)
+        raise ConfigurationError(
+            what=f"'{key}' is not the name of {'an' if grain is Grain.HOUR else 'a'} {grain.value}",
+            where="partition",
+            next_step=f"write it like {example} (UTC)",
+        ) from error
+
+
+@lru_cache(maxsize=65_536)
+def _parsed(key: str, key_format: str) -> datetime:
+    # Plans and reports ask for the same few thousand keys again and again, and `strptime` is slow.
+    return datetime.strptime(key, key_format).replace(tzinfo=timezone.utc)
+
+
+def key_of(moment: datetime, grain: Grain) -> str:
+    """Return the key of the partition that contains a moment; a naive moment is taken as UTC."""
+    utc = moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    if grain is Grain.WEEK:
+        utc -= timedelta(days=utc.weekday())
+    return utc.strftime(grain.key_format)
+
+
+def coarser(key: str, grain: Grain, to: Grain) -> str:
+    """Return the key of the longer partition that contains a partition."""
+    return key_of(start_of(key, grain), to)
+
+
+def finer(key: str, grain: Grain, to: Grain) -> tuple[str, ...]:
+    """List the keys of all shorter partitions within a partition, in order."""
+    start = start_of(key, grain)
+    count = int(grain.length / to.length)
+    return tuple(key_of(start + to.length * index, to) for index in range(count))
+
+
+def following(key: str, grain: Grain) -> str:
+    """Return the key of the next partition."""
+    return key_of(start_of(key, grain) + grain.length, grain)
+
+
+def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
+    """List all keys from first to last, both included, in order."""
+    # Counted, not stepped with `following`: the last partition of the calendar has no next one.
+    start, end = start_of(first, grain), start_of(last, grain)
+    count = (end - start) // grain.length + 1
+    return tuple(key_of(start + grain.length * index, grain) for index in range(count))
+
+
+def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
+    """Parse partition keys and `first..last` ranges, separated by commas.
+
+    Args:
+        text: As a person types it. For hourly partitions a day stands for its hours, for weekly ones for its week.
+        grain: Length of the partitions.
+
+    Returns:
+        The keys in order, each once.
+
+    Raises:
+        ConfigurationError: A key is invalid, or a range ends before it begins.
+    """
+    keys: set[str] = set()
+    for part in text.split(","):
+        keys.update(between(*ends_of(part, grain), grain))
+    return tuple(sorted(keys))
+
+
+def ends_of(part: str, grain: Grain) -> tuple[str, str]:
+    """Return the first and the last partition of a key or a range, without listing those between them.
+
+    Args:
+        part: One key or range, as in :func:`parse_keys`.
+        grain: Length of the partitions.
+
+    Raises:
+        ConfigurationError: A key is invalid, or the range ends before it begins.
+    """
+    first, dots, last = part.strip().partition("..")
+    begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]
+    if ends < begins:
+        raise ConfigurationError(
+            what=f"'{part.strip()}' ends before it begins", where="partition", next_step=f"write {last}..{first}"
+        )
+    return begins, ends
+
+
+def _covered(key: str, grain: Grain) -> tuple[str, ...]:
+    written = Grain.DAY if len(key) == len("2026-01-05") else grain
+    if grain is Grain.HOUR and written is Grain.DAY:
+        return finer(key, Grain.DAY, Grain.HOUR)
+    return (key_of(start_of(key, written), grain),)
+
+
+def contiguous(keys: Iterable[str], grain: Grain) -> Sequence[KeyRange]:
+    """Group keys into gapless ranges, in order; a missing key ends a range."""
+    ranges: list[KeyRange] = []
+    run: list[str] = []
+    for key in sorted(set(keys)):
+        if run and following(run[-1], grain) != key:
+            ranges.append(KeyRange(first=run[0], last=run[-1], keys=tuple(run)))
+            run = []
+        run.append(key)
+    if run:
+        ranges.append(KeyRange(first=run[0], last=run[-1], keys=tuple(run)))
+    return ranges

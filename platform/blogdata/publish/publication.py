@@ -1,0 +1,227 @@
+"""One audited commit: writes rows in a transaction that stays open until the written files passed their audits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from blogdata.errors.remedies import Run, RunStream
+from blogdata.lake.commit import Commit, Execution, entries_of, parse
+from blogdata.lake.lake import Lake
+from blogdata.publish import companion_files, kept_rows, unmoved
+from blogdata.publish import refused as refused_batches
+from blogdata.publish.audit import AuditSpec, guard_of, judge, specify
+from blogdata.publish.changes import AppendBatch, Change, Overwrite, Rewrite
+from blogdata.publish.companion_files import CompanionRows
+from blogdata.publish.contract import Contract
+from blogdata.publish.target import Companion, Engine, Provenance, Target
+from blogdata.publish.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriter
+
+
+def write(
+    rows: DataFrame,
+    target: Target,
+    change: Change,
+    partitions: Sequence[str],
+    provenance: Provenance,
+    companions: Sequence[Companion] = (),
+) -> Commit:
+    """Change a table, audited, in one commit.
+
+    Args:
+        rows: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
+        target: The table, its contract and the run; the table has the constraints of the contract.
+        change: How the rows change the table.
+        partitions: Partition keys of the batch; empty for a table that is written whole.
+        provenance: Inputs, accounts and landed files.
+        companions: Tables that appear with this one; the same commit replaces their partitions.
+
+    Returns:
+        The commit; ``repeated`` if the batch had already been published.
+
+    Raises:
+        AuditFailed: Rows broke the contract or the account; nothing was published.
+        PlatformError: Any other fault of the write, translated.
+    """
+    contract, lake = target.contract, target.lake
+    commit_id = (
+        change.commit_id(contract.dataset)
+        if isinstance(change, AppendBatch)
+        else commit_id_of(target, partitions, provenance.execution)
+    )
+    info = _info(target, commit_id, change, provenance, time.time())
+    spec = specify(
+        contract,
+        partitions,
+        provenance.accounts,
+        info,
+        expected=provenance.expected,
+        files=provenance.files,
+        lifted=target.lifted,
+    )
+    before = lake.version(contract.dataset)
+    try:
+        with translated(contract.dataset, partitions):
+            companion_rows = [_companion_rows(companion, target, partitions, info) for companion in companions]
+            _write(rows, target, spec, change, commit_id, companion_rows)
+    except (AuditFailed, ConstraintViolated) as refused:
+        failed = refused if isinstance(refused, AuditFailed) else _judged(rows, spec, change, refused)
+        if failed.dataset == contract.dataset and isinstance(change, Overwrite | AppendBatch):
+            refused_batches.keep(rows, target, failed)
+        _name_guard(failed, contract, change)
+        if failed is refused:
+            raise
+        raise failed from refused
+    return receipt(lake, contract.dataset, commit_id, before)
+
+
+def _name_guard(failed: AuditFailed, contract: Contract, change: Change) -> None:
+    """Say how to publish all the same, if nothing failed but one audit of the contract."""
+    rules = {item.rule for item in failed.violations}
+    if len(rules) == 1 and rules <= {audit.name for audit in contract.audits}:
+        guard = guard_of(contract.dataset, *rules)
+        failed.may_be_lifted(RunStream(accept=guard) if isinstance(change, AppendBatch) else Run(accept=guard))
+
+
+def _judged(rows: DataFrame, spec: AuditSpec, change: Change, refused: ConstraintViolated) -> AuditFailed:
+    """List all violations of a batch; Delta names only the first bad row."""
+    found = judge(rows, spec).violations if isinstance(change, Overwrite | AppendBatch) else ()
+    if not found:
+        raise refused
+    return AuditFailed(str(spec.info["dataset"]), found)
+
+
+def _companion_rows(
+    companion: Companion, target: Target, partitions: Sequence[str], info: Mapping[str, Any]
+) -> CompanionRows:
+    contract = companion.contract
+    own = {**info, "commit_id": commit_id_of(replace(target, contract=contract), partitions), "landed": {}}
+    return CompanionRows(
+        path=target.lake.path(contract.dataset),
+        rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
+        spec=specify(contract, partitions, {}, own),
+        counted_measure=companion.counted_measure,
+        kept_measure=companion.kept_measure,
+        dropped_reason=companion.dropped_reason,
+    )
+
+
+def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution | None = None) -> str:
+    """Build the identifier of a publication from the dataset, the partitions (or the execution) and the run."""
+    # A run may publish several batches with the same first and last partition; the hash of all keys differs.
+    batch = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
+    span = f"{partitions[0]}..{partitions[-1]}:{batch}" if partitions else "all"
+    if execution is not None:
+        # After a restoration the same run publishes the execution again; the version it builds on differs.
+        what = "" if execution.restores is None else f" back to {execution.restores}"
+        span = f"{execution.period} on {execution.onto}{what}"
+    return f"{target.contract.dataset}/{span}/{target.run.run_id}"
+
+
+def _info(target: Target, commit_id: str, change: Change, provenance: Provenance, started: float) -> dict[str, Any]:
+    run = target.run
+    return {
+        "commit_id": commit_id,
+        "change": change.options(),
+        **({"appended": asdict(change)} if isinstance(change, AppendBatch) else {}),
+        "started_at": started,
+        "inputs": dict(provenance.inputs),
+        "landed": dict(provenance.landed),
+        **({} if provenance.execution is None else {"execution": asdict(provenance.execution)}),
+        **({"judged_by": dict(provenance.judged_by)} if provenance.judged_by else {}),
+        "run": {
+            "run_id": run.run_id,
+            "job": run.job,
+            "code_version": run.code_version,
+            "trigger": run.trigger,
+            "attempt": run.attempt,
+            **({"event": dict(run.event)} if run.event else {}),
+        },
+    }
+
+
+def _write(
+    rows: DataFrame,
+    target: Target,
+    spec: AuditSpec,
+    change: Change,
+    commit_id: str,
+    companions: Sequence[CompanionRows],
+) -> None:
+    path = target.lake.path(target.contract.dataset)
+    # All batches of a stream share one transaction identifier, so Delta keeps one per stream, not one per batch.
+    mode, writer_id, number = "overwrite", commit_id, 1
+    if isinstance(change, AppendBatch):
+        mode, writer_id, number = "append", change.writer_id(target.contract.dataset), change.batch
+    options = {**change.options(), "txnAppId": writer_id, "txnVersion": str(number)}
+    if target.engine is Engine.CHECKPOINT:
+        with kept_rows.computed(rows, Engine.CHECKPOINT) as kept:
+            _audited(kept, target, spec, change, companions).mode(mode).options(**options).save(path)
+        return
+    writer = rows.write.format("audited-delta").mode(mode).option("audit", json.dumps(spec.as_json()))
+    if target.probe:
+        writer = writer.option("probe", target.probe)
+    with companion_files.registered_views(companions, change.options()) as companion_options:
+        writer.options(**options, **companion_options).save(path)
+
+
+def _audited(
+    rows: DataFrame, target: Target, spec: AuditSpec, change: Change, companions: Sequence[CompanionRows]
+) -> DataFrameWriter:
+    """Audit rows before they are written, where Spark may not load the engine."""
+    judgement = judge(rows, spec)
+    if judgement.violations:
+        raise AuditFailed(target.contract.dataset, judgement.violations)
+    info = {
+        **spec.info,
+        "measures": judgement.measures,
+        "breakdowns": judgement.breakdowns,
+        "column_lineage": {},
+        "files": 0,
+        "bytes": 0,
+        "companions": {each.dataset: companion_files.write_unlogged(each, judgement.measures) for each in companions},
+    }
+    path = target.lake.path(target.contract.dataset)
+    written = unmoved.onto(rows, path, change.at) if isinstance(change, Rewrite) else rows
+    return written.write.format("delta").option("userMetadata", json.dumps(info, default=str))
+
+
+def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
+    """Read a publication back from the log.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`; it has a table.
+        commit_id: Identifier of the publication.
+        before: Version of the table before the write; None if there was no table.
+
+    Raises:
+        PublicationUnknown: No commit has that identifier; transient.
+    """
+    found = committed(lake, dataset, commit_id)
+    if found is None:
+        raise PublicationUnknown(dataset, commit_id)
+    return replace(found, repeated=before is not None and found.version <= before)
+
+
+def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
+    """Find a publication in a table's log; None if no commit has that identifier.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`, or of a member's table.
+        commit_id: Identifier of the publication.
+    """
+    table = lake.caught_up(dataset)
+    for version, entry in lake.commits(table) if table is not None else []:
+        info = parse(entry.get("userMetadata"))
+        if info is not None and info["commit_id"] == commit_id:
+            return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
+    return None

@@ -1,0 +1,141 @@
+"""Refused batches: the rows that failed an audit, kept under a name for inspection until they expire.
+
+A refused write leaves nothing that a reader of the dataset sees. Its rows are computed once more, those of the
+partitions at fault only, and stored as a table `refused.<name>` beside the layers, with the violations in its commit.
+The name says the dataset and the first partition, so a batch that is refused again replaces itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from blogdata.errors import ConfigurationError, foreign
+from blogdata.lake import members
+from blogdata.lake.lake import Lake
+from blogdata.publish.write_faults import AuditFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from blogdata.publish.target import Target
+
+LAYER = "refused"
+KEPT = timedelta(days=14)
+"""How long a refused batch is kept for inspection."""
+_KEY = "refused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedBatch:
+    """The rows of one refused write.
+
+    Args:
+        name: Its table, as `refused.name`.
+        dataset: The dataset that did not take them.
+        partitions: The partitions at fault; empty for a table that is written whole.
+        violations: The audits that failed, one line each.
+        rows: Number of rows kept.
+        run_id: The run that wrote them.
+        refused_at: When, UTC.
+    """
+
+    name: str
+    dataset: str
+    partitions: tuple[str, ...]
+    violations: tuple[str, ...]
+    rows: int
+    run_id: str
+    refused_at: datetime
+
+    @property
+    def kept_until(self) -> datetime:
+        """When it expires, UTC."""
+        return self.refused_at + KEPT
+
+
+def name_of(dataset: str, partitions: Sequence[str]) -> str:
+    """Return the name of a refused batch: letters, digits and underscores, to be typed in a query."""
+    words = [dataset, min(partitions, default="")]
+    return f"{LAYER}.{re.sub(r'[^a-z0-9]+', '_', '_'.join(words).lower()).strip('_')}"
+
+
+def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
+    """Store the rows of a refused write, and name them in its error; the error says so if that is not possible.
+
+    Args:
+        rows: The refused rows, of all partitions of the write.
+        target: The table, its contract and the run.
+        failed: The error of the write.
+    """
+    from pyspark.errors import PySparkException
+
+    dataset, column = members.dataset_of(failed.dataset), target.contract.partition_column
+    partitions = sorted(failed.partitions) if column else []
+    name = name_of(dataset, partitions)
+    notes = {
+        "dataset": dataset,
+        "partitions": partitions,
+        "violations": [f"{item.rule}: found {item.found} ({item.detail})" for item in failed.violations],
+        "run_id": target.run.run_id,
+    }
+    try:
+        kept = rows if column is None else rows.where(rows[column].isin(partitions))
+        kept.write.format("delta").mode("overwrite").option("overwriteSchema", "true").option(
+            "userMetadata", json.dumps({_KEY: notes}, default=str)
+        ).save(target.lake.path(name))
+    except PySparkException as error:
+        failed.not_kept(foreign.unquoted(error))
+    else:
+        failed.kept_as(name)
+
+
+def kept(lake: Lake) -> list[RefusedBatch]:
+    """List the refused batches that are kept, oldest first.
+
+    Raises:
+        ConfigurationError: The lake is in an object store, where folders cannot be listed.
+    """
+    home = lake.folder(LAYER)
+    if home is None:
+        raise ConfigurationError(
+            what="refused batches in an object store are listed and expired by the store",
+            where=lake.path(LAYER),
+            next_step="list the folder with the store's own tools, and give it a lifecycle rule",
+        )
+    names = sorted(f"{LAYER}.{folder.name}" for folder in home.iterdir()) if home.is_dir() else []
+    found = [batch for name in names if (batch := _read(lake, name)) is not None]
+    return sorted(found, key=lambda batch: (batch.refused_at, batch.name))
+
+
+def expire(lake: Lake, *, now: datetime) -> list[RefusedBatch]:
+    """Remove the refused batches whose time is over, and return them."""
+    past = [batch for batch in kept(lake) if batch.kept_until <= now]
+    for batch in past:
+        folder = lake.folder(batch.name)
+        assert folder is not None
+        shutil.rmtree(folder)
+    return past
+
+
+def _read(lake: Lake, name: str) -> RefusedBatch | None:
+    table = lake.table(name)
+    if table is None:
+        # A write that was killed before its commit.
+        return None
+    _, commit = next(iter(lake.commits(table)))
+    notes: dict[str, Any] = json.loads(commit["userMetadata"])[_KEY]
+    return RefusedBatch(
+        name=name,
+        dataset=notes["dataset"],
+        partitions=tuple(notes["partitions"]),
+        violations=tuple(notes["violations"]),
+        rows=sum(lake.row_counts(name, None).values()),
+        run_id=notes["run_id"],
+        refused_at=datetime.fromtimestamp(int(commit["timestamp"]) / 1000, tz=timezone.utc),
+    )

@@ -1,0 +1,88 @@
+"""The inputs of a write: its target (lake, contract, run), its provenance, and its companions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from blogdata.lake.commit import Account, Execution
+from blogdata.lake.lake import Lake
+from blogdata.publish.audit import FileFigures
+from blogdata.publish.contract import Contract
+from blogdata.publish.run import RunContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Engine(str, Enum):
+    """How a write is audited before it is visible."""
+
+    TRANSACTION = "transaction"
+    CHECKPOINT = "checkpoint"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """The table, contract and run of a write.
+
+    Args:
+        lake: The tables' root.
+        contract: The dataset's contract.
+        run: The run that writes.
+        engine: How the rows are audited.
+        probe: Folder through which a test steps a write through its phases; None in real use.
+        lifted: Names of audits that only warn, because a person called them false alarms.
+    """
+
+    lake: Lake
+    contract: Contract
+    run: RunContext
+    engine: Engine = Engine.TRANSACTION
+    probe: str | None = None
+    lifted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Companion:
+    """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer).
+
+    Args:
+        contract: Contract of the companion; its `appears_with` names the fact.
+        frame: All its rows for the partitions; evaluated only if there are any.
+        counted_measure: Measure of the fact: number of rows of the layer above that the companion accounts for.
+        kept_measure: Measure of the fact: how many of these rows the companion keeps.
+        dropped_reason: Reason for the rows that it does not keep.
+    """
+
+    contract: Contract
+    frame: DataFrame
+    counted_measure: str
+    kept_measure: str
+    dropped_reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """The inputs from which the rows were computed, and the figures they must match.
+
+    Args:
+        inputs: Dataset to the table version that was read.
+        accounts: Partition to its account of the layer above.
+        expected: Further figures that must hold: partition to measure to value.
+        files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
+            read.
+        landed: Partition to the fingerprint of the landed files it was read from.
+        execution: The execution that computed them, for a table that is executed by period.
+        judged_by: What else decided about the rows, such as a list of crawlers: name to version.
+    """
+
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
+    landed: Mapping[str, str] = field(default_factory=dict)
+    execution: Execution | None = None
+    judged_by: Mapping[str, str] = field(default_factory=dict)

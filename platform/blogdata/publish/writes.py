@@ -1,0 +1,106 @@
+"""The ways to write a dataset's table; a contract declares one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from blogdata.publish.partitions import Grain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replace:
+    """Partitions, or the whole table, are replaced (Data Overwrite)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge:
+    """Rows change one by one (Merger): a changed row is marked in place, and its file is not copied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InOrder:
+    """Executions, one per period, build on one another in their order (Stateful Merger).
+
+    Args:
+        period: Length of an execution's period.
+        replay_limit: How many later executions one rerun may trigger, not counting those that are requested, too.
+        marks_rows: A changed row is marked in place, and its file is not copied.
+    """
+
+    period: Grain
+    replay_limit: int | None = None
+    marks_rows: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """Each load is an immutable copy of the whole dataset (Proxy); a replaced copy is kept for `retention_days`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByPeriod:
+    """Each partition is a table of its own behind one name (Fast Metadata Cleaner).
+
+    Args:
+        kept: How long a replaced table is kept; no reader may use one version for longer.
+    """
+
+    kept: timedelta
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppearsWith:
+    """Rows of a companion are published by the commits of its main dataset (Transactional Writer).
+
+    Args:
+        main: The dataset whose commits publish this one.
+    """
+
+    main: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Append:
+    """A stream appends its batches.
+
+    Args:
+        stream: Name of the stream.
+    """
+
+    stream: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serve:
+    """Partitions are delivered to a database, which replaces the tables of the inputs in one transaction.
+
+    Args:
+        schema: Database schema of the tables.
+        without: Columns, as `layer.table.column`, that are not served: those of datasets that retire them.
+    """
+
+    schema: str
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feed:
+    """Rows of the input are sent to a partner one by one, those of a key in the order of their times.
+
+    Args:
+        key: Column of the input with the key.
+        at: Column with the event time, TIMESTAMP.
+        identity: Columns that identify a row.
+        payload: Columns that are sent.
+        unless: BOOLEAN column: a row where it is true is not sent.
+    """
+
+    key: str
+    at: str
+    identity: tuple[str, ...]
+    payload: tuple[str, ...]
+    unless: str
+
+
+Write = Replace | Merge | InOrder | Copy | ByPeriod | AppearsWith | Append | Serve | Feed

@@ -1,0 +1,81 @@
+"""What several figures of a report are drawn from is read once: it is faster, and they are of one state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from deltalake import DeltaTable
+
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Entry
+from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
+from blogdata.publish.partitions import Grain
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedOnce(Lake):
+    """A lake whose tables are opened once, at the version they have then."""
+
+    _opened: dict[str, DeltaTable | None] = field(default_factory=dict, compare=False)
+
+    def table(self, dataset: str) -> DeltaTable | None:
+        """Open a table's log without a JVM, as when it was first opened."""
+        if dataset not in self._opened:
+            self._opened[dataset] = super().table(dataset)
+        return self._opened[dataset]
+
+
+class ReadOnce(EventLog):
+    """An event log that reads the events of each dataset once, from tables that are opened once."""
+
+    def __init__(self, lake: Lake) -> None:
+        super().__init__(OpenedOnce(root=lake.root, storage_options=lake.storage_options))
+        self._known: dict[str, dict[str, Entry]] = {}
+        self._logs: dict[str, DeltaTable | None] = {}
+        self.fresh = _Fresh(lake, self._known)
+        """The same log, read again each time; what it reads of a whole dataset replaces what is known here."""
+
+    def _all_lines(self, dataset: str) -> dict[str, Entry]:
+        if dataset not in self._known:
+            self._known[dataset] = super()._all_lines(dataset)
+        return self._known[dataset]
+
+    def _catch_up(self, dataset: str) -> DeltaTable | None:
+        if dataset not in self._logs:
+            # Events that are missing are added to the log as it is now.
+            self._logs[dataset] = self.fresh.caught_up(dataset)
+        return self._logs[dataset]
+
+
+class _Fresh(EventLog):
+    def __init__(self, lake: Lake, known: dict[str, dict[str, Entry]]) -> None:
+        super().__init__(lake)
+        self._known = known
+        self._logs: dict[str, DeltaTable | None] = {}
+
+    def caught_up(self, dataset: str) -> DeltaTable | None:
+        """Return the log with the events of all commits of a dataset, as when it was last caught up."""
+        return self._logs[dataset] if dataset in self._logs else self._catch_up(dataset)
+
+    def _all_lines(self, dataset: str) -> dict[str, Entry]:
+        self._known[dataset] = super()._all_lines(dataset)
+        return self._known[dataset]
+
+    def _catch_up(self, dataset: str) -> DeltaTable | None:
+        self._logs[dataset] = super()._catch_up(dataset)
+        return self._logs[dataset]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScannedOnce(LandingZone):
+    """A landing zone whose tables are scanned once."""
+
+    _scanned: dict[tuple[str, Grain, str], list[LandedPartition]] = field(default_factory=dict, compare=False)
+
+    def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
+        """Return all partitions of a landed table, as when it was first scanned."""
+        asked = (table, grain, since)
+        if asked not in self._scanned:
+            self._scanned[asked] = super().scan(table, grain, since=since)
+        return self._scanned[asked]

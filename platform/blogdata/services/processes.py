@@ -1,0 +1,228 @@
+"""Long-lived processes of a service, identified by more than a process id, because the system reuses ids."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import random
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from blogdata.services.files import for_owner
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+# How long a process may take to end by itself before it is killed.
+_STOP_SECONDS = 15.0
+# Below the ephemeral ports, which the system assigns to connections and to binds to port 0: from 32768 on Linux.
+_CHOSEN_PORTS = range(20_000, 32_768)
+
+PRIVATE = 0o077
+"""Umask of a process whose files are its owner's alone."""
+INHERITED = -1
+"""The umask of this process."""
+
+
+class Detached(subprocess.Popen[bytes]):
+    """A process that outlives the one that started it."""
+
+    def __del__(self) -> None:
+        """Suppress the ResourceWarning of a process that still runs: that is the purpose."""
+
+
+# Child processes of this one, kept so that they can be reaped if they end before it.
+_children: dict[int, Detached] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessIdentity:
+    """Identity of a process; a later process with the same id has another one.
+
+    Args:
+        pid: The process id.
+        created: Id of the system's boot, and start of the process in seconds since that boot. Not a time of day:
+            when the clock is set, that changes, and a live process would count as dead.
+    """
+
+    pid: int
+    created: str
+
+
+def start(
+    command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path, umask: int = PRIVATE
+) -> ProcessIdentity:
+    """Start a process that outlives this one.
+
+    Args:
+        command: The executable and its arguments.
+        environment: Its whole environment; nothing is inherited.
+        log: File for its output; it is overwritten.
+        folder: Its working folder.
+        umask: Its umask: :data:`PRIVATE`, or :data:`INHERITED`.
+
+    Returns:
+        Its identity.
+    """
+    with open(log, "wb", opener=for_owner) as output:
+        process = Detached(
+            list(command),
+            env=dict(environment),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            umask=umask,
+        )
+    _children[process.pid] = process
+    try:
+        return identify(process.pid)
+    except psutil.NoSuchProcess:
+        return ProcessIdentity(pid=process.pid, created="")
+
+
+def identify(pid: int) -> ProcessIdentity:
+    """Return the identity of a running process.
+
+    Args:
+        pid: The process id.
+
+    Returns:
+        Its identity.
+
+    Raises:
+        psutil.NoSuchProcess: No process with that id runs.
+    """
+    # Both times depend on the clock; their difference does not.
+    since = psutil.Process(pid).create_time() - psutil.boot_time()
+    return ProcessIdentity(pid=pid, created=f"{_BOOT.read_text(encoding='ascii').strip()}+{since:.2f}")
+
+
+def is_alive(identity: ProcessIdentity) -> bool:
+    """Check whether a process still runs.
+
+    Args:
+        identity: The process.
+
+    Returns:
+        False also if its id now belongs to another process.
+    """
+    if identity.pid in _children:
+        _children[identity.pid].poll()
+    try:
+        return identify(identity.pid) == identity and psutil.Process(identity.pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIGTERM) -> bool:
+    """Stop a process: send a signal first, then kill it after 15 seconds.
+
+    Args:
+        identity: The process; another process with the same id is left alone.
+        first_signal: The first signal.
+
+    Returns:
+        True if it was running.
+    """
+    if not is_alive(identity):
+        return False
+    process = psutil.Process(identity.pid)
+    try:
+        process.send_signal(first_signal)
+        _wait(process, _STOP_SECONDS)
+        if is_alive(identity):
+            process.kill()
+            _wait(process, _STOP_SECONDS)
+    except psutil.NoSuchProcess:
+        return True
+    return True
+
+
+def with_argument(argument: str) -> list[ProcessIdentity]:
+    """Find this user's running processes whose command line has an argument.
+
+    Args:
+        argument: The complete argument, not a part of it.
+
+    Returns:
+        Their identities.
+    """
+    found = []
+    for process in psutil.process_iter(["cmdline", "uids"]):
+        uids = process.info["uids"]
+        if uids is not None and uids.real == os.getuid() and argument in (process.info["cmdline"] or ()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.append(identify(process.pid))
+    return [identity for identity in found if is_alive(identity)]
+
+
+def free_port() -> int:
+    """Choose a free port on the loopback interface, for a server that will listen on it in some seconds.
+
+    Returns:
+        A port below the ephemeral ones: until the server listens, the system assigns it neither to a connection nor
+        to another listener of the same server that binds to port 0.
+
+    Raises:
+        OSError: All ports of the range are in use.
+    """
+    # Not `random`'s global generator: with the same seed two processes would choose the same port.
+    for port in random.SystemRandom().sample(_CHOSEN_PORTS, len(_CHOSEN_PORTS)):
+        if port_is_free(port):
+            return port
+    raise OSError(errno.EADDRINUSE, f"All ports from {_CHOSEN_PORTS[0]} to {_CHOSEN_PORTS[-1]} are in use")
+
+
+def port_is_free(port: int) -> bool:
+    """Check whether a server could listen on a loopback port.
+
+    Args:
+        port: The port.
+
+    Returns:
+        False if a process listens there, or the system does not let this user bind it.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def port_owner(port: int) -> str:
+    """Describe the process that listens on a port, as far as this user may see it.
+
+    Args:
+        port: The port.
+
+    Returns:
+        For instance `process 123 (nginx)`, or `another process`.
+    """
+    try:
+        for connection in psutil.net_connections(kind="tcp"):
+            listens = connection.status == psutil.CONN_LISTEN and connection.pid
+            if listens and connection.laddr and connection.laddr.port == port:
+                return f"process {connection.pid} ({psutil.Process(connection.pid).name()})"
+    except psutil.Error:
+        return "another process"
+    return "another process"
+
+
+def _wait(process: psutil.Process, seconds: float) -> None:
+    child = _children.get(process.pid)
+    try:
+        if child is not None:
+            child.wait(timeout=seconds)
+        else:
+            process.wait(timeout=seconds)
+    except (psutil.TimeoutExpired, subprocess.TimeoutExpired):
+        return

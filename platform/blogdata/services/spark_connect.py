@@ -1,0 +1,314 @@
+"""One warm Spark for the whole deployment: a Spark Connect server that outlives the process that started it.
+
+Starting Spark takes seconds, attaching to a running server takes tenths of a second. A state file records the
+server's process (id and start time, because ids are reused), its address, and a fingerprint of the configuration
+it was started with.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Diagnose, Remedy
+from blogdata.services import daemons, processes, spark_conf, spark_launch, spark_probe
+from blogdata.services.config import Settings
+from blogdata.services.daemons import Started, Status
+from blogdata.services.files import write_atomically
+from blogdata.services.jars import package_folder
+from blogdata.services.processes import ProcessIdentity
+
+_log = logging.getLogger(__name__)
+_NAME = "spark"
+_SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_PROBE_SECONDS = 10.0
+_PATIENCE_SECONDS = 30.0
+_SOCKETS = "sockets"
+_SOCKET_NAME = 43
+"""Bytes of the names that Spark gives to sockets, with the separator: `/.` and a UUID and `.sock`."""
+_LONGEST_SOCKET = 103
+"""The longest path of a socket that every system allows, in bytes."""
+
+
+class SparkServerFailed(PlatformError):
+    """Raised when a starting Spark server ended, or did not answer in time."""
+
+    # It says nothing about any rows: as a lasting fault it would have every partition wait for a person.
+    transient = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkServer:
+    """A running Spark Connect server.
+
+    Args:
+        url: Its address; it contains the secret token.
+        process: Its process; None for a remote server.
+        notices: The repairs that were necessary, in order; empty if the server was already usable.
+    """
+
+    url: str
+    process: ProcessIdentity | None
+    notices: tuple[str, ...] = ()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id; None for a remote server."""
+        return None if self.process is None else self.process.pid
+
+    def __repr__(self) -> str:
+        return f"SparkServer(url={spark_probe.without_token(self.url)!r}, pid={self.pid})"
+
+
+def running_server(settings: Settings) -> SparkServer:
+    """Return a server that answers: the running one, or a new one.
+
+    Args:
+        settings: Settings of the deployment. With `spark.mode` `remote` that server is only probed.
+
+    Returns:
+        The server; its notices list the repairs, which are also logged.
+
+    Raises:
+        SparkServerUnreachable: A remote server does not answer.
+        PortInUse: The configured port is taken.
+        SparkServerFailed: The server cannot be started.
+    """
+    if settings.spark.remote is not None:
+        spark_probe.probe(settings.spark.remote)
+        return SparkServer(url=settings.spark.remote, process=None)
+    parts = spark_conf.prepare(settings)
+    conf = {**spark_conf.build(settings, parts), **_CONNECT_CONF}
+    fingerprint = _fingerprint(settings, parts, conf)
+    state = daemons.read(settings, _NAME)
+    if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
+        return SparkServer(url=state.url, process=state.identity)
+    with daemons.lock(settings, _NAME, start_seconds=settings.spark.start_seconds):
+        notices: list[str] = []
+        state = _settle(settings, fingerprint, notices)
+        if state is None:
+            state = _start(settings, parts, conf, fingerprint)
+    for notice in notices:
+        _log.warning(notice)
+    return SparkServer(url=state.url, process=state.identity, notices=tuple(notices))
+
+
+def stop(settings: Settings) -> bool:
+    """Stop the deployment's own server.
+
+    Args:
+        settings: Settings of the deployment.
+
+    Returns:
+        True if one was running.
+
+    Raises:
+        LockTimeout: Another process held the lock, starting or stopping the server, until the time ran out.
+    """
+    with daemons.lock(settings, _NAME, start_seconds=settings.spark.start_seconds):
+        state = daemons.read(settings, _NAME)
+        stopped = state is not None and processes.stop(state.identity)
+        for orphan in processes.with_argument(_marker(settings)):
+            stopped = processes.stop(orphan) or stopped
+        daemons.state_file(settings, _NAME).unlink(missing_ok=True)
+        _clear(spark_conf.scratch(settings))
+    return stopped
+
+
+def status(settings: Settings) -> Status:
+    """Return the state of the server without changing anything.
+
+    Args:
+        settings: Settings of the deployment.
+
+    Returns:
+        State, address, process and a sentence of explanation.
+    """
+    remote = settings.spark.remote
+    state = daemons.read(settings, _NAME) if remote is None else None
+    address = state.url if state is not None else remote
+    if address is None:
+        return Status(state="stopped", detail="No server was started here")
+
+    def probe() -> str:
+        spark_probe.probe(address, seconds=_PROBE_SECONDS)
+        return "It answers"
+
+    identity = state.identity if state is not None else None
+    return daemons.status(identity, spark_probe.without_token(address), log=log_file(settings), probe=probe)
+
+
+def is_running(settings: Settings) -> bool:
+    """Check whether the process of the deployment's own server runs, without a request to it."""
+    state = daemons.read(settings, _NAME)
+    return state is not None and processes.is_alive(state.identity)
+
+
+def log_file(settings: Settings) -> Path:
+    """Return the path of the server's log."""
+    return settings.service_folder(_NAME) / "server.log"
+
+
+_CONNECT_CONF = {
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    # Runs from a web interface can be hours apart; a session that expired in between would fail the next one.
+    "spark.connect.session.manager.defaultSessionTimeout": "7d",
+}
+
+
+def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started | None:
+    """Return the usable server, or stop unusable ones and return None; the caller holds the lock."""
+    state = daemons.read(settings, _NAME)
+    if state is not None:
+        if not processes.is_alive(state.identity):
+            taken = "; its number belongs to another process now" if _exists(state.pid) else ""
+            notices.append(f"The Spark server (process {state.pid}) had ended{taken}; a new one was started")
+        elif state.fingerprint != fingerprint:
+            notices.append(f"The configuration changed; the Spark server (process {state.pid}) was restarted")
+            processes.stop(state.identity)
+        elif _serves(state, _PATIENCE_SECONDS):
+            return state
+        else:
+            notices.append(
+                f"The Spark server (process {state.pid}) did not answer for {_PATIENCE_SECONDS:g} s; it was restarted"
+            )
+            processes.stop(state.identity)
+        daemons.state_file(settings, _NAME).unlink(missing_ok=True)
+    for orphan in processes.with_argument(_marker(settings)):
+        notices.append(f"A Spark server that nobody knew of (process {orphan.pid}) was stopped")
+        processes.stop(orphan)
+    return None
+
+
+def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> Started:
+    folder = settings.service_folder(_NAME)
+    port = settings.spark.port or processes.free_port()
+    daemons.require_free(port, "BLOGDATA_SPARK_PORT")
+    token = secrets.token_urlsafe(24)
+    _clear(spark_conf.scratch(settings))
+    own = {"spark.connect.grpc.binding.port": str(port), **_sockets(settings)}
+    command = _command(settings, parts, {**conf, **own}, folder)
+    environment = {**spark_launch.environment(settings, parts), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
+    # A lake outside the home may have readers of other users: the files there get the permissions they always had.
+    private = settings.lake.is_relative_to(settings.home)
+    identity = processes.start(
+        command,
+        environment=environment,
+        log=log_file(settings),
+        folder=folder,
+        umask=processes.PRIVATE if private else processes.INHERITED,
+    )
+    state = Started(
+        pid=identity.pid,
+        created=identity.created,
+        url=f"sc://localhost:{port}/;token={token}",
+        fingerprint=fingerprint,
+    )
+    daemons.write(settings, _NAME, state)
+    spark_probe.load_client()
+    if _serves(state, settings.spark.start_seconds):
+        return state
+    ended = not processes.is_alive(identity)
+    processes.stop(identity)
+    daemons.state_file(settings, _NAME).unlink(missing_ok=True)
+    reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
+    raise SparkServerFailed(
+        what=f"The Spark server {reason}: {_last_words(log_file(settings))}",
+        where=str(log_file(settings)),
+        next_step=Remedy("Read the log; run: ", Diagnose()),
+    )
+
+
+def _sockets(settings: Settings) -> dict[str, str]:
+    """Have Spark and its Python processes talk over Unix sockets, in a folder that only this user can enter.
+
+    On TCP, Spark serves the state of a stateful stream to the first that connects, without a secret.
+    """
+    if not spark_conf.is_local(settings):
+        return {}  # The folder would have to exist on each node of the cluster.
+    folder = spark_conf.scratch(settings) / _SOCKETS
+    if len(os.fsencode(folder)) + _SOCKET_NAME <= _LONGEST_SOCKET:
+        folder.mkdir(mode=0o700)
+    else:
+        folder.symlink_to(tempfile.mkdtemp(prefix="blogdata-"))
+        folder = folder.readlink()
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": str(folder),
+    }
+
+
+def _clear(scratch: Path) -> None:
+    """Remove what a server that has ended has left behind."""
+    if (scratch / _SOCKETS).is_symlink():
+        shutil.rmtree((scratch / _SOCKETS).readlink(), ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _serves(state: Started, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    port = int(state.url.split(":")[2].split("/")[0])
+    while processes.is_alive(state.identity):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        if not processes.port_is_free(port):
+            try:
+                spark_probe.probe(state.url, seconds=min(left, _PATIENCE_SECONDS))
+                return True
+            except spark_probe.SparkServerUnreachable as error:
+                _log.debug("Not yet: %s", error.what)
+        time.sleep(0.1)
+    return False
+
+
+def _command(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], folder: Path) -> list[str]:
+    properties = folder / "server.conf"
+    lines = "".join(f"{key} {_escaped(value)}\n" for key, value in sorted(conf.items()))
+    write_atomically(properties, lines.encode(), mode=0o600)
+    submit = ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
+    # Spark loads some 150 MiB of classes and compiles more code than the default cache holds. Class collections at the
+    # start, and methods that are evicted and compiled again, cost more than this memory.
+    room = ["-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=512m"]
+    own = [_marker(settings), "-XX:+UseParallelGC", *room]
+    return spark_launch.command(settings, parts, [*submit, "--class", _SERVER_CLASS], options=own)
+
+
+def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str]) -> str:
+    facts = {
+        "conf": dict(conf),
+        "java": str(parts.java.home),
+        "port": settings.spark.port,
+        "python": spark_launch.worker_python_script(),
+        "spark": str(package_folder("pyspark")),
+    }
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _marker(settings: Settings) -> str:
+    return f"-Dblogdata.home={settings.home}"
+
+
+def _exists(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() if sys.platform == "linux" else False
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    telling = [line for line in lines if "Exception" in line or "Error" in line]
+    return (telling or lines or ["it said nothing"])[-1].strip()[:300]

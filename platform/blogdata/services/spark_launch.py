@@ -1,0 +1,135 @@
+"""Builds the command of a Spark process: the one of Spark's own launcher, without the shell scripts around it.
+
+Spark's scripts end in the same command. With the command taken directly from the launcher, the process we start is
+Spark itself, so its process id is known, and no `bash` is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Diagnose, Remedy
+from blogdata.services.config import Settings
+from blogdata.services.files import write_atomically
+from blogdata.services.jars import package_folder
+from blogdata.services.java import VECTOR_OPTION
+from blogdata.services.spark_conf import SparkParts, scratch
+
+_SCALA_VERSION = "2.13"
+_LAUNCHER_SECONDS = 120
+_STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
+
+
+class SparkLaunchFailed(PlatformError):
+    """Raised when Spark's launcher does not print a command."""
+
+
+def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
+    """Build the command of a Spark process.
+
+    Args:
+        settings: Settings of the deployment.
+        parts: The Java and the jars.
+        main: The main class and its arguments.
+        options: Additional options for Java.
+
+    Returns:
+        The executable and all its arguments.
+
+    Raises:
+        SparkLaunchFailed: The launcher does not run, fails, or prints no command.
+    """
+    launcher = [str(parts.java.executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    launcher += [
+        "-cp",
+        str(package_folder("pyspark") / "jars" / "*"),
+        "org.apache.spark.launcher.Main",
+        *main,
+    ]
+    try:
+        done = subprocess.run(
+            launcher,
+            env=environment(settings, parts),
+            capture_output=True,
+            text=True,
+            timeout=_LAUNCHER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _failed(parts, str(error)) from error
+    words = [word for word in done.stdout.split("\0") if word.strip()]
+    if done.returncode != 0 or len(words) < 2:
+        raise _failed(parts, (done.stderr or done.stdout).strip()[-500:])
+    kept = [word for word in words[1:] if word != VECTOR_OPTION or parts.java.has_vector]
+    log4j = package_folder("blogdata") / "deploy" / "spark-log4j2.properties"
+    return [str(parts.java.executable), f"-Dlog4j2.configurationFile=file:{log4j}", *options, *kept]
+
+
+def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
+    """Build the environment of a Spark process: this process's own, with Spark's variables replaced.
+
+    Args:
+        settings: Settings of the deployment.
+        parts: The Java and its `JAVA_HOME`.
+
+    Returns:
+        All variables.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return {
+        **kept,
+        "JAVA_HOME": str(parts.java_home),
+        "SPARK_HOME": str(package_folder("pyspark")),
+        "SPARK_SCALA_VERSION": _SCALA_VERSION,
+        # Otherwise Java opens no file whose name is not ASCII where the locale is POSIX, as under cron.
+        "LC_ALL": "C.UTF-8",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(scratch(settings)),
+        "PYSPARK_PYTHON": str(worker_python(settings)),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def worker_python(settings: Settings) -> Path:
+    """Write the executable that Spark starts as Python, and return its path.
+
+    Args:
+        settings: Settings of the deployment.
+
+    Returns:
+        A script in the deployment's folder that starts this interpreter: for a stream's worker with
+        :mod:`blogdata.services.stream_worker`, for all other processes with Spark's own arguments. If the folder does
+        not allow executables, the interpreter itself; on a busy machine the start of a stream may then need a retry.
+    """
+    executable = settings.service_folder("spark") / "python"
+    script = worker_python_script()
+    if not executable.is_file() or executable.read_text(encoding="utf-8") != script:
+        write_atomically(executable, script.encode(), mode=0o700)
+    return executable if os.access(executable, os.X_OK) else Path(sys.executable)
+
+
+def worker_python_script() -> str:
+    """Return the text of the script of :func:`worker_python`; a changed text changes the server's fingerprint."""
+    interpreter = shlex.quote(sys.executable)
+    return (
+        "#!/bin/sh\n"
+        "# Spark gives the worker of a stream ten seconds to connect; PySpark's own program imports too much before.\n"
+        'case "$1 $2" in\n'
+        f'"-m {_STREAM_WORKERS}"*) exec {interpreter} -m blogdata.services.stream_worker "$2" ;;\n'
+        "esac\n"
+        f'exec {interpreter} "$@"\n'
+    )
+
+
+def _failed(parts: SparkParts, reason: str) -> SparkLaunchFailed:
+    return SparkLaunchFailed(
+        what=f"Spark's launcher failed: {reason}",
+        where=str(parts.java.executable),
+        next_step=Remedy("Run: ", Diagnose()),
+    )

@@ -1,0 +1,96 @@
+"""Several processes that serve one thing together: when one ends by itself, all end, with a reason.
+
+Each is started with :mod:`blogdata.services.tied`, so that none outlives this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from blogdata.errors import PlatformError
+from blogdata.services.processes import Detached
+
+_LOOK_SECONDS = 0.5
+
+
+class ProcessEnded(PlatformError):
+    """Raised when a process ended that nobody has told to."""
+
+    transient = True
+
+
+class Supervisor:
+    """The processes, by what they are called in messages."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Detached] = {}
+
+    def start(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], *, files: Sequence[int] = ()
+    ) -> None:
+        """Start a process that ends when its standard input does; its output goes where this process's does.
+
+        Args:
+            name: What it is called in messages.
+            command: The executable and its arguments.
+            environment: Its whole environment.
+            files: Open files that it gets, by their numbers.
+        """
+        # In a session of its own an interrupt from the terminal reaches it from here only, once.
+        self._running[name] = Detached(
+            list(command), env=dict(environment), stdin=subprocess.PIPE, start_new_session=True, pass_fds=files
+        )
+
+    def check(self) -> None:
+        """Look whether all of them run.
+
+        Raises:
+            ProcessEnded: One has ended.
+        """
+        for name, process in self._running.items():
+            if (code := process.poll()) is not None:
+                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+                raise ProcessEnded(
+                    what=f"{name} ended by itself: {how}",
+                    where=f"process {process.pid}",
+                    next_step="look at its output above, and start again",
+                )
+
+    def watch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until one of them ends.
+
+        Args:
+            meanwhile: What is done again and again until then.
+
+        Raises:
+            ProcessEnded: One has ended.
+        """
+        while True:
+            self.check()
+            meanwhile()
+            time.sleep(_LOOK_SECONDS)
+
+    def stop(self, names: Sequence[str], *, seconds: float, kill: bool) -> None:
+        """End some of them, those that run.
+
+        Args:
+            names: Which.
+            seconds: How long they may take together.
+            kill: Whether those are killed that take longer; otherwise they are left to end by themselves.
+        """
+        chosen = [self._running.pop(name) for name in names if name in self._running]
+        for process in chosen:
+            assert process.stdin is not None
+            # Nothing was written, so nothing is flushed into the pipe of one that has ended.
+            process.stdin.close()
+        deadline = time.monotonic() + seconds
+        for process in chosen:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=max(0.0, deadline - time.monotonic()))
+            if kill and process.poll() is None:
+                process.kill()
+                process.wait()

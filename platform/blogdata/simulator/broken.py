@@ -1,0 +1,225 @@
+"""Applies faults to events: how each fault changes a line, and the reason for which the line is rejected.
+
+A fault does the same to visit events and to ad displays; what differs is in the :class:`Shape` of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blogdata.simulator.changes import Events, FieldChange
+from blogdata.simulator.displays import DISPLAY
+from blogdata.simulator.faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
+from blogdata.simulator.rendering import VISIT
+from blogdata.simulator.text import DAY_MS, Ints, Texts, date_time, join, literal, pick, texts
+
+VALID = 0
+_CONNECTED_SINCE = "context.user.connected_since"
+_REQUIRED = tuple(dict.fromkeys((*VISIT.required, *DISPLAY.required)))
+_TYPED = tuple(dict.fromkeys(path for shape in (VISIT, DISPLAY) for path, _ in shape.wrong_types))
+REASONS: tuple[str, ...] = (
+    "",
+    "empty_line",
+    "not_utf8",
+    "too_large",
+    "truncated",
+    "several_objects",
+    "not_json",
+    *(f"missing_field:{name}" for name in _REQUIRED),
+    *(f"wrong_type:{name}" for name in _TYPED),
+    *(f"invalid_time:{name}" for name in (VISIT.time, DISPLAY.time, _CONNECTED_SINCE)),
+    "impossible_time",
+)
+"""Reasons by code; code 0 is a valid line."""
+_CODE = {reason: code for code, reason in enumerate(REASONS)}
+
+HUGE_BYTES = 5_000_000
+_CUTS = (2, 3, 8, 14, 25, 46, 47, 60, 75, 90, 100, 121)
+_NOISE = (
+    "{........",
+    "hello",
+    "<html><body>502 Bad Gateway</body></html>",
+    "[1, 2, 3]",
+    '"a text"',
+    "null",
+    "12",
+    "{}{",
+    "visit_id=1;page=/",
+    "{'visit_id': 'x'}",
+)
+_EMPTY = ("", " ", "    ", "\t", "\r")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    """Lines (large binary, with line feed) and the code of each line's rejection reason, 0 for a valid line."""
+
+    lines: Texts
+    reason: Ints
+
+
+def draw_faults(draw: np.random.Generator, rates: FaultRates, events: Events) -> dict[str, Ints]:
+    """Draws the events that carry each fault: positions by fault name; an event carries at most one fault.
+
+    Events without the field that a fault is about do not carry it.
+    """
+    shares = np.cumsum([getattr(rates, name) for name in LINE_FAULTS])
+    code = np.searchsorted(shares, draw.random(len(events.event_ms)), side="right")
+    hit = np.flatnonzero(code < len(LINE_FAULTS))
+    chosen = {name: hit[code[hit] == number] for number, name in enumerate(LINE_FAULTS)}
+    chosen["huge_line"] = chosen["huge_line"][:HUGE_LINES_PER_HOUR]
+    if _CONNECTED_SINCE not in events.shape.optional:
+        del chosen["invalid_connected_since"]
+    return chosen
+
+
+def break_lines(fault: str, events: Events, rows: Ints, draw: np.random.Generator) -> Broken:
+    """Renders some events of an hour with a fault.
+
+    Args:
+        fault: Name of a fault that changes the line.
+        events: The hour's events.
+        rows: The events to break.
+        draw: Random generator that chooses among the fault's variants.
+    """
+    lines, reason = BREAKERS[fault](events, rows, draw)
+    binary = lines.cast(pa.large_binary())
+    feed = pa.scalar(b"\n", pa.large_binary())
+    whole = pc.binary_join_element_wise(binary, feed, pa.scalar(b"", pa.large_binary()))
+    return Broken(lines=whole, reason=reason)
+
+
+_Variant = tuple[Texts, Ints]
+
+
+def _constant(reason: str, rows: Ints) -> Ints:
+    return np.full(len(rows), _CODE[reason], np.int64)
+
+
+def _field(events: Events, rows: Ints, draw: np.random.Generator, value: str | None) -> _Variant:
+    fields = (*events.shape.required, *events.shape.optional)
+    choice = draw.integers(0, len(fields), len(rows))
+    changes = [FieldChange(path=path, mask=choice == number, value=value) for number, path in enumerate(fields)]
+    codes = np.array([_CODE.get(f"missing_field:{path}", VALID) for path in fields])
+    return events.changed(rows, changes), codes[choice]
+
+
+def _null_field(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return _field(events, rows, draw, "null")
+
+
+def _missing_field(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return _field(events, rows, draw, None)
+
+
+def _variants(
+    events: Events, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]
+) -> _Variant:
+    choice = draw.integers(0, len(table), len(rows))
+    changes = [
+        FieldChange(path=path, mask=choice == number, value=value) for number, (path, value, _) in enumerate(table)
+    ]
+    return events.changed(rows, changes), np.array([_CODE[reason] for *_, reason in table])[choice]
+
+
+def _wrong_type(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    wrong = events.shape.wrong_types
+    return _variants(events, rows, draw, tuple((path, value, f"wrong_type:{path}") for path, value in wrong))
+
+
+def _number_as_string(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return _variants(events, rows, draw, events.shape.numbers)
+
+
+def _time(events: Events, rows: Ints, value: str | Texts, reason: str, path: str | None = None) -> _Variant:
+    change = FieldChange(path=path or events.shape.time, mask=np.ones(len(rows), bool), value=value)
+    return events.changed(rows, [change]), _constant(reason, rows)
+
+
+def _future_time(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    ahead = draw.integers(1, 80, len(rows)) * 366 * DAY_MS
+    return _time(events, rows, events.times(rows, events.event_ms[rows] + ahead), "impossible_time")
+
+
+def _epoch_time(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return _time(events, rows, events.times(rows, draw.integers(0, DAY_MS, len(rows))), "impossible_time")
+
+
+def _naive_time(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    naive = join(literal('"'), date_time(events.event_ms[rows]), literal('"'))
+    return _time(events, rows, naive, f"invalid_time:{events.shape.time}")
+
+
+def _invalid_connected_since(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    variants = texts(['"yesterday"', '""', '"17/May/2015:10:05:03 +0000"'])
+    values = pick(variants, draw.integers(0, 3, len(rows)))
+    return _time(events, rows, values, f"invalid_time:{_CONNECTED_SINCE}", _CONNECTED_SINCE)
+
+
+def _several_objects(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    one = events.changed(rows)
+    between = pick(texts(["", " "]), draw.integers(0, 2, len(rows)))
+    return join(one, between, one), _constant("several_objects", rows)
+
+
+def _truncated(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    whole = events.changed(rows)
+    choice = draw.integers(0, len(_CUTS), len(rows))
+    for number, cut in enumerate(_CUTS):
+        whole = pc.if_else(pa.array(choice == number), pc.utf8_slice_codeunits(whole, 0, cut), whole)
+    return whole, _constant("truncated", rows)
+
+
+def _not_json(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return pick(texts(_NOISE), draw.integers(0, len(_NOISE), len(rows))), _constant("not_json", rows)
+
+
+def _empty_line(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    return pick(texts(_EMPTY), draw.integers(0, len(_EMPTY), len(rows))), _constant("empty_line", rows)
+
+
+def _not_utf8(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    lines = events.changed(rows).cast(pa.large_binary())
+    bad = b'"page":"/caf\xe9\xff'
+    return pc.replace_substring(lines, b'"page":"', bad, max_replacements=1), _constant("not_utf8", rows)
+
+
+def _huge_line(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    padding = '"padding":"' + "x" * HUGE_BYTES + '"'
+    return events.changed(rows, extra=padding), _constant("too_large", rows)
+
+
+def _unknown_field(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    extra = '"experiment":{"name":"colour \\"b\\"","weights":[1,2.50,1e3],"on":true}'
+    return events.changed(rows, extra=extra, inner='"consent":null'), _constant("", rows)
+
+
+def _conflict(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+    path, values = events.shape.other
+    chosen = pick(texts(values), draw.integers(0, len(values), len(rows)))
+    return _time(events, rows, chosen, "", path)
+
+
+BREAKERS: dict[str, Callable[[Events, Ints, np.random.Generator], _Variant]] = {
+    "null_field": _null_field,
+    "missing_field": _missing_field,
+    "not_json": _not_json,
+    "truncated": _truncated,
+    "wrong_type": _wrong_type,
+    "number_as_string": _number_as_string,
+    "future_time": _future_time,
+    "epoch_time": _epoch_time,
+    "several_objects": _several_objects,
+    "empty_line": _empty_line,
+    "not_utf8": _not_utf8,
+    "huge_line": _huge_line,
+    "unknown_field": _unknown_field,
+    "naive_time": _naive_time,
+    "invalid_connected_since": _invalid_connected_since,
+    "conflict": _conflict,
+}

@@ -1,0 +1,110 @@
+"""Changes to single fields of events, whatever the events are of: what a fault may do to a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blogdata.simulator.text import Flags, Ints, Texts, join, join_present, literal, texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldChange:
+    """Replaces the JSON value of a field in some rows.
+
+    Args:
+        path: Dotted path of the field.
+        mask: Which rows to change.
+        value: The new JSON text, one for all rows or a column; None removes the field.
+    """
+
+    path: str
+    mask: Flags
+    value: str | Texts | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Which fields events of one kind have, and how single ones go wrong.
+
+    Args:
+        required: Fields without which a line is rejected.
+        optional: All others.
+        time: The field with the time of the event.
+        wrong_types: Fields, each with a JSON value of a type that is not accepted.
+        numbers: Fields, each with a number or boolean in place of a text or the reverse, and the reason for which the
+            line is rejected; an empty reason if it is accepted.
+        other: A field, and JSON values for it, that make another payload of the same event.
+    """
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    time: str
+    wrong_types: tuple[tuple[str, str], ...]
+    numbers: tuple[tuple[str, str, str], ...]
+    other: tuple[str, tuple[str, ...]]
+
+
+class Events(Protocol):
+    """Events that one hour has made, in the order in which they arrive."""
+
+    @property
+    def shape(self) -> Shape:
+        """Which fields they have."""
+
+    @property
+    def event_ms(self) -> Ints:
+        """When each happened, milliseconds since 1970."""
+
+    @property
+    def arrival_ms(self) -> Ints:
+        """When each reached the landing zone, if nothing delays it."""
+
+    def times(self, rows: Ints, moments: Ints) -> Texts:
+        """Render moments as the JSON values that some of the events would have as their time."""
+
+    def clean(self) -> Texts:
+        """Render all events as JSON lines with line feed."""
+
+    def changed(
+        self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
+    ) -> Texts:
+        """Render some events as JSON lines with changed fields, without line feed.
+
+        Args:
+            rows: Positions of the events.
+            changes: Changes to apply; their `mask` is over `rows`.
+            extra: Another `"key":value`, added at the end of the object.
+            inner: Another `"key":value`, added at the end of an object within it, if there is one.
+        """
+
+
+def pair(path: str, value: Texts, changes: Sequence[FieldChange]) -> Texts:
+    """Render a field of some rows as `"name":value`, changed where a change says so; null where it is removed.
+
+    Args:
+        path: Dotted path of the field.
+        value: Its JSON values, a column.
+        changes: The changes of all fields.
+    """
+    for change in changes:
+        if change.path == path:
+            new = literal(change.value) if isinstance(change.value, str) else change.value
+            new = pa.scalar(None, pa.large_string()) if new is None else new
+            value = pc.if_else(pa.array(change.mask), new, value)
+    return join(literal(f'"{path.rpartition(".")[2]}":'), value)
+
+
+def braces(pairs: Sequence[Texts]) -> Texts:
+    """Render an object of its fields; those that are null are left out."""
+    return join(literal("{"), join_present(pairs, ","), literal("}"))
+
+
+def constant(piece: str | None, rows: int) -> list[Texts]:
+    """Return a text as a column of so many rows, in a list; an empty one without it."""
+    return [] if piece is None else [texts([piece]).take(pa.array(np.zeros(rows, np.int64)))]

@@ -1,0 +1,180 @@
+"""Simulates the ads that were displayed in the visits of one hour, and renders them as JSON lines.
+
+The ad that a visit's events name was displayed shortly before the first of them, as a rule. Some displays are lost,
+some are older than the half hour in which an event belongs to a display, some ads are displayed a second time, and most
+displays are of ads that nobody clicked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blogdata.simulator.changes import FieldChange, Shape, braces, constant, pair
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, join, literal, pick, quoted_time, texts
+from blogdata.simulator.visits import ZONES, Hour
+from blogdata.simulator.vocabulary import Pools
+
+BELONGS_MS = 30 * 60_000
+"""How long before an event its display was at most."""
+HOURS_AHEAD = 1
+"""How many hours before the first event of its visit a display may be."""
+_LOST = 0.04
+_TOO_EARLY = 0.04
+_AGAIN = 0.2
+_NOT_CLICKED = 0.2
+_LONGEST_BEFORE_MS = 10 * 60_000
+_LONGEST_AFTER_MS = 20 * 60_000
+_END_MARGIN_MS = 2_000
+DISPLAY = Shape(
+    required=("ad_id", "page", "visit_id", "display_time", "campaign"),
+    time="display_time",
+    wrong_types=(
+        ("ad_id", "17"),
+        ("page", '["/"]'),
+        ("visit_id", '{"id":1}'),
+        ("display_time", "1767571200000"),
+        ("campaign", "false"),
+    ),
+    numbers=(("ad_id", "1e3", "wrong_type:ad_id"), ("campaign", "12", "wrong_type:campaign")),
+    other=("campaign", ('"conflict-1"', '"conflict-2"')),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Displays:
+    """The ads displayed in the visits that start in one hour, ordered by arrival.
+
+    Args:
+        event_ms: When each ad was displayed, milliseconds since 1970.
+        arrival_ms: When the display reached the landing zone, if nothing delays it.
+        zone: Position of the browser's time zone in `ZONES`.
+        values: JSON values by field name, except the time.
+        clicked: Whether an event of the visit belongs to the display.
+    """
+
+    event_ms: Ints
+    arrival_ms: Ints
+    zone: Ints
+    values: dict[str, Texts]
+    clicked: Flags
+    shape: ClassVar[Shape] = DISPLAY
+
+    def times(self, rows: Ints | slice, moments: Ints) -> Texts:
+        """Render moments as JSON values in the browsers' time zones."""
+        zone = self.zone[rows]
+        shift = np.array([shift for _, shift in ZONES])[zone]
+        return quoted_time(moments + shift, pick(texts(name for name, _ in ZONES), zone))
+
+    def clean(self) -> Texts:
+        """Render every display as a JSON line with line feed."""
+        return join(self.changed(np.arange(len(self.event_ms))), literal("\n"))
+
+    def changed(
+        self, rows: Ints, changes: Sequence[FieldChange] = (), extra: str | None = None, inner: str | None = None
+    ) -> Texts:
+        """Render some displays with changed fields, without line feed; there is no object within a display."""
+        values = {name: column.take(pa.array(rows)) for name, column in self.values.items()}
+        values[DISPLAY.time] = self.times(rows, self.event_ms[rows])
+        pairs = [pair(name, values[name], changes) for name in DISPLAY.required]
+        return braces(pairs + constant(extra, len(rows)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """The displays of an hour's visits, and which of its events name an ad.
+
+    Args:
+        displays: The displays.
+        named_ms: Times of the events that name an ad.
+        belongs: Which of these belong to a display: it was in the half hour before.
+    """
+
+    displays: Displays
+    named_ms: Ints
+    belongs: Flags
+
+
+def displays_of(spec: SimulationSpec, hour: int, visits: Hour, pools: Pools) -> Shown:
+    """Simulates the displays in the visits that start in an hour of the span.
+
+    Args:
+        spec: The simulated world.
+        hour: Hour of the span, 0 being its first.
+        visits: The events of these visits.
+        pools: The vocabularies.
+    """
+    draw = np.random.default_rng([spec.seed, 5, hour])
+    count = len(visits.zone)
+    first_ms = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first_ms, visits.session, visits.event_ms)
+    named = pc.not_equal(visits.sessions["ad_id"], "null").to_numpy(zero_copy_only=False)
+    clicks = np.flatnonzero(named & (draw.random(count) >= _LOST))
+    again = clicks[draw.random(len(clicks)) < _AGAIN]
+    ignored = np.flatnonzero(draw.random(count) < _NOT_CLICKED)
+    session = np.concatenate([clicks, again, ignored])
+    moments = np.concatenate(
+        [
+            first_ms[clicks] - _before(draw, len(clicks)),
+            first_ms[again] + draw.integers(500, _LONGEST_AFTER_MS, len(again)),
+            first_ms[ignored] + draw.integers(500, _LONGEST_AFTER_MS, len(ignored)),
+        ]
+    )
+    end_ms = spec.end_ms(hour)
+    moments = np.clip(moments, spec.begin_ms(hour), end_ms - _END_MARGIN_MS)
+    delay = np.minimum(-np.log1p(-draw.random(len(moments))) * 1500, 60_000).astype(np.int64)
+    # No event names one of the other ads.
+    other = pick(pools.other_ads, draw.integers(0, len(pools.other_ads), len(ignored)))
+    shown = visits.sessions["ad_id"].take(pa.array(np.concatenate([clicks, again])))
+    ads = pa.concat_arrays([shown, other])
+    clicked, belongs = _matched(visits, named, session[: len(shown)], moments[: len(shown)])
+    arrival_ms = np.minimum(moments + delay, end_ms - 1000)
+    order = np.argsort(arrival_ms, kind="stable")
+    values = {
+        "ad_id": ads,
+        "page": pick(pools.pages, draw.integers(0, len(pools.pages), len(moments))),
+        "visit_id": visits.sessions["visit_id"].take(pa.array(session)),
+        "campaign": pools.campaigns.take(pc.index_in(ads, pa.concat_arrays([pools.ads, pools.other_ads]))),
+    }
+    displays = Displays(
+        event_ms=moments[order],
+        arrival_ms=arrival_ms[order],
+        zone=visits.zone[session][order],
+        values={name: column.take(pa.array(order)) for name, column in values.items()},
+        clicked=np.concatenate([clicked, np.zeros(len(ignored), bool)])[order],
+    )
+    return Shown(displays=displays, named_ms=visits.event_ms[named[visits.session]], belongs=belongs)
+
+
+def _before(draw: np.random.Generator, rows: int) -> Ints:
+    """Draws how long before the first event of their visits ads are displayed."""
+    early = draw.random(rows) < _TOO_EARLY
+    longest = HOURS_AHEAD * HOUR_MS
+    long_ago = draw.integers(BELONGS_MS + 60_000, longest - 60_000, rows)
+    return np.where(early, long_ago, draw.integers(500, _LONGEST_BEFORE_MS, rows))
+
+
+def _matched(visits: Hour, named: Flags, session: Ints, moments: Ints) -> tuple[Flags, Flags]:
+    """Finds which displays of the visits' own ads have an event, and which events that name an ad have a display."""
+    events = np.flatnonzero(named[visits.session])
+    of_events = visits.session[events]
+    clicked, belongs = np.zeros(len(session), bool), np.zeros(len(events), bool)
+    # A visit has at most two displays of its ad: each round looks at one of every visit.
+    left = np.arange(len(session))
+    while len(left):
+        visit, where = np.unique(session[left], return_index=True)
+        at = np.full(len(named), -1)
+        at[visit] = left[where]
+        display = at[of_events]
+        since = visits.event_ms[events] - moments[display]
+        hit = (display >= 0) & (since >= 0) & (since <= BELONGS_MS)
+        belongs |= hit
+        clicked[display[hit]] = True
+        left = np.delete(left, where)
+    return clicked, belongs

@@ -1,0 +1,211 @@
+"""Lands the events of one kind by hour of arrival, with faults, and counts what landed.
+
+Memory use depends on the busiest hour and on the lines that wait for later hours, not on the length of the span.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from blogdata.simulator.broken import VALID, break_lines, draw_faults
+from blogdata.simulator.changes import Events
+from blogdata.simulator.files import compressed, flag_complete, is_complete, write_whole
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, data, offsets
+from blogdata.simulator.truth import CONFLICT, DUPLICATE, ORIGINAL, Counter
+
+_COPY_LATER_HOURS = 24
+_LATER_COPIES = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Lines that have not landed yet: bytes with line feed, arrival times, and the truth about each line."""
+
+    text: Texts
+    arrival_ms: Ints
+    event_ms: Ints
+    reason: Ints
+    copy: Ints
+
+    def select(self, rows: Ints | Flags) -> Lines:
+        """Selects lines by a mask, or by positions and in their order."""
+        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Lines(
+            text=self.text.take(pa.array(places)),
+            arrival_ms=self.arrival_ms[places],
+            event_ms=self.event_ms[places],
+            reason=self.reason[places],
+            copy=self.copy[places],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A landed table of events.
+
+    Args:
+        table: Its folder in the landing zone.
+        latest_ms: Longest delay of a late line, in milliseconds.
+        late_step_ms: What the delay of a late line is a multiple of, in milliseconds.
+        state_stream: Number of the stream of random choices of which hours are missing or empty.
+        fault_stream: Number of the stream of random choices of faults.
+    """
+
+    table: str
+    latest_ms: int
+    late_step_ms: int
+    state_stream: int
+    fault_stream: int
+
+
+VISITS = Source(table="visits", latest_ms=48 * HOUR_MS, late_step_ms=HOUR_MS, state_stream=3, fault_stream=4)
+ADS = Source(table="ads", latest_ms=HOUR_MS, late_step_ms=60_000, state_stream=6, fault_stream=7)
+
+
+@dataclass(kw_only=True)
+class Feed:
+    """A landed table while it is written.
+
+    Args:
+        spec: The simulated world.
+        landing: The landing zone.
+        source: The table.
+        since: The first hour to write; those before it are counted only.
+    """
+
+    spec: SimulationSpec
+    landing: Path
+    source: Source
+    since: int = 0
+    counter: Counter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counter = Counter(self.spec)
+        self._state = _hour_states(self.spec, self.source)
+        self._lands_in = _landing_hours(self._state)
+        self._waiting: dict[int, list[Lines]] = {}
+
+    def add(self, hour: int, events: Events) -> None:
+        """Renders all lines of an hour's events; each waits for the hour in which it arrives, if it is of the span."""
+        for lines in _lines_of(self.spec, self.source, hour, events):
+            arrives = (lines.arrival_ms - self.spec.start_ms) // HOUR_MS
+            due = self._lands_in[np.minimum(arrives, self.spec.hours)]
+            for landing_hour in np.unique(due[due < self.spec.hours]):
+                whole = bool((due == landing_hour).all())
+                part = lines if whole else lines.select(due == landing_hour)
+                self._waiting.setdefault(int(landing_hour), []).append(part)
+
+    def land(self, hour: int) -> None:
+        """Writes the lines that have arrived in an hour, unless that is done; no more may come for it."""
+        folder = self.landing / self.source.table / f"date={self.spec.day_key(hour // 24)}" / f"hour={hour % 24:02d}"
+        state, lines = self._state[hour], _ordered(self._waiting.pop(hour, []))
+        ends = offsets(lines.text)
+        self.counter.arrived(hour, state, int(ends[-1] - ends[0]), lines.event_ms, lines.reason, lines.copy)
+        if state == "missing" or hour < self.since or is_complete(folder):
+            return
+        for part, begin in enumerate(range(0, len(lines.text), self.spec.part_lines)):
+            end = min(begin + self.spec.part_lines, len(lines.text))
+            block = data(lines.text, begin, end)
+            name = f"{self.source.table}-{part:05d}.json"
+            if self.spec.gzip:
+                write_whole(folder / f"{name}.gz", compressed(block))
+            else:
+                write_whole(folder / name, [block])
+        flag_complete(folder)
+
+
+def _hour_states(spec: SimulationSpec, source: Source) -> list[str]:
+    draw = np.random.default_rng([spec.seed, source.state_stream])
+    chance = draw.random(spec.hours)
+    missing, empty = spec.faults.missing_hour, spec.faults.empty_hour
+    states = np.where(chance < missing, "missing", np.where(chance < missing + empty, "empty", "landed"))
+    # Nothing of the days lands after them.
+    states[spec.first_added - 1] = "landed"
+    return [str(one) for one in states]
+
+
+def _landing_hours(states: list[str]) -> Ints:
+    """Computes the hour in which the lines due in each hour land: that hour, or the next one with state `landed`.
+
+    The last number is that of the lines due after the span, and of those that no hour of it takes any more.
+    """
+    hours = np.arange(len(states) + 1)
+    landed = np.array([*(one == "landed" for one in states), True])
+    due = np.where(landed, hours, len(states))
+    return np.minimum.accumulate(due[::-1])[::-1]
+
+
+def _lines_of(spec: SimulationSpec, source: Source, hour: int, events: Events) -> list[Lines]:
+    """Renders all lines of an hour's events, whenever they land: clean lines first, then those with each fault."""
+    draw = np.random.default_rng([spec.seed, source.fault_stream, hour])
+    faults, count = draw_faults(draw, spec.faults, events), len(events.event_ms)
+    last_ms = spec.end_ms(hour) - 1000
+    arrival_ms = events.arrival_ms.copy()
+    late, steps = faults.pop("late"), source.latest_ms // source.late_step_ms
+    delayed = arrival_ms[late] + draw.integers(1, steps + 1, len(late)) * source.late_step_ms
+    arrival_ms[late] = np.where(delayed < last_ms, delayed, arrival_ms[late])
+    a_little = faults.pop("minutes_late")
+    delayed = arrival_ms[a_little] + draw.integers(1, 61, len(a_little)) * 60_000
+    arrival_ms[a_little] = np.where(delayed < last_ms, delayed, arrival_ms[a_little])
+    clean = Lines(
+        text=events.clean().cast(pa.large_binary()),
+        arrival_ms=arrival_ms,
+        event_ms=events.event_ms,
+        reason=np.full(count, VALID),
+        copy=np.full(count, ORIGINAL),
+    )
+    made: list[Lines] = []
+    kept = np.ones(count, bool)
+    for fault, rows in faults.items():
+        if not len(rows):
+            continue
+        again = _again(draw, arrival_ms[rows], last_ms)
+        if fault == "duplicate":
+            copies = clean.select(rows)
+            text, reason, arrival, kind = copies.text, copies.reason, again, DUPLICATE
+        else:
+            broken = break_lines(fault, events, rows, draw)
+            text, reason, arrival, kind = broken.lines, broken.reason, arrival_ms[rows], ORIGINAL
+            if fault == "conflict":
+                arrival, kind = again, CONFLICT
+            else:
+                kept[rows] = False
+        made.append(
+            Lines(
+                text=text,
+                arrival_ms=arrival,
+                event_ms=events.event_ms[rows],
+                reason=reason,
+                copy=np.full(len(rows), kind),
+            )
+        )
+    return [clean if kept.all() else clean.select(kept), *made]
+
+
+def _again(draw: np.random.Generator, first_ms: Ints, last_ms: int) -> Ints:
+    """Draws arrival times of copies: within 5 minutes after the original, 30 % of them 1 to 24 hours later."""
+    soon = first_ms + draw.integers(1, 5 * 60_000, len(first_ms))
+    later = soon + draw.integers(1, _COPY_LATER_HOURS + 1, len(first_ms)) * HOUR_MS
+    chosen = np.where((draw.random(len(first_ms)) < _LATER_COPIES) & (later < last_ms), later, soon)
+    return np.where(chosen < last_ms, chosen, first_ms + 1)
+
+
+def _ordered(arrived: list[Lines]) -> Lines:
+    """Merges the lines of an hour in arrival order."""
+    if not arrived:
+        nothing = np.zeros(0, np.int64)
+        text = pa.array([], pa.large_binary())
+        return Lines(text=text, arrival_ms=nothing, event_ms=nothing, reason=nothing, copy=nothing)
+    together = Lines(
+        text=pa.concat_arrays([lines.text for lines in arrived]),
+        arrival_ms=np.concatenate([lines.arrival_ms for lines in arrived]),
+        event_ms=np.concatenate([lines.event_ms for lines in arrived]),
+        reason=np.concatenate([lines.reason for lines in arrived]),
+        copy=np.concatenate([lines.copy for lines in arrived]),
+    )
+    return together.select(np.argsort(together.arrival_ms, kind="stable"))

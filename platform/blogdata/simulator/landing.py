@@ -1,0 +1,265 @@
+"""Writes a landing zone and its known truth, hour by hour.
+
+Memory use depends on the busiest hour and on the lines that wait for later hours, not on the length of the span.
+The same spec produces the same bytes, so an interrupted simulation is simply started again: complete folders are
+kept. Hours are added in the same way: the longer span is simulated, and only its new hours are written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timezone
+from pathlib import Path
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Land, Remedy
+from blogdata.simulator.displays import HOURS_AHEAD, Shown, displays_of
+from blogdata.simulator.feed import ADS, VISITS, Feed
+from blogdata.simulator.files import ENDED, flag_complete, is_complete, write_whole
+from blogdata.simulator.population import DayCounts, Population, device_snapshot
+from blogdata.simulator.rendering import Visits
+from blogdata.simulator.spec import FORMAT, SimulationSpec
+from blogdata.simulator.text import HOUR_MS, data
+from blogdata.simulator.truth import TRUTH, AdsTruth, MatchCounter, Truth, load, store
+from blogdata.simulator.visits import events_per_hour, visits_of
+from blogdata.simulator.vocabulary import pools
+
+Progress = Callable[[int, int], None]
+
+
+class LandingOccupied(PlatformError):
+    """Raised when the landing zone already holds data other than this simulation's."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Ignores the progress; the default of :func:`simulate`."""
+
+
+def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progress) -> Truth:
+    """Simulates visits, users and devices into a landing zone, and displayed ads if the spec has them.
+
+    Args:
+        spec: The simulated world.
+        landing: The landing zone; created if absent. If it holds the same simulation without ads, ads are added.
+        progress: Called after each hour with (hours done, total hours).
+
+    Returns:
+        The truth, also written to `_truth/` in the landing zone.
+
+    Raises:
+        LandingOccupied: The landing zone holds another simulation, or hours that no simulation wrote.
+    """
+    claim = _claim(spec, landing)
+    if claim.finished:
+        _note_end(claim.spec, landing)
+        return load(landing)
+    return _land(claim, landing, progress)
+
+
+def add(hours: int, landing: Path, progress: Progress = no_progress, *, now: datetime) -> Truth:
+    """Lands the next hours of the simulation that a landing zone holds; those that have landed keep their bytes.
+
+    If it was interrupted, the same call again lands what is left of these hours, and no others.
+
+    Args:
+        hours: How many hours to add.
+        landing: The landing zone.
+        progress: Called after each hour with (hours done, total hours).
+        now: The current time: no hour lands before it has begun.
+
+    Returns:
+        The truth of all that has landed then.
+
+    Raises:
+        ConfigurationError: There is no simulation to add to, or fewer hours have begun.
+    """
+    found = _stored(landing)
+    if found is None:
+        raise ConfigurationError(
+            what="the landing zone holds no simulation that hours could be added to",
+            where=str(landing),
+            next_step=Remedy("simulate some days first: ", Land()),
+        )
+    if found.finished or not found.since or found.spec.hours - found.since != hours:
+        longer = replace(found.spec, added_hours=found.spec.added_hours + hours)
+        found = _Claim(spec=longer, since=found.spec.hours if found.finished else found.since)
+    begun = (int(now.timestamp()) * 1000 - found.spec.start_ms) // HOUR_MS + 1
+    if found.spec.hours > begun:
+        free = max(0, begun - found.spec.hours + hours)
+        raise ConfigurationError(
+            what=f"{hours} hours cannot be added: {free} have begun that have not landed",
+            where=str(landing),
+            next_step=f"add {free}" if free else "wait until the next hour begins",
+        )
+    found.write(landing)
+    return _land(found, landing, progress)
+
+
+def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
+    """Simulates the claimed span, and writes the hours of it that have not landed."""
+    spec, since = claim.spec, claim.since
+    population, vocabulary = Population(spec), pools()
+    feed = Feed(spec=spec, landing=landing, source=VISITS, since=since)
+    ads = _Ads(spec, landing, since) if spec.ads else None
+    users: list[DayCounts] = []
+    devices: list[DayCounts] = []
+    # Where the span goes on after its last hour, displays of that hour may be in visits of the next one.
+    ahead = HOURS_AHEAD if spec.added_hours else 0
+    for hour, rows in enumerate(events_per_hour(spec, spec.hours + ahead)):
+        visits = visits_of(spec, hour, int(rows), population, vocabulary)
+        if ads is not None:
+            ads.take(hour, displays_of(spec, hour, visits, vocabulary))
+        if hour >= spec.hours:
+            break
+        feed.add(hour, Visits(hour=visits))
+        feed.land(hour)
+        if hour % 24 == 23:
+            folder = landing if hour >= since else None
+            devices.append(_land_devices(spec, folder, hour // 24))
+            users.append(_land_users(folder, population))
+            if hour + 1 < spec.hours + ahead:
+                population.next_day()
+        progress(hour + 1, spec.hours)
+    truth = Truth(
+        spec=spec.as_json(),
+        hours=feed.counter.hours,
+        event_hours=feed.counter.event_hours,
+        users=tuple(users),
+        devices=tuple(devices),
+        ads=None if ads is None else ads.truth(),
+    )
+    store(landing, truth)
+    replace(claim, finished=True).write(landing)
+    _note_end(spec, landing)
+    return truth
+
+
+def begin_of(landing: Path) -> date | None:
+    """Reads the first day of the simulation that a landing zone holds; None if it holds none."""
+    found = _stored(landing)
+    return None if found is None else found.spec.start
+
+
+class _Ads:
+    """The ad displays while they are written."""
+
+    def __init__(self, spec: SimulationSpec, landing: Path, since: int) -> None:
+        self._spec = spec
+        self._feed = Feed(spec=spec, landing=landing, source=ADS, since=since)
+        self._matches = MatchCounter(spec)
+
+    def take(self, hour: int, shown: Shown) -> None:
+        """Take the displays in the visits that start in an hour, and land those hours to which no visit adds any."""
+        self._feed.add(hour, shown.displays)
+        self._matches.shown(shown)
+        added = self._spec.first_added
+        first, last = added if hour >= added else 0, hour == added - 1
+        for done in range(max(first, hour - HOURS_AHEAD), hour + 1 if last else hour - HOURS_AHEAD + 1):
+            self._feed.land(done)
+
+    def truth(self) -> AdsTruth:
+        """Return the counts of all that landed."""
+        counter = self._feed.counter
+        return AdsTruth(hours=counter.hours, display_hours=counter.event_hours, matches=self._matches.hours)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Claim:
+    """What a landing zone says about the simulation in it.
+
+    Args:
+        spec: The simulated world.
+        since: First hour of it that may not have landed; those before it are not written again.
+        finished: Whether all of it has landed.
+    """
+
+    spec: SimulationSpec
+    since: int = 0
+    finished: bool = False
+
+    def write(self, landing: Path) -> None:
+        """Write it into the landing zone."""
+        claim = {"spec": self.spec.as_json(), "since": self.since, "finished": self.finished}
+        write_whole(landing / TRUTH / "spec.json", [json.dumps(claim, indent=1).encode() + b"\n"], synced=True)
+
+
+def _stored(landing: Path) -> _Claim | None:
+    """Reads what a landing zone says about the simulation in it; None if it holds none."""
+    path = landing / TRUTH / "spec.json"
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text())
+    if found["spec"]["format"] != FORMAT:
+        raise LandingOccupied(
+            what="the landing zone holds a simulation of another version of the simulator",
+            where=str(path),
+            next_step="choose another landing zone",
+        )
+    spec = SimulationSpec.from_json(found["spec"])
+    return _Claim(spec=spec, since=found.get("since", 0), finished=found["finished"])
+
+
+def _claim(spec: SimulationSpec, landing: Path) -> _Claim:
+    """Claims the landing zone for this simulation, with the hours that were added to it."""
+    found = _stored(landing)
+    if found is not None:
+        spec = replace(spec, added_hours=found.spec.added_hours)
+        if spec == found.spec:
+            return found
+        if spec != replace(found.spec, ads=True):
+            raise LandingOccupied(
+                what="the landing zone holds another simulation",
+                where=f"{landing / TRUTH / 'spec.json'}: {_differences(found.spec.as_json(), spec.as_json())}",
+                next_step="choose another landing zone, or repeat the options this one was made with",
+            )
+    else:
+        _require_empty(landing)
+    claim = _Claim(spec=spec)
+    claim.write(landing)
+    return claim
+
+
+def _require_empty(landing: Path) -> None:
+    for source in ("visits", "users", "devices", "ads", "access_logs"):
+        taken = next(iter((landing / source).glob("*" if source == "access_logs" else "date=*")), None)
+        if taken is not None:
+            raise LandingOccupied(
+                what="the landing zone holds data that no simulation wrote",
+                where=str(taken),
+                next_step="choose an empty landing zone: simulated and real data would be counted together",
+            )
+
+
+def _differences(found: dict[str, object], wanted: dict[str, object]) -> str:
+    names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
+    return ", ".join(f"{name} is {found.get(name)}, not {wanted.get(name)}" for name in names)
+
+
+def _note_end(spec: SimulationSpec, landing: Path) -> None:
+    """Notes that no more data come, or whoever watches their flow would miss them."""
+    end = datetime.fromtimestamp((spec.start_ms + spec.hours * HOUR_MS) / 1000, timezone.utc)
+    note, content = landing / ENDED, end.isoformat().encode() + b"\n"
+    if not note.exists() or note.read_bytes() != content:
+        write_whole(note, [content])
+
+
+def _land_users(landing: Path | None, population: Population) -> DayCounts:
+    lines, counts = population.snapshot()
+    if landing is not None:
+        _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
+    return counts
+
+
+def _land_devices(spec: SimulationSpec, landing: Path | None, day: int) -> DayCounts:
+    content, counts = device_snapshot(spec, day)
+    if landing is not None:
+        _land_snapshot(landing / "devices" / f"date={counts.date}", "devices.csv", content)
+    return counts
+
+
+def _land_snapshot(folder: Path, name: str, content: object) -> None:
+    if not is_complete(folder):
+        write_whole(folder / name, [content])
+        flag_complete(folder)

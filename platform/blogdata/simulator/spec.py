@@ -1,0 +1,127 @@
+"""Parameters of a simulation: the span, the volume, the seed and the fault rates."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+from blogdata.errors import ConfigurationError
+from blogdata.simulator.faults import SINCE_FIRST_STORED, FaultRates
+from blogdata.simulator.text import HOUR_MS
+
+FORMAT = 1
+"""Version of the simulator, increased whenever the same spec would produce other bytes."""
+MAX_PART_LINES = 50_000
+_ENDLESS_MS = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationSpec:
+    """A simulated outside world; the same spec always produces the same bytes.
+
+    Args:
+        days: Length of the span in whole UTC days, at least 1.
+        visits_per_day: Average visit events per day over the span, before faults add or break lines.
+        seed: Seed of all random choices, 0 or more.
+        start: First day of the span.
+        faults: Rate of each fault.
+        gzip: Whether the landed files of visits and ads are compressed.
+        part_lines: Maximum number of lines per landed file.
+        ads: Whether the ads that visitors are shown land, too; all other files are the same with and without them.
+        added_hours: How many hours after these days have landed, too. Nothing crosses the end of the days, and what
+            follows them goes on without an end: however many hours have landed, their bytes are the same.
+
+    Raises:
+        ConfigurationError: A value is outside its range.
+    """
+
+    days: int
+    visits_per_day: int
+    seed: int
+    start: date = date(2026, 1, 5)
+    faults: FaultRates = field(default_factory=FaultRates)
+    gzip: bool = False
+    part_lines: int = MAX_PART_LINES
+    ads: bool = False
+    added_hours: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("days", 1), ("visits_per_day", 0), ("seed", 0), ("part_lines", 1), ("added_hours", 0)):
+            value = getattr(self, name)
+            if value < least:
+                raise ConfigurationError(
+                    what=f"{name} is {value}, which is less than {least}",
+                    where=f"simulation, {name}",
+                    next_step=f"give {name} a whole number of {least} or more",
+                )
+        if not date(2000, 1, 1) <= self.start <= date(9000, 1, 1):
+            raise ConfigurationError(
+                what=f"the first day {self.start} is outside the years 2000 to 9000",
+                where="simulation, start",
+                next_step="choose a first day that an event may carry",
+            )
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> SimulationSpec:
+        """Returns the spec whose :meth:`as_json` was stored."""
+        given = {name: value for name, value in stored.items() if name != "format"}
+        start, faults = date.fromisoformat(given.pop("start")), FaultRates.none(**given.pop("faults"))
+        return cls(start=start, faults=faults, **given)
+
+    @property
+    def first_added(self) -> int:
+        """The hour of the span that follows its days."""
+        return 24 * self.days
+
+    @property
+    def hours(self) -> int:
+        """Number of hours in the span."""
+        return self.first_added + self.added_hours
+
+    def begin_ms(self, hour: int) -> int:
+        """Returns the moment before which nothing of an hour's sessions happens, in milliseconds since 1970."""
+        return self.start_ms + (self.first_added * HOUR_MS if hour >= self.first_added else 0)
+
+    def end_ms(self, hour: int) -> int:
+        """Returns the moment by which everything of an hour's sessions has happened and arrived."""
+        return _ENDLESS_MS if hour >= self.first_added else self.begin_ms(self.first_added)
+
+    @property
+    def start_ms(self) -> int:
+        """Start of the span, in milliseconds since 1970."""
+        moment = datetime(self.start.year, self.start.month, self.start.day, tzinfo=timezone.utc)
+        return int(moment.timestamp()) * 1000
+
+    def hour_key(self, hour: int) -> str:
+        """Returns the partition key of an hour of the span, for example `2026-01-05T00` for hour 0."""
+        return f"{self.day_key(hour // 24)}T{hour % 24:02d}"
+
+    def day_key(self, day: int) -> str:
+        """Returns the partition key of a day of the span, for example `2026-01-05` for day 0."""
+        return (self.start + timedelta(days=day)).isoformat()
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns all parameters that determine the bytes, as JSON to be stored beside them."""
+        rates = asdict(self.faults)
+        return {
+            "format": FORMAT,
+            "days": self.days,
+            "visits_per_day": self.visits_per_day,
+            "seed": self.seed,
+            "start": self.start.isoformat(),
+            "gzip": self.gzip,
+            "part_lines": self.part_lines,
+            "faults": {name: rate for name, rate in rates.items() if rate or name not in SINCE_FIRST_STORED},
+            # A landing zone from before there were ads is one without them.
+            **({"ads": True} if self.ads else {}),
+            **({"added_hours": self.added_hours} if self.added_hours else {}),
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the spec, 16 hexadecimal digits."""
+        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,291 @@
+"""The known truth: counts of all that landed, taken by the simulator as it writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blogdata.simulator.broken import REASONS, VALID
+from blogdata.simulator.displays import Shown
+from blogdata.simulator.files import write_whole
+from blogdata.simulator.population import DayCounts
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.text import HOUR_MS, Ints
+
+TRUTH = "_truth"
+ALLOWED_LATENESS_MS = 15 * 60_000
+ORIGINAL, DUPLICATE, CONFLICT = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrivalTruth:
+    """Counts of one arrival hour.
+
+    Args:
+        arrival_hour: Partition key of the hour.
+        state: `landed`, `empty` (the flag without lines) or `missing` (no folder).
+        lines: Number of lines.
+        bytes: Uncompressed size of the lines in bytes, with line feeds.
+        valid: Lines that are visit events.
+        dead: Lines that are rejected; lines = valid + dead.
+        reasons: Rejected lines by reason.
+        late: Valid lines older than the watermark: the newest event time of earlier arrivals minus 15 minutes.
+        by_event_hour: Valid lines by event hour.
+    """
+
+    arrival_hour: str
+    state: str
+    lines: int
+    bytes: int
+    valid: int
+    dead: int
+    reasons: Mapping[str, int]
+    late: int
+    by_event_hour: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventTruth:
+    """Counts of one event hour over all arrivals: valid = unique + duplicates; duplicates include the conflicts."""
+
+    event_hour: str
+    valid: int
+    unique: int
+    duplicates: int
+    conflicts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchTruth:
+    """How displays and the visit events that name an ad belong together, by the hour in which each of them happened.
+
+    These are counts of what was simulated; faults of lines are not considered, and neither is whether the other one has
+    landed.
+
+    Args:
+        hour: Partition key of the hour.
+        displays: Ads displayed.
+        without_event: Displays to which no event belongs.
+        events: Visit events that name an ad.
+        without_display: Such events that belong to no display.
+    """
+
+    hour: str
+    displays: int
+    without_event: int
+    events: int
+    without_display: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdsTruth:
+    """All counts of the simulated ad displays.
+
+    Args:
+        hours: Counts of every arrival hour, in order, missing ones included; event hours are those of the displays.
+        display_hours: Counts of every hour with a valid display, in order.
+        matches: How displays and visit events belong together, by hour, in order.
+    """
+
+    hours: tuple[ArrivalTruth, ...]
+    display_hours: tuple[EventTruth, ...]
+    matches: tuple[MatchTruth, ...]
+
+    def total(self, figure: str) -> int:
+        """Sums a figure over all arrival hours, or over all display hours if arrival hours do not have it."""
+        return _total(figure, self.hours, self.display_hours)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """All counts of a simulated landing zone.
+
+    Args:
+        spec: The simulation's parameters, as stored.
+        hours: Counts of every arrival hour, in order, missing ones included.
+        event_hours: Counts of every event hour with a valid line, in order.
+        users: Counts of every daily user snapshot.
+        devices: Counts of every daily device snapshot.
+        ads: Counts of the ad displays; None if none are simulated.
+        already_there: True if the landing zone held the complete simulation before.
+    """
+
+    spec: Mapping[str, Any]
+    hours: tuple[ArrivalTruth, ...]
+    event_hours: tuple[EventTruth, ...]
+    users: tuple[DayCounts, ...]
+    devices: tuple[DayCounts, ...]
+    ads: AdsTruth | None = None
+    already_there: bool = False
+
+    def total(self, figure: str) -> int:
+        """Sums a figure over all arrival hours, or over all event hours if arrival hours do not have it."""
+        return _total(figure, self.hours, self.event_hours)
+
+
+def _total(figure: str, arrivals: Iterable[ArrivalTruth], events: Iterable[EventTruth]) -> int:
+    rows: Iterable[Any] = arrivals if figure in ArrivalTruth.__dataclass_fields__ else events
+    return sum(getattr(row, figure) for row in rows)
+
+
+class Counter:
+    """Counts the lines that land, hour by hour in arrival order.
+
+    Args:
+        spec: The simulated world.
+    """
+
+    def __init__(self, spec: SimulationSpec) -> None:
+        self._spec = spec
+        self._hours: list[ArrivalTruth] = []
+        self._newest_ms: int | None = None
+        self._events = np.zeros((3, spec.hours), np.int64)
+
+    @property
+    def hours(self) -> tuple[ArrivalTruth, ...]:
+        """Counts of the arrival hours so far."""
+        return tuple(self._hours)
+
+    @property
+    def event_hours(self) -> tuple[EventTruth, ...]:
+        """Counts of the event hours so far, those with a valid line."""
+        original, duplicate, conflict = self._events
+        return tuple(
+            EventTruth(
+                event_hour=self._spec.hour_key(int(hour)),
+                valid=int(self._events[:, hour].sum()),
+                unique=int(original[hour]),
+                duplicates=int(duplicate[hour] + conflict[hour]),
+                conflicts=int(conflict[hour]),
+            )
+            for hour in np.flatnonzero(self._events.sum(axis=0))
+        )
+
+    def arrived(self, hour: int, state: str, size: int, event_ms: Ints, reason: Ints, copy: Ints) -> None:
+        """Counts the lines of one arrival hour.
+
+        Args:
+            hour: Hour of the span.
+            state: `landed`, `empty` or `missing`.
+            size: Size of the lines in bytes.
+            event_ms: Event time of each line (meaningless for a rejected one).
+            reason: Code of each line's rejection reason, 0 for a valid line.
+            copy: ORIGINAL, DUPLICATE or CONFLICT for each line.
+        """
+        good = reason == VALID
+        times = event_ms[good]
+        late = 0 if self._newest_ms is None else int((times < self._newest_ms - ALLOWED_LATENESS_MS).sum())
+        event_hour = (times - self._spec.start_ms) // HOUR_MS
+        per_reason = np.bincount(reason, minlength=len(REASONS))
+        per_event_hour = np.bincount(event_hour, minlength=self._spec.hours)
+        for kind in (ORIGINAL, DUPLICATE, CONFLICT):
+            self._events[kind] += np.bincount(event_hour[copy[good] == kind], minlength=self._spec.hours)
+        if len(times):
+            self._newest_ms = max(int(times.max()), self._newest_ms or 0)
+        self._hours.append(
+            ArrivalTruth(
+                arrival_hour=self._spec.hour_key(hour),
+                state=state,
+                lines=len(reason),
+                bytes=size,
+                valid=len(times),
+                dead=len(reason) - len(times),
+                reasons={REASONS[n]: int(per_reason[n]) for n in np.flatnonzero(per_reason) if n != VALID},
+                late=late,
+                by_event_hour={
+                    self._spec.hour_key(int(n)): int(per_event_hour[n]) for n in np.flatnonzero(per_event_hour)
+                },
+            )
+        )
+
+
+class MatchCounter:
+    """Counts which displays and visit events belong together.
+
+    Args:
+        spec: The simulated world.
+    """
+
+    def __init__(self, spec: SimulationSpec) -> None:
+        self._spec = spec
+        self._counts = np.zeros((4, spec.hours), np.int64)
+
+    @property
+    def hours(self) -> tuple[MatchTruth, ...]:
+        """Counts of all hours of the span."""
+        return tuple(
+            MatchTruth(
+                hour=self._spec.hour_key(hour),
+                displays=int(displays),
+                without_event=int(without_event),
+                events=int(events),
+                without_display=int(without_display),
+            )
+            for hour, (displays, without_event, events, without_display) in enumerate(self._counts.T)
+        )
+
+    def shown(self, shown: Shown) -> None:
+        """Counts the displays and events of the visits that start in one hour."""
+        displays = shown.displays
+        moments = (
+            displays.event_ms,
+            displays.event_ms[~displays.clicked],
+            shown.named_ms,
+            shown.named_ms[~shown.belongs],
+        )
+        for row, found in enumerate(moments):
+            hours = (found - self._spec.start_ms) // HOUR_MS
+            self._counts[row] += np.bincount(hours[hours < self._spec.hours], minlength=self._spec.hours)
+
+
+def store(landing: Path, truth: Truth) -> None:
+    """Writes the truth into the folder `_truth` of the landing zone."""
+    rows: dict[str, Iterable[Any]] = {
+        "visits": truth.hours,
+        "event_hours": truth.event_hours,
+        "users": truth.users,
+        "devices": truth.devices,
+        **(
+            {}
+            if truth.ads is None
+            else {
+                "ads": truth.ads.hours,
+                "display_hours": truth.ads.display_hours,
+                "displays_and_events": truth.ads.matches,
+            }
+        ),
+    }
+    for name, entries in rows.items():
+        lines = (json.dumps(asdict(entry)).encode() + b"\n" for entry in entries)
+        write_whole(landing / TRUTH / f"{name}.jsonl", lines)
+
+
+def load(landing: Path, *, already_there: bool = True) -> Truth:
+    """Reads the stored truth of a simulated landing zone."""
+    folder = landing / TRUTH
+    return Truth(
+        spec=json.loads((folder / "spec.json").read_text())["spec"],
+        hours=tuple(ArrivalTruth(**row) for row in _rows(folder / "visits.jsonl")),
+        event_hours=tuple(EventTruth(**row) for row in _rows(folder / "event_hours.jsonl")),
+        users=tuple(DayCounts(**row) for row in _rows(folder / "users.jsonl")),
+        devices=tuple(DayCounts(**row) for row in _rows(folder / "devices.jsonl")),
+        ads=_ads(folder) if (folder / "ads.jsonl").exists() else None,
+        already_there=already_there,
+    )
+
+
+def _ads(folder: Path) -> AdsTruth:
+    return AdsTruth(
+        hours=tuple(ArrivalTruth(**row) for row in _rows(folder / "ads.jsonl")),
+        display_hours=tuple(EventTruth(**row) for row in _rows(folder / "display_hours.jsonl")),
+        matches=tuple(MatchTruth(**row) for row in _rows(folder / "displays_and_events.jsonl")),
+    )
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,0 +1,217 @@
+"""Simulates the visits of one hour: users, times and pages, as columns of numbers and of JSON values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from blogdata.simulator.population import Population, devices_known
+from blogdata.simulator.spec import SimulationSpec
+from blogdata.simulator.text import (
+    DAY_MS,
+    HOUR_MS,
+    Flags,
+    Ints,
+    Texts,
+    encoded,
+    hexadecimal,
+    join,
+    literal,
+    pick,
+    quoted_time,
+    texts,
+)
+from blogdata.simulator.vocabulary import BROWSERS, NETWORKS, Pools, device
+
+_HOUR_WEIGHTS = np.array(
+    [28, 20, 15, 12, 12, 16, 26, 42, 62, 76, 82, 80, 74, 78, 84, 86, 84, 80, 78, 82, 84, 76, 60, 42], float
+)
+_WEEKDAY_WEIGHTS = np.array([1.08, 1.14, 1.15, 1.12, 1.02, 0.72, 0.77])
+_MEAN_PAGES = 4.0
+_MOST_PAGES = 30
+_LONGEST_GAP_MS = 29 * 60_000
+_END_MARGIN_MS = 5_000
+ZONES = (("Z", 0), ("+01:00", HOUR_MS), ("-05:00", -5 * HOUR_MS))
+"""Time zones of the browsers: the suffix of a time, and the milliseconds it is ahead of UTC."""
+_CONNECTED = 0.35
+_ADDRESS = texts(str(n) for n in range(256))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hour:
+    """The visit events of the sessions that start in one hour, ordered by arrival.
+
+    Args:
+        session: Position of each event's session in the session columns.
+        event_ms: When the page was opened, milliseconds since 1970, strictly increasing within a session.
+        arrival_ms: When the event reached the landing zone.
+        zone: Position of the browser's time zone in `ZONES`, per session.
+        sessions: JSON values per session, by field name; a null means that the key is absent.
+        page: JSON value per event.
+        referral: JSON value per event.
+    """
+
+    session: Ints
+    event_ms: Ints
+    arrival_ms: Ints
+    zone: Ints
+    sessions: dict[str, Texts]
+    page: Texts
+    referral: Texts
+
+    def __len__(self) -> int:
+        return len(self.event_ms)
+
+    def times(self, rows: Ints | slice = slice(None), moments: Ints | None = None) -> Texts:
+        """Renders the event times of some rows, or other moments, as JSON values in the browsers' time zones."""
+        zone = self.zone[self.session[rows]]
+        shift = np.array([shift for _, shift in ZONES])[zone]
+        local = (self.event_ms[rows] if moments is None else moments) + shift
+        return quoted_time(local, pick(texts(name for name, _ in ZONES), zone))
+
+
+def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
+    """Computes the number of events per hour of session start, with daily and weekly cycles.
+
+    Args:
+        spec: The simulated world.
+        hours: How many hours of it. Those of its days have an exact total together, those after it an exact mean.
+    """
+    weekday = (spec.start.weekday() + np.arange(hours // 24 + 1)) % 7
+    weights = (_WEEKDAY_WEIGHTS[weekday][:, None] * _HOUR_WEIGHTS[None, :]).ravel()[:hours]
+    days, after = np.split(weights, [spec.first_added])
+    a_day = _WEEKDAY_WEIGHTS.mean() * _HOUR_WEIGHTS.sum()
+    bounds = (
+        np.cumsum(days) / days.sum() * (spec.days * spec.visits_per_day),
+        np.cumsum(after) / a_day * spec.visits_per_day,
+    )
+    return np.concatenate([np.diff(np.round(part).astype(np.int64), prepend=0) for part in bounds])
+
+
+def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population, pools: Pools) -> Hour:
+    """Simulates the sessions that start in an hour of the span.
+
+    Args:
+        spec: The simulated world.
+        hour: Hour of the span, 0 being its first.
+        rows: Number of events of those sessions; some may fall in later hours.
+        population: The users on the day of the hour; their connections are recorded in it.
+        pools: The vocabularies.
+    """
+    draw = np.random.default_rng([spec.seed, 2, hour])
+    end_ms = spec.end_ms(hour)
+    sizes = _sizes(draw, rows)
+    count = len(sizes)
+    start_ms = spec.start_ms + hour * HOUR_MS + draw.integers(0, HOUR_MS - 61_000, count)
+    session = np.repeat(np.arange(count), sizes)
+    event_ms = _event_times(draw, start_ms, sizes, session, end_ms - _END_MARGIN_MS)
+    delay = np.minimum(-np.log1p(-draw.random(rows)) * 1500, 60_000).astype(np.int64)
+    arrival_ms = np.minimum(event_ms + delay, end_ms - 1000)
+    first = np.zeros(rows, bool)
+    first[np.cumsum(sizes) - sizes] = True
+    pages = _zipf(draw, rows, len(pools.pages), 1.05)
+    users = population.choose(draw, count)
+    order = np.argsort(arrival_ms, kind="stable")
+    return Hour(
+        session=session[order],
+        event_ms=event_ms[order],
+        arrival_ms=arrival_ms[order],
+        zone=population.clock[users],
+        sessions=_session_values(draw, start_ms, users, population, pools, hour // 24),
+        page=pick(pools.pages, pages[order]),
+        referral=_referrals(draw, pages, first, pools, order),
+    )
+
+
+def _sizes(draw: np.random.Generator, rows: int) -> Ints:
+    """Draws session sizes (geometric, at most 30 pages) that add up to `rows` exactly."""
+    enough = int(rows / _MEAN_PAGES * 1.5) + 20
+    chosen = np.zeros(0, np.int64)
+    while chosen.sum() < rows:
+        drawn = np.ceil(np.log1p(-draw.random(enough)) / np.log1p(-1 / _MEAN_PAGES)).astype(np.int64)
+        chosen = np.concatenate([chosen, np.clip(drawn, 1, _MOST_PAGES)])
+    total = np.cumsum(chosen)
+    last = int(np.searchsorted(total, rows)) if rows else -1
+    chosen = chosen[: last + 1]
+    if rows:
+        chosen[-1] -= total[last] - rows
+    return chosen
+
+
+def _event_times(draw: np.random.Generator, start_ms: Ints, sizes: Ints, session: Ints, limit_ms: int) -> Ints:
+    """Draws event times, minutes apart; a session that would end after the limit has one-second gaps instead."""
+    rows = len(session)
+    gaps_ms = np.exp(draw.standard_normal(rows) * 1.2 + np.log(55_000))
+    gaps: Ints = np.clip(gaps_ms, 1000, _LONGEST_GAP_MS).astype(np.int64)
+    opening = np.cumsum(sizes) - sizes
+    gaps[opening] = 0
+    if rows and int((start_ms + np.add.reduceat(gaps, opening)).max()) > limit_ms:
+        over = start_ms + np.add.reduceat(gaps, opening) > limit_ms
+        gaps[over[session] & (gaps > 0)] = 1000
+        start_ms = np.where(over, np.minimum(start_ms, limit_ms - 1000 * _MOST_PAGES), start_ms)
+    elapsed = np.cumsum(gaps)
+    times: Ints = (start_ms - elapsed[opening])[session] + elapsed if rows else gaps
+    return times
+
+
+def _zipf(draw: np.random.Generator, rows: int, size: int, exponent: float) -> Ints:
+    weights = np.cumsum(1.0 / np.arange(1, size + 1) ** exponent)
+    chosen: Ints = np.searchsorted(weights, draw.random(rows) * weights[-1])
+    return np.minimum(chosen, size - 1)
+
+
+def _referrals(draw: np.random.Generator, pages: Ints, first: Flags, pools: Pools, order: Ints) -> Texts:
+    """Draws referrals: an outside address for a session's first page, else the page before; null for some."""
+    outside, inside = len(pools.outside_referrals), len(pools.inside_referrals)
+    came_from = np.where(first, _zipf(draw, len(pages), outside, 1.0), outside + np.roll(pages, 1))
+    chosen = np.where(draw.random(len(pages)) < np.where(first, 0.42, 0.3), outside + inside, came_from)
+    every = texts([*pools.outside_referrals.to_pylist(), *pools.inside_referrals.to_pylist(), "null"])
+    return pick(every, chosen[order])
+
+
+def _session_values(
+    draw: np.random.Generator, start_ms: Ints, users: Ints, population: Population, pools: Pools, day: int
+) -> dict[str, Texts]:
+    count = len(users)
+    connected = draw.random(count) < _CONNECTED
+    since_ms = start_ms - (draw.random(count) ** 3 * 2 * DAY_MS).astype(np.int64) - 1
+    population.connected(users[connected], since_ms[connected])
+    since = quoted_time(since_ms)
+    known = devices_known(day)
+    other_device = np.where(draw.random(count) < 0.25, draw.random(count), population.device_rank[users])
+    devices = np.minimum((other_device**1.6 * known).astype(np.int64), known - 1)
+    browser = _zipf(draw, count, len(BROWSERS), 0.8)
+    network = np.where(draw.random(count) < 0.06, len(NETWORKS), _zipf(draw, count, len(NETWORKS), 0.7))
+    ad = np.where(draw.random(count) < 0.92, len(pools.ads), _zipf(draw, count, len(pools.ads), 1.0))
+    catalogue = [device(number) for number in range(known)]
+    everywhere = np.where(connected, np.arange(count), -1)
+    return {
+        "visit_id": join(literal('"'), hexadecimal(draw, count), literal('"')),
+        "user_id": pick(population.ids, users),
+        "keep_private": pick(texts(["false", "true"]), population.private[users].astype(np.int64)),
+        "ad_id": pick(_with_null(pools.ads), ad),
+        "ip": _addresses(draw, population.address[users]),
+        "login": pick(_with_null(population.logins), np.where(connected, users, population.count)),
+        "connected_since": pick(since, everywhere),
+        "browser": pick(pools.browsers, browser),
+        "browser_version": pick(pools.browser_versions, browser),
+        "network_type": pick(_with_null(pools.networks), network),
+        "device_type": pick(encoded(one.type for one in catalogue), devices),
+        "device_version": pick(encoded(one.version for one in catalogue), devices),
+    }
+
+
+def _with_null(pool: Texts) -> Texts:
+    return pa.concat_arrays([pool, texts(["null"])])
+
+
+def _addresses(draw: np.random.Generator, home: Ints) -> Texts:
+    """Returns the user's own IP address, or for one session in five another address of the same /16 network."""
+    address = home.copy()
+    away = draw.random(len(home)) < 0.2
+    address[away, 2:] = draw.integers(1, 255, (int(away.sum()), 2))
+    a, b, c, d = (pick(_ADDRESS, address[:, place]) for place in range(4))
+    dot = literal(".")
+    return join(literal('"'), a, dot, b, dot, c, dot, d, literal('"'))

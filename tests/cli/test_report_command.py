@@ -1,0 +1,134 @@
+"""`blogdata report`: one page, or its figures, in a moment and without Spark."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import published
+from blogdata.cli import report_command
+from blogdata.cli.main import app
+from blogdata.cli.outcome import Outcome
+from blogdata.cli.output import NOTHING_PUBLISHED
+from blogdata.evidence.event import Event
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.services import config
+from page_view_rows import random_views, write
+
+RUN = """
+import sys
+from blogdata.cli.main import main
+try:
+    main()
+finally:
+    print(sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write(published.deployment(tmp_path), random_views(50, seed=1))
+    return tmp_path
+
+
+def said(home: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["report", *arguments], env={"BLOGDATA_HOME": str(home)})
+    return done.exit_code, done.stdout
+
+
+def embedded(page: Path) -> Any:
+    (text,) = re.findall(r'id="figures">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    return json.loads(text)
+
+
+def without_time(figures: Any) -> Any:
+    return {name: value for name, value in figures.items() if name != "made_at"}
+
+
+def test_the_page_goes_where_it_should(home: Path, tmp_path: Path) -> None:
+    assert said(home) == (0, f"{home / 'report.html'}\n")
+    elsewhere = tmp_path / "pages" / "today.html"
+    assert said(home, "--out", str(elsewhere)) == (0, f"{elsewhere}\n")
+    assert without_time(embedded(elsewhere)) == without_time(embedded(home / "report.html"))
+
+
+def test_json_prints_the_figures_of_the_page(home: Path) -> None:
+    code, out = said(home, "--json", "--days", "2")
+    assert code == 0
+    assert not (home / "report.html").exists()
+    assert said(home, "--days", "2")[0] == 0
+    assert without_time(json.loads(out)) == without_time(embedded(home / "report.html"))
+    assert json.loads(out)["blog"]["since"] >= "2026-01-06"
+
+
+def test_an_empty_home_gets_first_steps(tmp_path: Path) -> None:
+    assert said(tmp_path) == (0, f"{NOTHING_PUBLISHED}\n")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_no_days_are_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["report", "--days", "0"], env={"BLOGDATA_HOME": str(tmp_path)})
+    assert done.exit_code
+    assert "0 days are no history" in str(done.exception)
+
+
+def test_the_report_starts_no_dagster_and_no_spark(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "report"],
+        env={**os.environ, "BLOGDATA_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    imported = set(ast.literal_eval(done.stderr.splitlines()[-1]))
+    assert not imported & {"dagster", "pyspark", "great_expectations", "sqlalchemy", "psycopg", "grpc"}
+    assert (home / "report.html").is_file()
+    assert not (home / "services" / "spark").exists()
+
+
+def test_a_report_that_fails_is_a_warning(home: Path) -> None:
+    settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
+    assert report_command.made_after_a_run(settings, Outcome()) == []
+    assert (home / "report.html").is_file()
+    (home / "report.html").unlink()
+    (home / "report.html").mkdir()
+    (warning,) = report_command.made_after_a_run(settings, Outcome())
+    assert warning.startswith("the report was not made: ")
+
+
+def test_a_run_with_nothing_to_do_writes_only_a_page_that_is_out_of_date(home: Path) -> None:
+    settings, page = config.load(overrides={"BLOGDATA_HOME": str(home)}), home / "report.html"
+    events = EventLog(Lake(root=str(settings.lake)))
+
+    def is_written(outcome: Outcome | None = None, *, at: datetime | None = None) -> bool:
+        if at is not None:
+            os.utime(page, (at.timestamp(), at.timestamp()))
+        before = page.stat().st_ino if page.exists() else None
+        assert report_command.made_after_a_run(settings, outcome or Outcome()) == []
+        return page.stat().st_ino != before
+
+    # The first one also records the publications that are not recorded yet.
+    assert (is_written(), is_written(), is_written()) == (True, True, False)
+    assert is_written(Outcome(runs=1))
+    assert is_written(Outcome(problems=["an hour waits for a person"]))
+    assert not is_written()
+    events.append([Event(kind="note", dataset="bronze.visits")])
+    assert is_written(), "something was recorded"
+    recorded, now = events.changed_at(), datetime.now(timezone.utc)
+    assert recorded is not None
+    assert is_written(at=recorded), "it may have been recorded after the figures were read"
+    assert not is_written(at=recorded + timedelta(milliseconds=1))
+    assert is_written(at=now - timedelta(hours=1)), "its ages are old"
+    assert is_written(at=now + timedelta(hours=1)), "the clock was set back"

@@ -1,0 +1,102 @@
+"""`blogdata run` with one end of a span computes much again only if a person wants it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import published
+from blogdata.cli.main import app
+from blogdata.errors import ConfigurationError
+from blogdata.lake.lake import Lake
+from blogdata.publish.partitions import Grain, between
+from blogdata.services import config
+from docs.pages import parse
+
+HOURS = between("2026-01-05T00", "2026-01-09T23", Grain.HOUR)
+PASSED = "--for"
+"""What is wrong with a run of a span for some datasets: the run itself says so, after the question."""
+Refused = Callable[..., ConfigurationError]
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """A deployment in which five days of visits are published, ten rows an hour."""
+    monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
+    lake = Lake(root=str(config.load().lake))
+    published.bronze(lake, {hour: {hour: 10} for hour in HOURS})
+    return lake
+
+
+@pytest.fixture
+def refused(lake: Lake) -> Refused:
+    """The error of a run, which ends before it begins to compute."""
+
+    def run(*options: str) -> ConfigurationError:
+        error = CliRunner().invoke(app, ("run", *options, PASSED, "gold.page_stats")).exception
+        assert isinstance(error, ConfigurationError)
+        return error
+
+    return run
+
+
+def test_without_a_terminal_much_is_not_computed_again(refused: Refused) -> None:
+    error = refused("--from", "2026-01-05")
+    assert error.what == "120 published partitions (1,200 rows) would be computed again: the span has one end only"
+    assert (error.where, error.exit_code) == ("--from 2026-01-05", 2)
+    # As many as are in the span.
+    assert refused("--from", "2026-01-05T19").what.startswith("101 published partitions (1,010 rows)")
+    assert refused("--to", "2026-01-09T22").what.startswith("118 published partitions (1,180 rows)")
+
+
+@pytest.mark.parametrize(
+    ("options", "typed"),
+    [
+        (("--from", "2026-01-05"), "run --from 2026-01-05 --to 2026-01-06"),
+        (("--from", "2026-01-05T03"), "run --from 2026-01-05T03 --to 2026-01-05T04"),
+        (("--to", "2026-01-10"), "run --from 2026-01-09 --to 2026-01-10"),
+        (
+            ("--from", "2026-01-05", "--select", "bronze.visits,silver.visits", "--accept", "dead_letters"),
+            "run --from 2026-01-05 --to 2026-01-06 --select bronze.visits,silver.visits --accept dead_letters",
+        ),
+    ],
+)
+def test_the_remedy_is_commands_that_can_be_typed(refused: Refused, options: tuple[str, ...], typed: str) -> None:
+    both, everything = str(refused(*options).next_step).split("; or run all of it: ")
+    assert both.removeprefix("give both ends: ") == f"blogdata {typed}"
+    assert everything == f"blogdata {shlex.join(['run', *options])} --yes"
+    for each in (both.removeprefix("give both ends: "), everything):
+        parse(shlex.split(each)[1:])
+
+
+def test_few_partitions_both_ends_and_yes_need_no_question(refused: Refused) -> None:
+    for options in (
+        ("--from", "2026-01-05T20"),
+        ("--from", "2026-01-05", "--select", "gold.page_stats"),
+        ("--from", "2026-01-05", "--to", "2026-01-10"),
+        ("--from", "2026-01-05", "--yes"),
+    ):
+        assert refused(*options).where == PASSED, options
+
+
+@pytest.mark.usefixtures("lake")
+def test_on_a_terminal_a_person_is_asked() -> None:
+    own, theirs = pty.openpty()
+    command = [str(Path(sys.executable).with_name("blogdata")), "run", "--from", "2026-01-05"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        said = b""
+        while b"[y/N]" not in said:
+            said += os.read(own, 1024)
+        assert "120 published partitions (1,200 rows) would be computed again; run it?" in said.decode()
+        os.write(own, b"n\n")
+        assert process.wait(timeout=60) == 1
+    os.close(own)

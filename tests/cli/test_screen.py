@@ -1,0 +1,94 @@
+"""What a person sees on a terminal while Dagster's executor keeps the output of the steps; without Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blogdata.cli.output import DATASET
+from quality.contracts import EVERY
+from terminals import on_terminal
+
+RUN = """
+import os, subprocess, sys, time
+import dagster as dg
+from blogdata.cli.outcome import Outcome
+from blogdata.cli.progress import RunProgress
+from blogdata.cli.screen import Screen
+from blogdata.services import config, dagster_home
+from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
+
+def published(name, rows, seconds):
+    return dg.AssetMaterialization(name.split("."), metadata={"dagster/row_count": rows, "seconds": seconds})
+
+@dg.op
+def bronze__visits(context):
+    print("from Python")
+    subprocess.run(["sh", "-c", "echo from a child; echo its error >&2"], check=True)
+    sys.stderr.write("half a ")
+    sys.stderr.flush()
+    time.sleep(3)
+    os.write(2, b"line\\n")
+    # The executor ends its echo of the file, which comes once a second, without the rest.
+    time.sleep(1.5)
+    context.log_event(published("bronze.visits", 301587, 42.0))
+    return 0
+
+@dg.op
+def gold__campaign_audience_hourly(context, above):
+    context.log_event(published("gold.campaign_audience_hourly", 2, 1.0))
+
+@dg.job(executor_def=dg.in_process_executor)
+def refresh():
+    gold__campaign_audience_hourly(bronze__visits())
+
+screen, outcome = Screen(shown=True), Outcome()
+with dagster_home.open_instance(config.load()) as instance, screen.opened():
+    screen.print("everything that is stale")
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    run = instance.create_run_for_job(job_def=refresh, run_config=quiet)
+    progress = RunProgress(screen, outcome)
+    for event in execute_run_iterator(InMemoryJob(refresh), run, instance):
+        progress.see(event)
+print("done")
+"""
+FIGURES = [
+    "  bronze.visits                       301,587 rows    42.0 s      7,181 rows/s",
+    "  gold.campaign_audience_hourly             2 rows     1.0 s          2 rows/s",
+]
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path, columns: int) -> None:
+    clocks = set()
+    with on_terminal([sys.executable, "-c", RUN], columns=columns, BLOGDATA_HOME=str(tmp_path)) as terminal:
+        for lines in terminal.changes():
+            clocks |= {line.split()[-1] for line in lines if "computing what is stale of bronze.visits" in line}
+    # What steps print comes between the lines of the run, in its own time.
+    printed = {"from Python", "from a child", "its error", "half a line"}
+    assert [line for line in lines if line not in printed] == ["everything that is stale", *FIGURES, "done"]
+    assert printed <= {*lines}
+    assert len(clocks) >= 3, clocks
+
+
+def test_a_pipe_gets_every_line_of_the_run_and_no_status(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        env={**os.environ, "BLOGDATA_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert [line for line in done.stdout.splitlines() if "from" not in line] == [
+        "everything that is stale",
+        *FIGURES,
+        "done",
+    ]
+
+
+def test_figures_stand_below_each_other_whatever_a_dataset_is_called() -> None:
+    assert max(map(len, EVERY)) < DATASET

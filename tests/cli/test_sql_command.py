@@ -1,0 +1,48 @@
+"""`blogdata sql --as-of` reads every table as it was at one time, also those that changed before it last."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from blogdata.cli.sql_command import version_at
+from blogdata.errors import ConfigurationError
+from blogdata.lake.lake import Lake
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    """A table with two versions."""
+    found = Lake(root=str(lake_root))
+    for value in (1, 2):
+        write_deltalake(found.path("gold.page_stats"), pa.table({"events": [value]}), mode="overwrite")
+    return found
+
+
+def times(lake: Lake) -> list[datetime]:
+    table = lake.caught_up("gold.page_stats")
+    assert table is not None
+    stamps = sorted(entry["timestamp"] for entry in table.history())
+    return [datetime.fromtimestamp(stamp / 1000, tz=timezone.utc) for stamp in stamps]
+
+
+def test_a_time_after_all_commits_reads_the_newest(lake: Lake) -> None:
+    """Delta's own time travel refuses it, so a query over two tables could name no time at all."""
+    assert version_at(lake, "gold.page_stats", times(lake)[-1] + timedelta(days=1)) == 1
+
+
+def test_a_time_between_commits_reads_the_earlier_one(lake: Lake) -> None:
+    first, second = times(lake)
+    assert version_at(lake, "gold.page_stats", second) == 1
+    if first < second:
+        assert version_at(lake, "gold.page_stats", first) == 0
+
+
+def test_a_time_before_the_table_is_refused(lake: Lake) -> None:
+    with pytest.raises(ConfigurationError, match=r"did not exist at 2020-01-01") as refused:
+        version_at(lake, "gold.page_stats", datetime(2020, 1, 1, tzinfo=timezone.utc))
+    assert f"{times(lake)[0]:%Y-%m-%d}" in refused.value.next_step

@@ -1,0 +1,150 @@
+"""`blogdata ui` ends as a supervisor of services expects it, and says whether the daemon is at work; without Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from blogdata.services import config, dagster_home, heartbeat, secrets
+from blogdata.services.processes import free_port
+
+pytestmark = pytest.mark.slow
+SECONDS = 240
+PARTITIONS = '{ assetNodeOrError(assetKey: {path: ["gold", "page_stats"]}) { ... on AssetNode { partitionKeys } } }'
+
+
+class Ui:
+    """A `blogdata ui` in a home of its own; no Spark is started for a server that is elsewhere."""
+
+    def __init__(self, home: Path) -> None:
+        own = ("BLOGDATA_", "SPARK_", "DAGSTER_", "ANALYTICS_")
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+        self.home = home
+        self.environ = {**environ, "BLOGDATA_HOME": str(home), "SPARK_REMOTE": "sc://127.0.0.1:1"}
+        self.port = free_port()
+        self.log = home.parent / "ui.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                self._command("ui", "--port", str(self.port)), env=self.environ, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    @staticmethod
+    def _command(*arguments: str) -> list[str]:
+        return [sys.executable, "-m", "blogdata", *arguments]
+
+    def status(self) -> tuple[int, str]:
+        """What `blogdata status` says of it, and its exit code."""
+        done = subprocess.run(self._command("status"), env=self.environ, capture_output=True, text=True, check=False)
+        return done.returncode, next(line for line in done.stdout.splitlines() if line.startswith("ui"))
+
+    def health(self) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{heartbeat.PATH}", timeout=SECONDS) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def land(self, *days: str) -> None:
+        for day in days:
+            (self.home / "landing" / "users" / f"date={day}").mkdir(parents=True)
+
+    def days(self) -> list[str]:
+        """The partitions of a table by day, as the UI shows them."""
+        token = secrets.read(config.load(self.environ), dagster_home.UI_TOKEN)
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/graphql",
+            data=json.dumps({"query": PARTITIONS}).encode(),
+            headers={"content-type": "application/json", "authorization": f"Bearer {token}"},
+        )
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            found = json.load(answer)
+        # There is no such table while the code is loaded anew.
+        keys: list[str] = found["data"]["assetNodeOrError"].get("partitionKeys", [])
+        return keys
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not holds():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.5)
+
+    def family(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def words(self) -> dict[psutil.Process, list[str]]:
+        """The command lines of its processes, without those that end meanwhile, such as replaced code servers."""
+        found = {}
+        for one in self.family():
+            with contextlib.suppress(psutil.Error):
+                found[one] = one.cmdline()
+        return found
+
+
+@pytest.fixture
+def ui(tmp_path: Path) -> Iterator[Ui]:
+    found = Ui(tmp_path / "home")
+    yield found
+    if found.process.poll() is None:
+        found.process.kill()
+        found.process.wait()
+
+
+def test_a_new_day_is_seen_and_a_killed_daemon_ends_everything_with_a_reason(ui: Ui) -> None:
+    ui.until(lambda: ui.health() == (200, "ok\n"))
+    # Nothing is switched on, so there are partitions for what has landed only.
+    ui.land("2026-01-05", "2026-01-07")
+    ui.until(lambda: ui.days() == ["2026-01-05", "2026-01-06", "2026-01-07"])
+    assert ui.status()[1].startswith("ui       running")
+    with dagster_home.open_instance(config.load(ui.environ)) as instance:
+        now = time.time()
+        assert heartbeat.is_beating(instance, now)
+        # What hangs, or was killed with everything else, leaves none.
+        assert not heartbeat.is_beating(instance, now + 2 * heartbeat.PROCESS_SECONDS)
+    assert not [one for one in psutil.net_connections("tcp") if one.pid in {p.pid for p in ui.family()} - {web(ui).pid}]
+    said = ui.log.read_text()
+    # It started without a fault: what is in the file are a few lines of its own.
+    assert len(said.splitlines()) < 10, said
+    assert not re.search(r"DEBUG|INFO|\x1b", said), said
+    family = ui.family()
+    servers = [words for words in ui.words().values() if "code-server" in words]
+    folders = {Path(words[words.index("--socket") + 1]).parent for words in servers}
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700]
+    (daemon,) = [one for one, words in ui.words().items() if "dagster-daemon" in words]
+    daemon.kill()
+    assert ui.process.wait(SECONDS) == 1
+    assert "error: Dagster's daemon ended by itself: killed by SIGKILL" in ui.log.read_text()
+    assert not psutil.wait_procs(family, timeout=60)[1]
+    code, said = ui.status()
+    assert (code, said.split()[:2]) == (1, ["ui", "dead"])
+
+
+def test_a_request_to_end_is_no_fault(ui: Ui) -> None:
+    ui.until(lambda: any("code-server" in words for words in ui.words().values()))
+    family = ui.family()
+    ui.process.send_signal(signal.SIGTERM)
+    assert ui.process.wait(SECONDS) == 0, ui.log.read_text()
+    assert not psutil.wait_procs(family, timeout=60)[1]
+    assert ui.status()[1].startswith("ui       stopped")
+
+
+def web(ui: Ui) -> psutil.Process:
+    (found,) = [one for one, words in ui.words().items() if "blogdata.cli.ui_server" in words]
+    return found
