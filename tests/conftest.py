@@ -106,7 +106,7 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
     found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
     conf = {**plans.FOR_FEW_ROWS, **dict([plans.COMPILED_ONCE]), **plans.counted(found.home)}
-    return replace(found, spark=replace(found.spark, master=plans.MASTER, conf=tuple(conf.items())))
+    return replace(found, spark=replace(found.spark, conf=tuple(conf.items())))
 
 
 _KEPT = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")

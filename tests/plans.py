@@ -13,8 +13,6 @@ FOR_FEW_ROWS = {
 """Settings of the tests' server: for few rows, a plan's time goes into its code, and into tasks without rows."""
 COMPILED_ONCE = ("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1")
 """Option of the tests' server: in the minutes that it lives, a third of its time would go into compiling code again."""
-MASTER = "local[2]"
-"""Of the tests' server, on any machine: how many tasks and files there are depends on the cores."""
 _JOBS = "io.blogdata.engine.JobCounts"
 AS_IN_PRODUCTION = {
     "spark.sql.codegen.wholeStage": "true",
@@ -29,8 +27,8 @@ def jobs_file(home: Path) -> Path:
 
 
 def counted(home: Path) -> dict[str, str]:
-    """Settings of a server that writes its jobs."""
-    return {"spark.extraListeners": _JOBS, "spark.blogdata.counts": str(jobs_file(home))}
+    """Settings of a server that writes its jobs, with two cores on any machine: on them depends how many there are."""
+    return {"spark.extraListeners": _JOBS, "spark.blogdata.counts": str(jobs_file(home)), "spark.master": "local[2]"}
 
 
 def configure(spark: Any, settings: dict[str, str]) -> None:
