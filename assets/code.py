@@ -9,15 +9,15 @@ from types import ModuleType
 
 from assets import bronze, gold, silver
 from assets.code_version import version
-from blogdata.orchestration.computation import Code, computations
+from blogdata.orchestration.computation import LineageCode, computations
 from quality.contracts import GRAPH
 
 
 @lru_cache(maxsize=1)
-def code() -> Code:
+def code() -> LineageCode:
     """Collect the computations and the lineage, with the version of their code."""
     modules = [module for layer in (bronze, silver, gold) for module in _modules(layer)]
-    return Code(computations=computations(modules), graph=GRAPH, version=version())
+    return LineageCode(computations=computations(modules), graph=GRAPH, version=version())
 
 
 def _modules(layer: ModuleType) -> list[ModuleType]:

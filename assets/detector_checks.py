@@ -13,7 +13,7 @@ from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
 from blogdata.planning import detectors
-from blogdata.planning.deployment import Deployment
+from blogdata.planning.deployment import Observed
 from blogdata.planning.look import Snapshot
 from blogdata.publish.contract import Contract
 from quality.contracts import EVERY, GRAPH
@@ -27,7 +27,7 @@ TIMED: Mapping[str, str] = {
 """The detectors whose checks depend on the time, each with the description of its check."""
 
 
-def deployment_of(access: LakeAccess, now: datetime) -> Deployment:
+def deployment_of(access: LakeAccess, now: datetime) -> Observed:
     """Take a snapshot of the deployment for its detectors.
 
     Args:
@@ -35,7 +35,7 @@ def deployment_of(access: LakeAccess, now: datetime) -> Deployment:
         now: Current time, timezone-aware.
     """
     streams = streamed_inputs(access.checkpoints_path)
-    return Deployment(graph=GRAPH, look=Snapshot(access.landing_zone, access.events), now=now, streams=streams)
+    return Observed(graph=GRAPH, look=Snapshot(access.landing_zone, access.events), now=now, streams=streams)
 
 
 def evaluation_of(reading: Reading) -> dg.AssetCheckEvaluation:

@@ -15,7 +15,7 @@ from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ra
 from blogdata.patterns.data_value.bin_pack_orderer import pack
 from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
 from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import Orderer, Record, deliver
+from blogdata.patterns.data_value.ordered_delivery import Delivery, Orderer, deliver
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.data_value.outbox_account import Row
 from blogdata.simulator.partner import Partner, PartnerFaults, received
@@ -24,7 +24,7 @@ STANDARD_RECORDS = 1_000
 EACH = 4
 LATENCY = 0.01
 BINS, INDIVIDUAL = "bins of up to 500", "individual"
-ORDERERS: Mapping[str, Callable[[list[Record]], Orderer]] = {
+ORDERERS: Mapping[str, Callable[[list[Delivery]], Orderer]] = {
     BINS: lambda records: pack(records, size=MOST_RECORDS),
     INDIVIDUAL: lambda records: line_up(records, mode=Mode.INDIVIDUAL, size=1),
     "bulk, in the order of time": lambda records: line_up(records, mode=Mode.BULK, size=MOST_RECORDS),

@@ -12,7 +12,7 @@ from blogdata.orchestration.external_events import trigger
 from blogdata.orchestration.names import EVENT
 from blogdata.orchestration.refresh import JOB, Request
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-from blogdata.patterns.ingestion.event_inbox import Entry, Inbox
+from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.external_trigger import MOST_TRIES, Trigger, context, pause
 from blogdata.patterns.ingestion.landed_links import LinkRefused
 from blogdata.patterns.ingestion.notification_files import take_files
@@ -84,14 +84,14 @@ def _note_runs(tick: dg.SensorEvaluationContext, inbox: Inbox) -> None:
                 inbox.started(entry, run.run_id)
 
 
-def _runs(instance: dg.DagsterInstance, entries: Sequence[Entry]) -> dict[str, dg.RunRecord]:
+def _runs(instance: dg.DagsterInstance, entries: Sequence[InboxEntry]) -> dict[str, dg.RunRecord]:
     keys = [entry.run_key for entry in entries]
     records = instance.get_run_records(dg.RunsFilter(tags={RUN_KEY: keys}))
     # A run that a person runs again has the tags of the first one, which is the last of the list.
     return {record.dagster_run.tags[RUN_KEY]: record for record in records}
 
 
-def _hopeless(entrance: Trigger, entry: Entry) -> str:
+def _hopeless(entrance: Trigger, entry: InboxEntry) -> str:
     if error := entrance.undeclared(entry.event):
         return error.what
     if entry.tries >= MOST_TRIES:
@@ -99,7 +99,7 @@ def _hopeless(entrance: Trigger, entry: Entry) -> str:
     return ""
 
 
-def _request(entry: Entry) -> dg.RunRequest:
+def _request(entry: InboxEntry) -> dg.RunRequest:
     event, window = entry.event, entry.event.window
     return run_requests.refresh_request(
         entry.run_key,

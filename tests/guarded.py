@@ -18,7 +18,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.cli import code_locations, ui_server
-from blogdata.cli.code_locations import ANALYTICS, ROOT, Location
+from blogdata.cli.code_locations import ANALYTICS, ROOT, CodeLocation
 from blogdata.services import config, dagster_home, secrets, ui_guard
 from blogdata.services.config import Settings
 from blogdata.services.supervisor import Supervisor
@@ -102,7 +102,7 @@ def serving(home: Path) -> Iterator[Guarded]:
     settings = config.load({"BLOGDATA_HOME": str(home), "PATH": os.environ.get("PATH", "")})
     dagster = dagster_home.render(settings)
     folder = code_locations.socket_folder(dagster)
-    location = Location(
+    location = CodeLocation(
         name=ANALYTICS,
         module="analytics.definitions",
         interpreter=sys.executable,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from blogdata.patterns.ingestion.event_inbox import Entry, Inbox
+from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.external_trigger import FILE, HTTP, Notification, Sender, Trigger
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
@@ -38,7 +38,7 @@ def event(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in {**EVENT, **changes}.items() if value is not None}
 
 
-def call(trigger: Trigger, body: object, *, token: str | None = TOKENS["shop"], at: datetime = NOW) -> Entry:
+def call(trigger: Trigger, body: object, *, token: str | None = TOKENS["shop"], at: datetime = NOW) -> InboxEntry:
     """Call the entrance with an event, or with bytes; return its first entry."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return trigger.take(notification(raw, token=token, at=at))[0]

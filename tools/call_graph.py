@@ -41,7 +41,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class Code:
+class Definitions:
     """The definitions of some of the project's folders.
 
     Args:

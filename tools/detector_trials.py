@@ -44,7 +44,7 @@ _LEARNED = 6 * 7 * 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class FaultKind:
     """A kind of fault.
 
     Args:
@@ -75,7 +75,7 @@ class Trial:
 class Score:
     """The trials of one kind of fault."""
 
-    kind: Kind
+    kind: FaultKind
     trials: Sequence[Trial]
 
     @property
@@ -383,16 +383,16 @@ _QUIET: dict[str, Callable[[Blog], Iterator[bool]]] = {
 _LEARNED_BOUND = "the learned bound"
 _PUBLICATION = "the last hour's publication"
 _PROMISED = "the promise"
-TRIALS: Mapping[Kind, Callable[[Random], Trial]] = {
-    Kind(detector=FLOW, fault="nothing lands any more", within=_LEARNED_BOUND): _silence,
-    Kind(detector=SKEW, fault="0 to 25 % of the rows, for 1 to 6 hours", within=_PUBLICATION): _times(0.0, 0.25),
-    Kind(detector=SKEW, fault="25 to 60 % of the rows, for 1 to 6 hours", within="none"): _times(0.25, 0.6),
-    Kind(detector=SKEW, fault="3 to 10 times the rows, for 1 to 6 hours", within=_PUBLICATION): _times(3.0, 10.0),
-    Kind(detector=SKEW, fault="one key with 33 to 67 % of the rows", within=_PUBLICATION): _hot_key,
-    Kind(detector=LAG, fault="the reader is not run", within=_PROMISED): _stall,
-    Kind(detector=LAG, fault="the reader skips one partition", within=_PROMISED): _one_stuck,
-    Kind(detector=SLA, fault="the job starts 2.5 to 8 hours late", within=_PROMISED): _not_started,
-    Kind(detector=SLA, fault="the input comes 2.5 to 8 hours late", within=_PROMISED): _late_producer,
-    Kind(detector=SLA, fault="the job takes 6 to 40 minutes", within=_PROMISED): _slow_job,
+TRIALS: Mapping[FaultKind, Callable[[Random], Trial]] = {
+    FaultKind(detector=FLOW, fault="nothing lands any more", within=_LEARNED_BOUND): _silence,
+    FaultKind(detector=SKEW, fault="0 to 25 % of the rows, for 1 to 6 hours", within=_PUBLICATION): _times(0.0, 0.25),
+    FaultKind(detector=SKEW, fault="25 to 60 % of the rows, for 1 to 6 hours", within="none"): _times(0.25, 0.6),
+    FaultKind(detector=SKEW, fault="3 to 10 times the rows, for 1 to 6 hours", within=_PUBLICATION): _times(3.0, 10.0),
+    FaultKind(detector=SKEW, fault="one key with 33 to 67 % of the rows", within=_PUBLICATION): _hot_key,
+    FaultKind(detector=LAG, fault="the reader is not run", within=_PROMISED): _stall,
+    FaultKind(detector=LAG, fault="the reader skips one partition", within=_PROMISED): _one_stuck,
+    FaultKind(detector=SLA, fault="the job starts 2.5 to 8 hours late", within=_PROMISED): _not_started,
+    FaultKind(detector=SLA, fault="the input comes 2.5 to 8 hours late", within=_PROMISED): _late_producer,
+    FaultKind(detector=SLA, fault="the job takes 6 to 40 minutes", within=_PROMISED): _slow_job,
 }
 """Each kind of fault and its trial."""

@@ -17,7 +17,7 @@ from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.partner_settings import PartnerSettings
 from quality.contracts import EVERY
 from tools import command_pages, contract_pages, detector_page, lineage_picture, pattern_index, pattern_pages
-from tools.call_graph import Code
+from tools.call_graph import Definitions
 from tools.pattern_figures import Measured
 from tools.pattern_index import Pattern
 
@@ -50,9 +50,9 @@ class Project:
         return build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed))
 
     @cached_property
-    def code(self) -> Code:
+    def code(self) -> Definitions:
         """The code that the index of patterns is built from."""
-        return Code(self.root, pattern_index.CODE)
+        return Definitions(self.root, pattern_index.CODE)
 
     @cached_property
     def patterns(self) -> list[Pattern]:

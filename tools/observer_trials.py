@@ -18,7 +18,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.simulator.recorded import START, Blog
-from tools.detector_trials import Kind, Quiet, Score, Trial, recorded
+from tools.detector_trials import FaultKind, Quiet, Score, Trial, recorded
 
 DRIFT, MEASURES = "drift", "measures"
 FAULTS = 200
@@ -166,9 +166,11 @@ def _jumps(points: list[Point], partitions: set[str]) -> list[Jump]:
 
 
 _NEXT_LOOK = "the next look"
-TRIALS: Mapping[Kind, Callable[[Random], Trial]] = {
-    Kind(detector=DRIFT, fault="one value takes 90 % of a day's rows", within=_NEXT_LOOK): _one_value,
-    Kind(detector=DRIFT, fault="a number is four times as large for a day", within=_NEXT_LOOK): _larger_number,
-    Kind(detector=MEASURES, fault="60 to 100 % nulls in an hour, usual 20 %", within="the hour's publication"): _nulls,
+TRIALS: Mapping[FaultKind, Callable[[Random], Trial]] = {
+    FaultKind(detector=DRIFT, fault="one value takes 90 % of a day's rows", within=_NEXT_LOOK): _one_value,
+    FaultKind(detector=DRIFT, fault="a number is four times as large for a day", within=_NEXT_LOOK): _larger_number,
+    FaultKind(
+        detector=MEASURES, fault="60 to 100 % nulls in an hour, usual 20 %", within="the hour's publication"
+    ): _nulls,
 }
 """Each kind of fault and its trial."""

@@ -18,7 +18,7 @@ import dagster as dg
 from blogdata.orchestration.names import slug
 from quality.contracts import CONTRACTS, EVERY, STREAMED
 from tools import pattern_card, seeded_defects
-from tools.call_graph import Code, Name
+from tools.call_graph import Definitions, Name
 from tools.pattern_card import Card
 from tools.seeded_defects import Defect
 
@@ -84,7 +84,7 @@ class Pattern:
         return self.card.name
 
 
-def find(code: Code, definitions: dg.Definitions) -> list[Pattern]:
+def find(code: Definitions, definitions: dg.Definitions) -> list[Pattern]:
     """Build the index from the code.
 
     Args:
@@ -94,7 +94,7 @@ def find(code: Code, definitions: dg.Definitions) -> list[Pattern]:
     Returns:
         The patterns, by chapter and name.
     """
-    tests = Code(code.root, ("tests",))
+    tests = Definitions(code.root, ("tests",))
     datasets, starters = _users(definitions)
     modules = _modules(code)
     works = code.runs(name for name in code.definitions if not name[0].startswith(LIBRARY))
@@ -127,7 +127,7 @@ def find(code: Code, definitions: dg.Definitions) -> list[Pattern]:
     return sorted(found, key=lambda pattern: (pattern.card.chapter, pattern.name))
 
 
-def unfounded(code: Code) -> list[str]:
+def unfounded(code: Definitions) -> list[str]:
     """Find the labels that are not true: code that names a pattern and does none of its work.
 
     The code of a dataset is its asset (or the asset of its main dataset), its contract, and the building block that
@@ -156,7 +156,7 @@ def unfounded(code: Code) -> list[str]:
     ]
 
 
-def _parts(code: Code, modules: Mapping[str, Card]) -> dict[tuple[str, str], frozenset[Name]]:
+def _parts(code: Definitions, modules: Mapping[str, Card]) -> dict[tuple[str, str], frozenset[Name]]:
     """Find, for each label of each dataset's contract, the functions of the pattern that the dataset's code runs."""
     verbs = {slug(card.name): _verbs(code, module, card) for module, card in modules.items()}
     assets, contracts = _declaring(code, "assets."), _declaring(code, "quality.contracts.")
@@ -182,7 +182,7 @@ def _parts(code: Code, modules: Mapping[str, Card]) -> dict[tuple[str, str], fro
     return found
 
 
-def _verbs(code: Code, module: str, card: Card) -> frozenset[Name]:
+def _verbs(code: Definitions, module: str, card: Card) -> frozenset[Name]:
     """List what does the work of a pattern: what its card names, or else all public functions of its module."""
     named = {(name.rpartition(".")[0] or module, name.rpartition(".")[2]) for name in card.verbs}
     return frozenset(named & code.definitions.keys()) or frozenset(
@@ -190,24 +190,24 @@ def _verbs(code: Code, module: str, card: Card) -> frozenset[Name]:
     )
 
 
-def _whole(code: Code, name: Name) -> list[Name]:
+def _whole(code: Definitions, name: Name) -> list[Name]:
     """List a definition, or all of the class that it is a method of."""
     of = name[1].partition(".")[0]
     return [(module, each) for module, each in code.definitions if module == name[0] and each.partition(".")[0] == of]
 
 
-def _tagged(code: Code) -> dict[Name, list[str]]:
+def _tagged(code: Definitions) -> dict[Name, list[str]]:
     return {
         name: sorted(tag[len(TAG) :] for tag in definition.texts if tag.startswith(TAG) and tag != TAG)
         for name, definition in code.definitions.items()
     }
 
 
-def _blocks(code: Code) -> list[Name]:
+def _blocks(code: Definitions) -> list[Name]:
     return [name for name in code.definitions if name[0] == BUILDING_BLOCK]
 
 
-def _declaring(code: Code, package: str) -> dict[Name, set[str]]:
+def _declaring(code: Definitions, package: str) -> dict[Name, set[str]]:
     """List the definitions of a package that declare datasets, with their names."""
     return {
         name: definition.declares & EVERY.keys()
@@ -216,7 +216,7 @@ def _declaring(code: Code, package: str) -> dict[Name, set[str]]:
     }
 
 
-def _modules(code: Code) -> dict[str, Card]:
+def _modules(code: Definitions) -> dict[str, Card]:
     cards = {
         module: pattern_card.read(code.root / file)
         for module, file in sorted(code.files.items())
@@ -225,7 +225,7 @@ def _modules(code: Code) -> dict[str, Card]:
     return {module: card for module, card in cards.items() if card is not None}
 
 
-def _callers(code: Code, module: str) -> Iterator[str]:
+def _callers(code: Definitions, module: str) -> Iterator[str]:
     for (caller, _), definition in code.definitions.items():
         if caller != module and any(_is_public(code, *used) and used[0] == module for used in definition.uses):
             yield code.files[caller]
@@ -236,7 +236,7 @@ def _commands(callers: Iterable[str]) -> list[str]:
     return [f"command `blogdata {match[1]}`" for match in matches if match]
 
 
-def _is_public(code: Code, module: str, name: str) -> bool:
+def _is_public(code: Definitions, module: str, name: str) -> bool:
     definition = code.definitions.get((module, name))
     return definition is not None and definition.function and not name.startswith("_")
 
@@ -261,7 +261,7 @@ def _users(definitions: dg.Definitions) -> tuple[dict[str, list[str]], dict[str,
     return datasets, starters
 
 
-def _named_after(name: str, module: str, tests: Code, others: Iterable[str]) -> set[str]:
+def _named_after(name: str, module: str, tests: Definitions, others: Iterable[str]) -> set[str]:
     own = f"test_{module.rpartition('.')[2]}"
     # A docstring that says Stateful Merger does not name the Merger.
     longer = [other for other in others if name in other and name != other]
@@ -274,16 +274,16 @@ def _named_after(name: str, module: str, tests: Code, others: Iterable[str]) -> 
     return {file for test, file in _test_modules(tests) if Path(file).stem == own or names(tests.docstring(test))}
 
 
-def _importing(module: str, tests: Code) -> set[str]:
+def _importing(module: str, tests: Definitions) -> set[str]:
     return {file for test, file in _test_modules(tests) if module in tests.imported(test)}
 
 
-def _test_modules(tests: Code) -> list[tuple[str, str]]:
+def _test_modules(tests: Definitions) -> list[tuple[str, str]]:
     return [(test, file) for test, file in tests.files.items() if Path(file).name.startswith("test_")]
 
 
 def _defects(
-    defects: Iterable[Defect], tests: set[str], code: Code, module: str, modules: dict[str, Card]
+    defects: Iterable[Defect], tests: set[str], code: Definitions, module: str, modules: dict[str, Card]
 ) -> Iterator[Defect]:
     package = f"{module.rpartition('.')[0]}."
     beside = {other for other in code.files if other.startswith(package) and other not in modules}

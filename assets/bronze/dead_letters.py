@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.ingestion.landed_lines import is_replay
 
@@ -30,9 +30,9 @@ def _rejected(step: Step, judged: str) -> DataFrame:
     return step.read(judged).where(F.col("arrival_hour").isin(*step.partitions) & dead_letter.is_rejected())
 
 
-def _all_but(step: Step, judged: str, *usable: str) -> Source:
+def _all_but(step: Step, judged: str, *usable: str) -> Upstream:
     """Account for all judged rows but those that some measures count as usable."""
-    return Source(
+    return Upstream(
         accounts={
             key: Account(
                 rows_in=entry.rows_out,

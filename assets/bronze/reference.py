@@ -10,7 +10,7 @@ from blogdata.errors import PlatformError
 from blogdata.lake.commit import WHOLE_TABLE, Commit
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.landing import Landed, newest_day
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.ingestion.published_files import is_published
 from blogdata.planning.look import landed as landed_in
@@ -62,7 +62,7 @@ def devices(step: Step) -> Mapping[str, Commit]:
     landed.announce_new_fields()
     rows = device_rules.judge(landed.lines().withColumn("load_date", F.col("partition")))
     state = landed.states()[day]
-    source = Source(
+    source = Upstream(
         accounts={WHOLE_TABLE: landed.accounts()[day]},
         files={WHOLE_TABLE: landed.files()[day]},
         landed={WHOLE_TABLE: f"{day}:{state}"},

@@ -7,7 +7,7 @@ from assets.transforms import audience, campaigns
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value import local_aggregator
 from blogdata.patterns.data_value.local_aggregator import Stored
 from quality.contracts.audience import AUDIENCE_DIMENSIONS
@@ -29,7 +29,7 @@ def audience_hourly(step: Step) -> Mapping[str, Commit]:
     counted = {
         hour: replace(account, rows_in=account.rows_in * len(AUDIENCE_DIMENSIONS)) for hour, account in visits.items()
     }
-    return step.publish(rows, Source(accounts=counted))
+    return step.publish(rows, Upstream(accounts=counted))
 
 
 @computes("gold.campaign_audience_hourly")
@@ -46,7 +46,7 @@ def campaign_audience_hourly(step: Step) -> Mapping[str, Commit]:
         campaigns.AUDIENCE,
         computed=campaigns.audience_columns(),
     )
-    return step.publish(rows.withColumnRenamed(campaigns.AUDIENCE_BY[1], "campaign"), Source(accounts=joined))
+    return step.publish(rows.withColumnRenamed(campaigns.AUDIENCE_BY[1], "campaign"), Upstream(accounts=joined))
 
 
 def _stored(step: Step, dataset: str) -> Stored:

@@ -9,7 +9,7 @@ from assets.transforms import campaigns
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.publish.partitions import Grain, finer
 
 JOINED, DISPLAYS = "silver.visits_with_ads", "silver.ads"
@@ -24,7 +24,7 @@ def campaign_stats(step: Step) -> Mapping[str, Commit]:
     shown = accounts.gathered(step, DISPLAYS, lambda key: finer(key, Grain.DAY, Grain.HOUR))
     return step.publish(
         period.with_hours(campaigns.campaign_stats(period.visits, displays)),
-        Source(
+        Upstream(
             accounts=period.accounts,
             expected={key: {"displays": account.rows_in} for key, account in shown.items()},
         ),

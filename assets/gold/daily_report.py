@@ -12,7 +12,7 @@ from assets.transforms.daily_report import DEAD_LETTERS
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow import unaligned_fan_in
 from blogdata.planning.available import Available
 from blogdata.publish.partitions import Grain, finer
@@ -32,7 +32,7 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
         published = accounts.entries(step, read.dataset, within) if step.exists(read.dataset) else {}
         # Dead letters are those of the hour of arrival: they are there when it was delivered, held or not.
         held = () if read.dataset == DEAD_LETTERS else not_taken_in(step.events, read.reach.delivered, within)
-        there[read.dataset] = unaligned_fan_in.Source(published=published, delivered=delivered, held=held)
+        there[read.dataset] = unaligned_fan_in.PeriodSource(published=published, delivered=delivered, held=held)
         if published:
             column = CONTRACTS[read.dataset].partition_column
             assert column is not None
@@ -43,5 +43,5 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
     gathered = unaligned_fan_in.gather(step.partitions, Grain.DAY, Grain.HOUR, there)
     return step.publish(
         transform.report(step.spark, frames, gathered),
-        Source(accounts={day: Account(rows_in=count) for day, count in rows.items()}),
+        Upstream(accounts={day: Account(rows_in=count) for day, count in rows.items()}),
     )

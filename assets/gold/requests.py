@@ -8,7 +8,7 @@ from assets.transforms import requests as rules
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow import aligned_fan_in
 from blogdata.publish.partitions import Grain, coarser
 from quality.contracts.requests import NO_REQUESTS
@@ -42,4 +42,4 @@ def requests_daily(step: Step) -> Mapping[str, Commit]:
     rows = rules.daily(lines, step.deployment.settings().logs.formats).withColumn(
         "hours_present", hours[F.col("event_date")]
     )
-    return step.publish(rows, Source(accounts={day: Account(rows_in=rows_in) for day, rows_in in counted.items()}))
+    return step.publish(rows, Upstream(accounts={day: Account(rows_in=rows_in) for day, rows_in in counted.items()}))

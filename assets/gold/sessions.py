@@ -8,7 +8,7 @@ from assets.transforms import sessions as rules
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.publish.partitions import Grain, finer
 
 SESSIONS = "silver.sessions"
@@ -26,7 +26,7 @@ def sessions_daily(step: Step) -> Mapping[str, Commit]:
     }
     # Nothing is aggregated, so no shuffle brings a day together: each task would write a file of every day it reads.
     whole_days = completed.visits.repartition(period.column)
-    return step.publish(completed.with_hours(rules.daily(whole_days)), Source(accounts=counted))
+    return step.publish(completed.with_hours(rules.daily(whole_days)), Upstream(accounts=counted))
 
 
 def _hours(day: str) -> tuple[str, ...]:

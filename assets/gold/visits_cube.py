@@ -6,7 +6,7 @@ from assets.gold.fan_in import gather
 from assets.transforms import cubes
 from blogdata.lake.commit import Commit
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 
 
 @computes("gold.visits_cube_daily")
@@ -14,7 +14,7 @@ def visits_cube_daily(step: Step) -> Mapping[str, Commit]:
     """Aggregate a day from its 24 hours."""
     period = gather(step)
     return step.publish(
-        period.with_hours(cubes.visits_cube(period.visits, "event_date")), Source(accounts=period.accounts)
+        period.with_hours(cubes.visits_cube(period.visits, "event_date")), Upstream(accounts=period.accounts)
     )
 
 
@@ -23,5 +23,5 @@ def visits_cube_weekly(step: Step) -> Mapping[str, Commit]:
     """Aggregate a week from its hours: distinct visitors of days do not add up to those of the week."""
     period = gather(step)
     return step.publish(
-        period.with_hours(cubes.visits_cube(period.visits, "event_week")), Source(accounts=period.accounts)
+        period.with_hours(cubes.visits_cube(period.visits, "event_week")), Upstream(accounts=period.accounts)
     )

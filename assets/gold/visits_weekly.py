@@ -13,7 +13,7 @@ from blogdata.lake.commit import Commit
 from blogdata.orchestration.computation import computes, run_context
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
-from blogdata.orchestration.step import LakeAccess, Source, Step
+from blogdata.orchestration.step import LakeAccess, Step, Upstream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.planning.finality import lookback_of, newest_ended
@@ -30,7 +30,9 @@ FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 def visits_weekly(step: Step) -> Mapping[str, Commit]:
     """Write each week's page views to a table of their own, and make the view show it."""
     period = gather(step)
-    return step.publish(period.with_hours(weekly_visits.for_analysts(period.visits)), Source(accounts=period.accounts))
+    return step.publish(
+        period.with_hours(weekly_visits.for_analysts(period.visits)), Upstream(accounts=period.accounts)
+    )
 
 
 @dg.asset(

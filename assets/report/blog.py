@@ -15,11 +15,11 @@ from assets.report.daily_rankings import SECTIONS as DAILY_SECTIONS
 from assets.report.daily_rankings import DailyRankings
 from assets.report.history import history
 from assets.report.page_views import DAY, Counted, PageViews, key_of_hour
-from assets.report.rankings import Kind, ranking
+from assets.report.rankings import RankingKind, ranking
 from assets.report.referrers import ReferrerKind, Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.elements import Audience, Figure, Grid, Period, Ranking, Section, Unit
+from blogdata.report.elements import Audience, Figure, Grid, Ranking, ReportPeriod, Section, Unit
 from quality.contracts.columns import DIRECT, UNKNOWN
 
 WEEK = 7 * DAY
@@ -33,14 +33,14 @@ ALL, SO_FAR = "all", "today"
 _HOST, _KIND, _UTM = "referral_host", "referral_kind", "utm"
 _COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
-    Kind(name="page", label="Pages", of="page", columns=_COLUMNS, monospaced=True),
-    Kind(name=_HOST, label="Other sites they came from", of="site", columns=_COLUMNS),
-    Kind(name=_KIND, label="Kinds of sites they came from", of="kind", columns=_COLUMNS),
-    Kind(name=_UTM, label="Campaigns of links they followed", of="source / medium / campaign", columns=_COLUMNS),
-    Kind(name="country", label="Countries", of="country", columns=_COLUMNS),
-    Kind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
-    Kind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
-    Kind(name="system", label="Operating systems", of="system", columns=_COLUMNS),
+    RankingKind(name="page", label="Pages", of="page", columns=_COLUMNS, monospaced=True),
+    RankingKind(name=_HOST, label="Other sites they came from", of="site", columns=_COLUMNS),
+    RankingKind(name=_KIND, label="Kinds of sites they came from", of="kind", columns=_COLUMNS),
+    RankingKind(name=_UTM, label="Campaigns of links they followed", of="source / medium / campaign", columns=_COLUMNS),
+    RankingKind(name="country", label="Countries", of="country", columns=_COLUMNS),
+    RankingKind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
+    RankingKind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
+    RankingKind(name="system", label="Operating systems", of="system", columns=_COLUMNS),
 )
 SECTIONS = (
     Section(title="What was read, and from where", rankings=("page", _HOST)),
@@ -146,10 +146,10 @@ def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
     yield ALL, _Span(label=f"All {days} days" if days > 1 else "All of it", first=views.first, last=views.last)
 
 
-def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> Period:
+def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> ReportPeriod:
     before = None if span.compared is None else views.counted(*span.compared)
     known = span.compared is not None and span.compared[0] - views.first >= KNOWN
-    return Period(
+    return ReportPeriod(
         name=name,
         label=span.label,
         first=key_of_hour(span.first),

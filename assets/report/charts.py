@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from assets.report.page_views import DAY, Numbers, PageViews, key_of_hour
-from blogdata.report.elements import Chart, Line
+from blogdata.report.elements import Chart, ChartLine
 
 LONGEST_BY_HOUR, SHORTEST_BY_WEEK, SHORTEST_BY_MONTH = 28, 29, 32
 """Days up to which a period has a series by hour, and from which on it has those by week and by month."""
@@ -56,7 +56,7 @@ def _chart(
         label=label,
         keys=keys if name == "hours" else [key[:_DATE] for key in keys],
         lines=[
-            Line(name=count, label=counted, values=now[count], before=before.get(count, ()))
+            ChartLine(name=count, label=counted, values=now[count], before=before.get(count, ()))
             for count, counted in COUNTS.items()
         ],
     )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from assets.report import requests
 from assets.report.page_views import Numbers
-from assets.report.rankings import Kind, ranking
+from assets.report.rankings import RankingKind, ranking
 from blogdata.lake.lake import Lake
 from blogdata.report.elements import Ranking, Section
 from quality.contracts.columns import UNKNOWN
@@ -38,7 +38,7 @@ class DailyKind:
     dataset: str
     dimension: str
     sums: Sequence[str]
-    kind: Kind
+    kind: RankingKind
     several: bool = False
 
 
@@ -46,7 +46,7 @@ SESSIONS, CAMPAIGNS = "gold.sessions_daily", "gold.campaign_stats"
 
 
 def _of_sessions(dimension: str, label: str, of: str, counts: Mapping[str, str], *, several: bool = False) -> DailyKind:
-    kind = Kind(name=dimension, label=label, of=of, columns=["Sessions", *counts], monospaced=True)
+    kind = RankingKind(name=dimension, label=label, of=of, columns=["Sessions", *counts], monospaced=True)
     return DailyKind(dataset=SESSIONS, dimension=dimension, sums=(_ROWS, *counts.values()), kind=kind, several=several)
 
 
@@ -55,7 +55,7 @@ _REQUESTS = ("Requests", "kB")
 
 
 def _of_requests(dimension: str, label: str, of: str, *, are_faults: bool = False) -> DailyKind:
-    kind = Kind(
+    kind = RankingKind(
         name=f"requests_by_{dimension}",
         label=label,
         of=of,
@@ -74,7 +74,7 @@ KINDS = (
         dataset=CAMPAIGNS,
         dimension="campaign",
         sums=("displays", "events", "displays_alone"),
-        kind=Kind(
+        kind=RankingKind(
             name="campaign",
             label="Campaigns",
             of="campaign",

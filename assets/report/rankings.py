@@ -14,7 +14,7 @@ LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class RankingKind:
     """A ranking, whatever its period.
 
     Args:
@@ -35,7 +35,7 @@ class Kind:
 
 
 def ranking(
-    kind: Kind,
+    kind: RankingKind,
     counted: Mapping[str, Sequence[int]],
     before: Mapping[str, int] | None,
     *,

@@ -16,7 +16,7 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.report import page
-from blogdata.report.data_part import DataPart, Source, data_part
+from blogdata.report.data_part import DataPart, ReportInput, data_part
 from blogdata.report.elements import Audience
 from blogdata.report.read_once import ReadOnce, ScannedOnce
 from quality.contracts import DECLARED, EVERY, GRAPH
@@ -77,7 +77,7 @@ def compute(
         PlatformError: A table cannot be read.
     """
     events = ReadOnce(lake)
-    source = Source(
+    source = ReportInput(
         lake=lake,
         events=events,
         zone=ScannedOnce(folder=zone.folder, convention=zone.convention),

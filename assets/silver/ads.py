@@ -12,7 +12,7 @@ from assets.transforms import ad_displays
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish.target import Companion
@@ -48,7 +48,7 @@ def ads(step: Step) -> Mapping[str, Commit]:
         kept_measure="conflicts",
         dropped_reason="identical",
     )
-    return step.publish(each_once(displays), Source(accounts=accounted), companions=[conflicts])
+    return step.publish(each_once(displays), Upstream(accounts=accounted), companions=[conflicts])
 
 
 def each_once(displays: DataFrame) -> DataFrame:

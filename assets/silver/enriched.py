@@ -8,7 +8,7 @@ from assets.transforms.enrichment import enrich
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 
 
 @computes("silver.visits_enriched")
@@ -22,5 +22,5 @@ def visits_enriched(step: Step) -> Mapping[str, Commit]:
             devices=step.read("silver.devices") if step.exists("silver.devices") else None,
             places=step.read("silver.places") if step.exists("silver.places") else None,
         ),
-        Source(accounts=accounts.same_partition(step, "silver.visits")),
+        Upstream(accounts=accounts.same_partition(step, "silver.visits")),
     )

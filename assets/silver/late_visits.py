@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import late_data_detector
 from quality.contracts.silver import WATERMARK
 
@@ -39,7 +39,7 @@ def late_visits(step: Step) -> Mapping[str, Commit]:
         for key in step.partitions
     }
     # Earlier hours determine the watermark: when it moves, the hour runs again.
-    return step.publish(late, Source(accounts=expected, landed=WATERMARK.marks(history, step.partitions)))
+    return step.publish(late, Upstream(accounts=expected, landed=WATERMARK.marks(history, step.partitions)))
 
 
 def _on_time(events: DataFrame, marks: Mapping[str, datetime | None]) -> DataFrame:

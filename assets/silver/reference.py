@@ -12,7 +12,7 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import FullDelivery, Source, Step
+from blogdata.orchestration.step import FullDelivery, Step, Upstream
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.ingestion import full_loader
@@ -63,7 +63,7 @@ def users(step: Step) -> Mapping[str, Commit]:
     nothing has changed and a person asks for it again. The account is that of all deliveries in either case.
     """
     _require_usable_users(step)
-    source = Source(accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead"))
+    source = Upstream(accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead"))
     delivered, known = step.read("bronze.users"), _known(step)
     if known is not None:
         before = step.lake.read(step.spark, step.contract.dataset, known.version)

@@ -8,7 +8,7 @@ from assets.transforms import sessions as rules
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.planning.carried import previous
 from blogdata.publish import kept_rows
@@ -30,7 +30,7 @@ def sessions(step: Step) -> Mapping[str, Commit]:
     pending = step.read(PENDING).where(F.col("event_hour").isin(*before)) if any(open_before.values()) else None
     visits = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
     found = sessionize(rules.page_views(visits), pending, rules.SPEC, partitions=step.partitions)
-    source = Source(
+    source = Upstream(
         accounts=accounts.same_partition(step, "silver.visits"),
         # Every session that was open is there again: open, or completed.
         expected={

@@ -13,7 +13,7 @@ from assets.transforms import visit_events
 from blogdata.lake.commit import Account, Commit, Entry
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import filter_interceptor, windowed_deduplicator
 from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish.partitions import Grain, following
@@ -46,7 +46,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
         dropped_reason="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    return step.publish(unique, Source(accounts=arrived(step, above, read.makes_stale)), companions=[conflicts])
+    return step.publish(unique, Upstream(accounts=arrived(step, above, read.makes_stale)), companions=[conflicts])
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from assets.transforms.visit_times import hour_of
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value import dynamic_joiner
 from blogdata.planning.around import Around
 from quality.contracts import CONTRACTS
@@ -37,7 +37,7 @@ def visits_with_ads(step: Step) -> Mapping[str, Commit]:
     counted = _counted(step, visits, displays, joined)
     return step.publish(
         joined,
-        Source(
+        Upstream(
             accounts=_accounts(step, counted),
             expected={key: {"pairs": counted[key, PAIRS]} for key in step.partitions},
         ),

@@ -11,7 +11,7 @@ import pytest
 from alert_servers import Posted, web_server
 from blogdata.alerts import sending
 from blogdata.alerts.alert import Alert
-from blogdata.alerts.record import Record
+from blogdata.alerts.record import AlertRecord
 from blogdata.alerts.sending import Policy, Round, Route
 from blogdata.errors.severity import Severity
 
@@ -20,9 +20,9 @@ Tick = Callable[..., Round]
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Record:
+def record(tmp_path: Path) -> AlertRecord:
     """The record of a new deployment."""
-    return Record(path=tmp_path / "alerts.sqlite")
+    return AlertRecord(path=tmp_path / "alerts.sqlite")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def alert() -> Make:
 
 
 @pytest.fixture
-def tick(record: Record) -> Tick:
+def tick(record: AlertRecord) -> Tick:
     """One round of sending, so many seconds after the first one."""
 
     def send(alerts: Sequence[Alert], routes: Sequence[Route], at: float = 0.0, **policy: Any) -> Round:

@@ -17,18 +17,18 @@ from quality.contracts import GRAPH
 
 TELL = """
 import os, sys
-from blogdata.alerts.record import Record
+from blogdata.alerts.record import AlertRecord
 from blogdata.orchestration import alerting
 from quality.contracts import GRAPH
 from blogdata.services.config import load
 
 home, dies = sys.argv[1:]
 if dies == "dies":
-    taken = Record.taken
+    taken = AlertRecord.taken
     def die(*arguments):
         os.kill(os.getpid(), 9)
         taken(*arguments)
-    Record.taken = die
+    AlertRecord.taken = die
 done = alerting.tell(load({"BLOGDATA_HOME": home}), GRAPH, (), ())
 print(done.sent)
 """

@@ -16,7 +16,7 @@ from blogdata.alerts.alert import SHOWN, Message
 from blogdata.alerts.channel import ChannelFailed
 from blogdata.alerts.command import Command
 from blogdata.alerts.log import Log
-from blogdata.alerts.record import Record, RecordUnusable
+from blogdata.alerts.record import AlertRecord, RecordUnusable
 from blogdata.alerts.sending import AlertsNotSent, Policy, Route, pause_seconds, try_out
 from blogdata.alerts.webhook import Webhook
 from blogdata.errors import PlatformError
@@ -99,7 +99,7 @@ def test_identities_stay_different(alert: Any) -> None:
     assert made == [alert(identity).identity for identity in made]
 
 
-def test_a_failing_channel_keeps_its_alerts_due(tick: Any, alert: Any, record: Record) -> None:
+def test_a_failing_channel_keeps_its_alerts_due(tick: Any, alert: Any, record: AlertRecord) -> None:
     good, bad = Memory(), Memory(fault=[failed()])
     routes = [Route(name="bad", channel=bad), Route(name="good", channel=good)]
     first = tick([alert()], routes)
@@ -121,7 +121,7 @@ def test_a_failing_channel_is_tried_less_often(tick: Any, alert: Any) -> None:
     assert pause_seconds(1000) < 3600
 
 
-def test_a_hanging_channel_delays_no_other(tick: Any, alert: Any, record: Record) -> None:
+def test_a_hanging_channel_delays_no_other(tick: Any, alert: Any, record: AlertRecord) -> None:
     hangs = threading.Event()
     stuck, good = Memory(hangs=hangs), Memory()
     began = time.monotonic()
@@ -146,7 +146,7 @@ def test_a_refused_message_does_not_block_others(tick: Any, alert: Any) -> None:
     assert [one.error.what for one in done.failures] == ["too odd"]
 
 
-def test_a_partly_taken_message_is_not_repeated(tick: Any, alert: Any, record: Record) -> None:
+def test_a_partly_taken_message_is_not_repeated(tick: Any, alert: Any, record: AlertRecord) -> None:
     partly = Memory(fault=[failed("one receiver is unknown", taken=True)])
     routes = [Route(name="partly", channel=partly)]
     assert len(tick([alert()], routes).failures) == 1
@@ -166,13 +166,13 @@ def test_an_unusable_channel_shows_its_own_error(tick: Any, alert: Any) -> None:
     assert (done.failures[0].error.what, done.failures[0].error.where) == (unusable.what, unusable.where)
 
 
-def test_a_removed_channel_is_forgotten(tick: Any, alert: Any, record: Record) -> None:
+def test_a_removed_channel_is_forgotten(tick: Any, alert: Any, record: AlertRecord) -> None:
     tick([alert()], [Route(name="old", channel=Memory(fault=[failed()]))])
     tick([alert()], [Route(name="new", channel=Memory())])
     assert (record.known("old"), record.failures()) == ({}, {})
 
 
-def test_a_test_message_ends_the_pause(tick: Any, alert: Any, record: Record) -> None:
+def test_a_test_message_ends_the_pause(tick: Any, alert: Any, record: AlertRecord) -> None:
     memory = Memory(fault=[failed()])
     route = Route(name="m", channel=memory)
     tick([alert()], [route])
@@ -182,7 +182,7 @@ def test_a_test_message_ends_the_pause(tick: Any, alert: Any, record: Record) ->
     assert tick([alert()], [route], at=1).sent == 1
 
 
-def test_a_damaged_record_is_an_error(tick: Any, alert: Any, record: Record) -> None:
+def test_a_damaged_record_is_an_error(tick: Any, alert: Any, record: AlertRecord) -> None:
     record.path.write_bytes(b"this is no database" * 100)
     with pytest.raises(RecordUnusable, match="move it away"):
         tick([alert()], [Route(name="m", channel=Memory())])
@@ -234,7 +234,7 @@ def test_a_hanging_command_is_killed_with_its_children(tick: Any, alert: Any, tm
         time.sleep(0.02)
 
 
-def test_a_record_and_a_webhook_agree(tick: Any, alert: Any, hook: Posted, record: Record) -> None:
+def test_a_record_and_a_webhook_agree(tick: Any, alert: Any, hook: Posted, record: AlertRecord) -> None:
     tick([alert()], [Route(name="hook", channel=Webhook(address=hook.address))])
     (sent,) = record.messages(10)
     assert hook.bodies[0]["id"] == hook.headers[0]["Idempotency-Key"] == sent.identity

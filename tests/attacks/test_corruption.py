@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from blogdata.evidence import ledger, own_tables
 from blogdata.evidence.claims import PARTITION_STATE, Claims
-from blogdata.evidence.damage import Damage, Kind, inspect
+from blogdata.evidence.damage import Damage, DamageKind, inspect
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.repair import mend
@@ -76,7 +76,7 @@ def mended(lake: Lake) -> None:
     """Do what `blogdata repair --yes` does with a table."""
     while damages := inspected(lake):
         mend(lake, EventLog(lake), CONTRACT, damages)
-        if all(one.partition is not None or one.kind is Kind.CHECKSUMS for one in damages):
+        if all(one.partition is not None or one.kind is DamageKind.CHECKSUMS for one in damages):
             return
 
 

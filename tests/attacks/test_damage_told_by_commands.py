@@ -13,7 +13,7 @@ import published
 from blogdata.cli.main import main
 from blogdata.evidence.events import EVENTS
 from blogdata.orchestration import external_events, partner
-from blogdata.patterns.data_value.ordered_delivery import Request
+from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest
 from blogdata.services import alert_channels, config, dagster_home, locations
 from blogdata.services.config import Settings
 from resources.lake import LakeResource
@@ -107,7 +107,7 @@ def keep_answers(loaded: Settings) -> None:
 KEPT: dict[str, Callable[[Settings], object]] = {
     "alerts.sqlite": lambda loaded: alert_channels.record(loaded).keep("mail", {}),
     "events.sqlite": lambda loaded: external_events.inbox(loaded).note_files({"one.json": "1"}, []),
-    "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(Request(id="1", records=(), bulk=False)),
+    "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
     "geolocation.sqlite": keep_answers,
 }
 STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")

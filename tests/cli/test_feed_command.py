@@ -15,7 +15,7 @@ from blogdata.cli.main import app
 from blogdata.errors import ConfigurationError
 from blogdata.orchestration import partner as of_deployment
 from blogdata.orchestration.alerting import observed
-from blogdata.patterns.data_value.ordered_delivery import Refused, Unanswered
+from blogdata.patterns.data_value.ordered_delivery import Refused, Undelivered
 from blogdata.planning.findings import unsent
 from blogdata.services import config
 from blogdata.services.config import Settings
@@ -68,7 +68,7 @@ def test_a_person_settles_a_request(settings: Settings, monkeypatch: pytest.Monk
     box.take(PARTITION, "t:1", [row("a", 1), row("b", 2)], rows_in=2, private=0)
     with partner(file, PartnerFaults(unavailable=1.0), key="the key") as server:
         monkeypatch.setenv("BLOGDATA_PARTNER", server.url)
-        with box.alone(), pytest.raises(Unanswered):
+        with box.alone(), pytest.raises(Undelivered):
             of_deployment.send(config.load(), box)
         # A visitor asks not to be shared: nobody may repeat the request.
         box.take(PARTITION, "t:2", [row("a", 1)], rows_in=2, private=1)

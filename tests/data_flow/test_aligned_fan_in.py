@@ -13,7 +13,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_flow.aligned_fan_in import completeness
-from blogdata.patterns.data_flow.unaligned_fan_in import Source, gather
+from blogdata.patterns.data_flow.unaligned_fan_in import PeriodSource, gather
 from blogdata.publish.partitions import Grain, finer
 from published import bronze, silver
 
@@ -73,7 +73,7 @@ def test_an_hour_whose_own_delivery_is_held_is_not_there(tmp_path: Path) -> None
 
 
 def test_the_report_does_not_count_a_held_hour() -> None:
-    source = Source(published=HOURS, delivered=HOURS, held=HOURS[:2])
+    source = PeriodSource(published=HOURS, delivered=HOURS, held=HOURS[:2])
     assert gather([DAY], Grain.DAY, Grain.HOUR, {"visits": source})[DAY].parts["visits"].present == 22
 
 

@@ -14,7 +14,7 @@ import pytest
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.patterns.data_flow.unaligned_fan_in import LONGEST_SILENCE, Source, gather, silent
+from blogdata.patterns.data_flow.unaligned_fan_in import LONGEST_SILENCE, PeriodSource, gather, silent
 from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
 from blogdata.planning.staleness import Scope
@@ -101,7 +101,7 @@ def test_years_of_silence_are_no_missing_days() -> None:
 
 
 def test_late_rows_are_no_delivery(lake: Lake) -> None:
-    source = Source(published=HOURS[:2], delivered=HOURS[:1])
+    source = PeriodSource(published=HOURS[:2], delivered=HOURS[:1])
     found = gather([DAY], Grain.DAY, Grain.HOUR, {"visits": source})[DAY]
     assert (found.parts["visits"].present, found.read) == (1, {"visits"})
     assert found.completeness == 1 / 24
@@ -109,8 +109,8 @@ def test_late_rows_are_no_delivery(lake: Lake) -> None:
 
 def test_a_source_counts_from_its_first_delivery() -> None:
     sources = {
-        "visits": Source(published=HOURS, delivered=HOURS),
-        "ads": Source(published=(), delivered=(f"{NEXT}T05",)),
+        "visits": PeriodSource(published=HOURS, delivered=HOURS),
+        "ads": PeriodSource(published=(), delivered=(f"{NEXT}T05",)),
     }
     found = gather([DAY, NEXT], Grain.DAY, Grain.HOUR, sources)
     assert (set(found[DAY].parts), found[DAY].completeness) == ({"visits"}, 1.0)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from blogdata.patterns.data_value.bin_pack_orderer import MOST_TRIES, pack
 from blogdata.patterns.data_value.http_target import HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import NotTaken, Record, Request, Unanswered, deliver
+from blogdata.patterns.data_value.ordered_delivery import Delivery, DeliveryRequest, NotTaken, Undelivered, deliver
 from blogdata.simulator.json_handler import JsonHandler
 from blogdata.simulator.partner import PartnerFaults
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
@@ -26,8 +26,8 @@ from data_value.partner_feed import by_key, expected, outbox, partner, received,
 LATER = "9999"
 
 
-def record(key: str, sequence: int) -> Record:
-    return Record(id=f"{key}/{sequence}", key=key, sequence=sequence, payload="{}")
+def record(key: str, sequence: int) -> Delivery:
+    return Delivery(id=f"{key}/{sequence}", key=key, sequence=sequence, payload="{}")
 
 
 @given(
@@ -82,7 +82,7 @@ def test_bulk_requests_without_bins_break_the_order(tmp_path: Path) -> None:
         number = 0
         while waiting:
             batch, number = waiting[:20], number + 1
-            failed = there.send(Request(id=str(number), records=batch, bulk=True))
+            failed = there.send(DeliveryRequest(id=str(number), records=batch, bulk=True))
             waiting = [batch[index] for index in failed] + waiting[20:]
     found = by_key(received(file))
     assert {key: sorted(found[key]) for key in found} == expected(taken)
@@ -122,7 +122,7 @@ def test_an_answer_that_makes_no_sense_settles_nothing(answer: Any, tmp_path: Pa
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         with (
             HttpTarget(f"http://127.0.0.1:{server.server_port}", key=None, timeout=5) as there,
-            pytest.raises(Unanswered, match="the partner's answer"),
+            pytest.raises(Undelivered, match="the partner's answer"),
         ):
             deliver(pack(box.due(before=LATER), size=3), box, there, patience=0)
         server.shutdown()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.patterns.data_value.fifo_orderer import LANES, MOST_TRIES, Mode, line_up
-from blogdata.patterns.data_value.ordered_delivery import Refused, Request, deliver
+from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest, Refused, deliver
 from blogdata.simulator.partner import PartnerFaults
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
 
@@ -70,7 +70,7 @@ class OneRefused:
     def __init__(self, key: str) -> None:
         self.key, self.refused = key, threading.Event()
 
-    def send(self, request: Request) -> Mapping[int, str]:
+    def send(self, request: DeliveryRequest) -> Mapping[int, str]:
         if request.records[0].key == self.key:
             self.refused.set()
             raise Refused(what="refused", where="the target", next_step="correct it")

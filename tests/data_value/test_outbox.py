@@ -17,7 +17,7 @@ import pytest
 
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.data_value.bin_pack_orderer import pack
-from blogdata.patterns.data_value.ordered_delivery import NotTaken, Unanswered, deliver
+from blogdata.patterns.data_value.ordered_delivery import NotTaken, Undelivered, deliver
 from blogdata.patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
 from blogdata.simulator.partner import Partner, PartnerFaults
 from data_value.partner_feed import DAY, PARTITION, by_key, expected, outbox, partner, received, row, rows, target
@@ -35,7 +35,7 @@ def send(box: Outbox, server: Partner, patience: float = 5.0) -> int:
 def unanswered(box: Outbox, server: Partner) -> None:
     """Leave one request open that the partner took."""
     server.faults = PartnerFaults(late_error=1.0)
-    with pytest.raises(Unanswered):
+    with pytest.raises(Undelivered):
         send(box, server, patience=0.0)
     server.faults = PartnerFaults()
 
@@ -170,7 +170,7 @@ def test_a_request_with_a_private_row_is_not_repeated(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1), row("b", 2)])
     with partner(file) as server:
         server.faults = PartnerFaults(unavailable=1.0)
-        with pytest.raises(Unanswered):
+        with pytest.raises(Undelivered):
             send(box, server, patience=0.0)
         server.faults = PartnerFaults()
         box.take(PARTITION, "2", [row("a", 1)], rows_in=2, private=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.call_graph import Code, Name
+from tools.call_graph import Definitions, Name
 
 FILES = {
     "platform/blogdata/patterns/keeper.py": """
@@ -43,35 +43,35 @@ def later(step): return assets.shown_visits
 
 
 @pytest.fixture
-def code(tmp_path: Path) -> Code:
+def code(tmp_path: Path) -> Definitions:
     for name, text in FILES.items():
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    return Code(tmp_path, ("platform", "assets"))
+    return Definitions(tmp_path, ("platform", "assets"))
 
 
-def of_keeper(code: Code, *roots: Name, without: tuple[Name, ...] = ()) -> set[str]:
+def of_keeper(code: Definitions, *roots: Name, without: tuple[Name, ...] = ()) -> set[str]:
     return {name for module, name in code.runs(roots, without=without) if module == "blogdata.patterns.keeper"}
 
 
-def test_the_graph_follows_calls_by_any_name(code: Code) -> None:
+def test_the_graph_follows_calls_by_any_name(code: Definitions) -> None:
     visits = ("assets.shown", "visits")
     assert of_keeper(code, ("assets.shop", "sales"), without=(visits,)) == {"keep", "_kept"}
     assert of_keeper(code, visits) == {"lose"}
     assert of_keeper(code, ("assets.passed_on", "later")) == {"lose"}
 
 
-def test_an_uncalled_import_runs_nothing(code: Code) -> None:
+def test_an_uncalled_import_runs_nothing(code: Definitions) -> None:
     assert of_keeper(code, ("assets.shop", "imported")) == set()
 
 
-def test_only_the_called_methods_of_a_class_run(code: Code) -> None:
+def test_only_the_called_methods_of_a_class_run(code: Definitions) -> None:
     found = of_keeper(code, ("assets.shop", "boxed"))
     assert found == {"Box", "Box.__init__", "Box.shaken", "keep", "_kept", "turn"}
 
 
-def test_a_declaration_exposes_its_dataset_and_tags(code: Code) -> None:
+def test_a_declaration_exposes_its_dataset_and_tags(code: Definitions) -> None:
     sales = code.definitions["assets.shop", "sales"]
     assert sales.declares == {"gold.sales"}
     assert sales.tags == {"gold.sales", "pattern/keeper", ""}

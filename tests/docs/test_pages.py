@@ -15,7 +15,7 @@ from blogdata.cli.sql_command import TABLE, VERSIONS
 from blogdata.patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
 from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
 from blogdata.planning import look as clock
-from blogdata.planning.findings import Deployment
+from blogdata.planning.findings import Observed
 from blogdata.planning.look import Snapshot
 from blogdata.planning.metrics import PREFIX, registry
 from blogdata.publish import refused
@@ -140,7 +140,7 @@ def test_the_metrics_table_has_exactly_the_metrics(tmp_path: Path) -> None:
     documented = set(re.findall(r"`((?:dataset|alert|collected|findings)\w*)`", page[page.index("## The metrics") :]))
     home = deployment(tmp_path / "home")
     look = Snapshot(home.landing_zone, home.events)
-    found = registry(Deployment(graph=GRAPH, look=look, now=clock.now()), home.lake, list(EVERY.values()), {})
+    found = registry(Observed(graph=GRAPH, look=look, now=clock.now()), home.lake, list(EVERY.values()), {})
     assert documented == {family.name.removeprefix(PREFIX) for family in found.collect()}
 
 

@@ -11,7 +11,7 @@ from blogdata.orchestration.names import slug
 from docs.pages import PROJECT
 from quality.contracts import EVERY
 from tools import pattern_card, pattern_index
-from tools.call_graph import Code
+from tools.call_graph import Definitions
 from tools.pattern_card import PARTS
 from tools.pattern_index import EVERY_DATASET, Pattern
 
@@ -30,7 +30,7 @@ Source: "Data Engineering Design Patterns", ch. 2.
 
 
 @pytest.fixture(scope="module")
-def code() -> Code:
+def code() -> Definitions:
     return PROJECT.code
 
 
@@ -64,7 +64,7 @@ def test_the_index_says_which_part_of_a_pattern_is_used(index: dict[str, Pattern
     assert "silver.visits" in index["Windowed Deduplicator"].parts["conflicting", "deduplicate"]
 
 
-def test_a_pattern_names_the_functions_that_do_its_work(code: Code, index: dict[str, Pattern]) -> None:
+def test_a_pattern_names_the_functions_that_do_its_work(code: Definitions, index: dict[str, Pattern]) -> None:
     for pattern in index.values():
         module = next(module for module, file in code.files.items() if file == pattern.module)
         named = {(name.rpartition(".")[0] or module, name.rpartition(".")[2]) for name in pattern.card.verbs}
@@ -74,11 +74,11 @@ def test_a_pattern_names_the_functions_that_do_its_work(code: Code, index: dict[
         assert named or len(functions) == 1, f"How it works of {pattern.name} names none of {functions}"
 
 
-def test_every_pattern_label_is_backed_by_code(code: Code) -> None:
+def test_every_pattern_label_is_backed_by_code(code: Definitions) -> None:
     assert pattern_index.unfounded(code) == []
 
 
-def test_a_label_whose_code_does_something_else_is_found(code: Code, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_label_whose_code_does_something_else_is_found(code: Definitions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every dataset runs functions of these modules; not every one does what the patterns are about."""
     labels = ("Dead-Letter", "Filter Interceptor", "Metadata Decorator")
     stats = replace(EVERY["gold.page_stats"], patterns=labels)
@@ -88,7 +88,7 @@ def test_a_label_whose_code_does_something_else_is_found(code: Code, monkeypatch
     ]
 
 
-def test_a_label_without_code_is_found(code: Code, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_label_without_code_is_found(code: Definitions, monkeypatch: pytest.MonkeyPatch) -> None:
     stats = replace(EVERY["gold.page_stats"], patterns=("Aligned Fan-In", "Static Joiner", "Checkpointer"))
     monkeypatch.setattr(pattern_index, "EVERY", {stats.dataset: stats})
     assert [problem.partition(",")[0] for problem in pattern_index.unfounded(code)] == [

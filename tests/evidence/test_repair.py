@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 import published
 from blogdata.evidence import damage, repair
-from blogdata.evidence.damage import Damage, Kind
+from blogdata.evidence.damage import Damage, DamageKind
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied
 from blogdata.lake import members
@@ -114,7 +114,7 @@ def test_a_pointer_with_a_lost_file_goes_back(lake: Lake, harm: Callable[[Path],
     harm(lost)
     with pytest.raises(DataFileDamaged, match="blogdata repair"):
         lake.row_counts(DATASET, "week")
-    assert [(one.kind, one.file, one.version) for one in inspected(lake)] == [(Kind.POINTER, lost, 1)]
+    assert [(one.kind, one.file, one.version) for one in inspected(lake)] == [(DamageKind.POINTER, lost, 1)]
     (done,) = mended(lake)
     assert f"to be computed again: {SECOND}, {THIRD}" in done
     assert lake.row_counts(DATASET, "week") == {FIRST: 1}
@@ -168,8 +168,8 @@ def test_a_damaged_member_costs_only_its_weeks(lake: Lake, harm: Callable[[Path]
         with pytest.raises(LogDamaged, match="blogdata repair"):
             lake.row_counts(DATASET, "week")
     assert [(one.kind, one.file, one.partition) for one in inspected(lake)] == [
-        (Kind.COMMIT, lost, FIRST),
-        (Kind.COMMIT, lost, SECOND),
+        (DamageKind.COMMIT, lost, FIRST),
+        (DamageKind.COMMIT, lost, SECOND),
     ]
     done = mended(lake)
     assert done == [f"partition '{week}' is to be computed again" for week in (FIRST, SECOND)]
@@ -293,7 +293,9 @@ def test_a_table_that_lacks_a_commit_begins_anew(lake: Lake) -> None:
     shutil.copytree(lake.path(PLAIN.dataset), lake.path(in_bronze.dataset))
     with pytest.raises(LogDamaged, match="blogdata repair"):
         lake.version(PLAIN.dataset)
-    assert [(one.kind, one.problem, one.version) for one in inspected(lake, PLAIN)] == [(Kind.COMMIT, "it is gone", 1)]
+    assert [(one.kind, one.problem, one.version) for one in inspected(lake, PLAIN)] == [
+        (DamageKind.COMMIT, "it is gone", 1)
+    ]
     with pytest.raises(LogDamaged, match="backup"):
         # What lies in bronze came from files, and they may be gone by now.
         mended(lake, in_bronze)
@@ -331,6 +333,6 @@ def test_commits_replace_a_damaged_checkpoint(lake: Lake, harm: Callable[[Path],
     harm(checkpoint)
     with pytest.raises(LogDamaged, match="blogdata repair"):
         lake.version(PLAIN.dataset)
-    assert [(one.kind, one.file) for one in inspected(lake, PLAIN)] == [(Kind.CHECKPOINT, checkpoint)]
+    assert [(one.kind, one.file) for one in inspected(lake, PLAIN)] == [(DamageKind.CHECKPOINT, checkpoint)]
     mended(lake, PLAIN)
     assert (inspected(lake, PLAIN), rows(lake)) == ([], [0, 1, 2])

@@ -27,7 +27,7 @@ from blogdata.orchestration.step import Step
 from blogdata.patterns.ingestion import new_fields
 from blogdata.patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from blogdata.planning.findings import Deployment, unannounced
+from blogdata.planning.findings import Observed, unannounced
 from blogdata.planning.graph import Graph
 from blogdata.planning.look import Snapshot
 from blogdata.publish.partitions import Grain
@@ -139,7 +139,7 @@ def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: py
 
     def findings(graph: Graph) -> list[Any]:
         now = datetime.now(timezone.utc)
-        return list(unannounced(Deployment(graph=graph, look=Snapshot(zone, events), now=now)))
+        return list(unannounced(Observed(graph=graph, look=Snapshot(zone, events), now=now)))
 
     (found,) = findings(GRAPH)
     assert (found.identity, found.owner) == (f"new_fields/bronze.visits/{HOUR}", "team:platform")

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from blogdata.errors import DiskFull, PlatformError
 from blogdata.evidence import damage, ledger, repair
-from blogdata.evidence.damage import Damage, Kind
+from blogdata.evidence.damage import Damage, DamageKind
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.repair import BeyondMending
@@ -116,7 +116,7 @@ def test_a_cut_off_checkpoint_is_replaced_by_commits(world: World, expected: lis
         world.lake.version(DATASET)
     with pytest.raises(LogDamaged, match="blogdata repair"):
         publish(world.spark, world.root, "again")
-    assert [(one.kind, one.file) for one in world.inspect()] == [(Kind.CHECKPOINT, newest)]
+    assert [(one.kind, one.file) for one in world.inspect()] == [(DamageKind.CHECKPOINT, newest)]
     (done,) = world.mend()
     assert newest.name in done
     assert world.inspect() == []
@@ -172,7 +172,7 @@ def test_a_cut_off_commit_is_published_again(world: World, expected: list[Any], 
         with pytest.raises(LogDamaged, match="as-of"):
             world.lake.version(DATASET)
     assert sorted(tuple(row) for row in world.rows(lost - 1)) == before, "readers keep the last good version"
-    assert [(one.kind, one.version) for one in world.inspect()] == [(Kind.COMMIT, lost)]
+    assert [(one.kind, one.version) for one in world.inspect()] == [(DamageKind.COMMIT, lost)]
     (done,) = world.mend()
     assert f"to be computed again: {SECOND[0]}" in done
     assert sorted(tuple(row) for row in world.rows()) == before
@@ -194,7 +194,7 @@ def test_a_lost_data_file_costs_only_its_partition(
     with pytest.raises(DataFileDamaged, match="blogdata repair"):
         world.rows()
     assert world.lake.read(world.spark, DATASET).where(F.col("hour") == HOURS[0]).collect()
-    assert [(one.kind, one.file, one.partition) for one in world.inspect()] == [(Kind.DATA, lost, HOURS[1])]
+    assert [(one.kind, one.file, one.partition) for one in world.inspect()] == [(DamageKind.DATA, lost, HOURS[1])]
     world.mend()
     assert list(world.events.publications(DATASET)) == [HOURS[0]]
     publish(world.spark, world.root, "anew", SECOND)

@@ -13,13 +13,13 @@ import pytest
 from deltalake import DeltaTable
 
 from blogdata.evidence import damage, ledger, repair
-from blogdata.evidence.damage import Damage, Kind
+from blogdata.evidence.damage import Damage, DamageKind
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members
 from blogdata.lake.commit import WHOLE_TABLE, Account
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import DataFileDamaged, LogDamaged, store_faults
-from blogdata.orchestration.step import FullDelivery, Source, Step
+from blogdata.orchestration.step import FullDelivery, Step, Upstream
 from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.publish.contract import Contract
@@ -100,7 +100,7 @@ class World:
             rows = [(week, click) for week in keys for click in sorted(BEFORE[week])]
             frame = self.spark.createDataFrame(rows, "week STRING, click BIGINT")
             accounts = {week: Account(rows_in=len(BEFORE[week])) for week in keys}
-            self.step(run, *keys).publish(frame, Source(accounts=accounts))
+            self.step(run, *keys).publish(frame, Upstream(accounts=accounts))
 
     def compute_what_is_missing(self) -> None:
         """Do what the next run does; of days that build on one another ask for the newest one only."""
@@ -212,7 +212,7 @@ def test_lost_files_are_named_and_computed_again(
         world.lake.columns(world.contract.dataset, [world.contract.columns[-1].name])
     partition = LAST if world.contract.partitioning else WHOLE_TABLE
     found = world.inspect()
-    assert {(one.kind, one.file in lost, one.partition) for one in found} == {(Kind.DATA, True, partition)}
+    assert {(one.kind, one.file in lost, one.partition) for one in found} == {(DamageKind.DATA, True, partition)}
     (done,) = world.mend()
     assert done.startswith("all executions are" if world.contract.executed else ("partition", "all of it"))
     world.compute_what_is_missing()

@@ -206,7 +206,7 @@ def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:
     assert set(deployment.outstanding().wanted()).isdisjoint({*DATASETS, *JOINED})
     now = datetime(2026, 1, 6, tzinfo=timezone.utc)
     assert Arrivals.of(CONTRACTS["bronze.ads"], deployment.landing).overdue(deployment.events, now).warning is None
-    look = planned.Deployment(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
+    look = planned.Observed(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
     standing = [
         reading for reading in detectors.readings(look) if reading.stands and reading.dataset in {*DATASETS, *JOINED}
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from blogdata.orchestration.audit_warnings import AUDITS
 from blogdata.patterns.quality.offline_observer import observations
-from blogdata.planning.findings import Deployment as Looked
+from blogdata.planning.findings import Observed as Looked
 from blogdata.planning.findings import standing
 from blogdata.planning.look import Snapshot
 from blogdata.publish import refused

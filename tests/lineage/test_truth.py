@@ -398,5 +398,5 @@ def test_detectors_read_what_was_published(world: World) -> None:
     assert [one.identity for one in later if one.source in DETECTORS] == []
 
 
-def seen(deployment: Deployment, now: datetime) -> planned.Deployment:
-    return planned.Deployment(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
+def seen(deployment: Deployment, now: datetime) -> planned.Observed:
+    return planned.Observed(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)

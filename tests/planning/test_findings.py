@@ -12,10 +12,10 @@ import pytest
 from blogdata.errors import PlatformError
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake.store_faults import LogDamaged
-from blogdata.patterns.ingestion.event_inbox import Entry, Inbox
+from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.trigger_event import parse
 from blogdata.planning import faults, findings
-from blogdata.planning.deployment import Deployment
+from blogdata.planning.deployment import Observed
 from blogdata.planning.look import Snapshot, now
 from blogdata.planning.plan import Planner
 from published import deployment, land
@@ -26,13 +26,13 @@ def test_a_source_that_fails_silences_no_other(tmp_path: Path, monkeypatch: pyte
     home = deployment(tmp_path)
     land(home, "visits", "2026-01-05T10", {"visits.json": "{}\n"}, flag=False)
 
-    def damaged(deployment: Deployment) -> Iterator[Finding]:
+    def damaged(deployment: Observed) -> Iterator[Finding]:
         raise LogDamaged(what="a file of the log is cut off", where="silver.visits", next_step="repair it")
         yield
 
     monkeypatch.setattr(findings, "SOURCES", (damaged, findings.overdue))
     look = Snapshot(home.landing_zone, home.events)
-    found = findings.standing(Deployment(graph=GRAPH, look=look, now=now()))
+    found = findings.standing(Observed(graph=GRAPH, look=look, now=now()))
     assert [one.source for one in found] == ["findings", "overdue"]
     assert found[0].severity is Severity.CRITICAL
     assert "damaged could not be looked at: a file of the log is cut off" in found[0].what
@@ -46,7 +46,7 @@ def test_hours_that_wait_for_one_reason_are_one_finding(tmp_path: Path) -> None:
     stale = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events)).stale(GRAPH.task_of("bronze.visits"))
     gone, torn = (PlatformError(what=what, where="here", next_step="mend it") for what in ("gone", "torn"))
     faults.record(lake.events, "bronze.visits", {**dict.fromkeys(hours, gone), hours[1]: torn}, stale)
-    seen = Deployment(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), now=now())
+    seen = Observed(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), now=now())
     assert [(one.partition, one.what, one.figures["partitions"]) for one in findings.waiting(seen)] == [
         (hours[0], f"it and 1 more, up to {hours[2]}, wait for a person: gone, in here", 2),
         (hours[1], "waits for a person: torn, in here", 1),
@@ -59,11 +59,11 @@ def test_an_event_without_a_run_is_found(tmp_path: Path) -> None:
         fields = {"id": str(number), "source": "shop", "time": "2026-01-05T10:00:00Z", "datasets": ["bronze.devices"]}
         received = (now() - timedelta(hours=hours)).timestamp()
         event = parse(json.dumps(fields).encode())
-        entry = Entry(event=event, channel="http", origin="192.0.2.1", version="1.0", received=received)
+        entry = InboxEntry(event=event, channel="http", origin="192.0.2.1", version="1.0", received=received)
         if inbox.put(entry) and number == 2:
             inbox.failed(entry, "after 8 requests there is no run")
     look = Snapshot(home.landing_zone, home.events)
-    found = list(findings.unstarted(Deployment(graph=GRAPH, look=look, now=now(), inbox=inbox)))
+    found = list(findings.unstarted(Observed(graph=GRAPH, look=look, now=now(), inbox=inbox)))
     assert [(one.identity, one.severity) for one in found] == [
         ("events/bronze.devices/shop/1", Severity.WARNING),
         ("events/bronze.devices/shop/2", Severity.CRITICAL),

@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogdata.evidence.events import EventLog
-from blogdata.planning.findings import Deployment
+from blogdata.planning.findings import Observed
 from blogdata.planning.look import Snapshot
 from blogdata.planning.metrics import registry
 from published import bronze, deployment, devices, land, publish
@@ -30,7 +30,7 @@ def lake(tmp_path: Path) -> LakeResource:
 def figures(lake: LakeResource, channels: dict[str, bool] | None = None) -> dict[tuple[str, ...], float]:
     """What Prometheus reads: name and label values to figure."""
     look = Snapshot(lake.landing_zone, EventLog(lake.lake))
-    found = Deployment(graph=GRAPH, look=look, now=NOW)
+    found = Observed(graph=GRAPH, look=look, now=NOW)
     text = generate_latest(registry(found, lake.lake, list(EVERY.values()), channels or {})).decode()
     return {
         (sample.name.removeprefix("blogdata_"), *(value for _, value in sorted(sample.labels.items()))): sample.value

@@ -27,7 +27,7 @@ from blogdata.patterns.observability.column_readers import ASKED_WITHIN, readers
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
 from blogdata.patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, refuse_return, remove, status
-from blogdata.planning.findings import Deployment, retiring
+from blogdata.planning.findings import Observed, retiring
 from blogdata.planning.graph import Graph
 from blogdata.planning.look import Snapshot
 from blogdata.publish.compatibility import Remove, Rename, Retype
@@ -286,7 +286,7 @@ def test_an_unfinished_migration_is_a_finding(tmp_path: Path) -> None:
 
     def found(day: date) -> list[str]:
         now = datetime(day.year, day.month, day.day, tzinfo=timezone.utc)
-        return [one.identity for one in retiring(Deployment(graph=graph, look=look, now=now))]
+        return [one.identity for one in retiring(Observed(graph=graph, look=look, now=now))]
 
     assert found(LAST - timedelta(days=1)) == []
     assert found(LAST) == ["migration/gold.referral_stats/users"]

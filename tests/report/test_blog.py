@@ -14,7 +14,7 @@ from assets.report.page_views import PageViews
 from assets.report.rankings import SHOWN
 from assets.report.referrers import Referrers, known
 from blogdata.lake.lake import Lake
-from blogdata.report.elements import Audience, Period
+from blogdata.report.elements import Audience, ReportPeriod
 from page_view_rows import OWN, PAGES, START, View, counted, random_views, write
 
 HOST, KIND = "referral_host", "referral_kind"
@@ -34,7 +34,7 @@ def audience(folder: Path, views: list[View], *, days: int = 400) -> Audience:
     return found
 
 
-def values(period: Period) -> dict[str, float | None]:
+def values(period: ReportPeriod) -> dict[str, float | None]:
     return {figure.name: figure.value for figure in period.figures}
 
 

@@ -15,7 +15,7 @@ from blogdata.orchestration import external_events as composed
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.refresh import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-from blogdata.patterns.ingestion.event_inbox import Entry, Inbox
+from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.external_trigger import MOST_TRIES, Notification
 from blogdata.services.config import Settings
 from events_from_outside import TOKEN, deployed, event
@@ -65,7 +65,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return forward
 
 
-def send(settings: Settings, **changes: Any) -> Entry:
+def send(settings: Settings, **changes: Any) -> InboxEntry:
     raw = json.dumps(event(**changes)).encode()
     now = datetime.now(timezone.utc)
     notification = Notification(body=raw, size=len(raw), channel="http", origin="192.0.2.1", at=now, token=TOKEN)

@@ -15,7 +15,7 @@ from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 
 
-def findings(settings: Settings) -> dict[str, doctor.Finding]:
+def findings(settings: Settings) -> dict[str, doctor.Diagnosis]:
     return {finding.name: finding for finding in doctor.examine(settings)}
 
 

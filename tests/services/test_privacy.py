@@ -7,7 +7,7 @@ import pytest
 
 from blogdata.services import config, doctor, privacy
 from blogdata.services.config import Settings
-from blogdata.services.doctor import Finding
+from blogdata.services.doctor import Diagnosis
 
 NOBODY = 65534
 
@@ -16,7 +16,7 @@ def loaded(home: Path, **more: str) -> Settings:
     return config.load({"BLOGDATA_HOME": str(home), **more})
 
 
-def finding(settings: Settings) -> Finding:
+def finding(settings: Settings) -> Diagnosis:
     return next(found for found in doctor.examine(settings) if found.name == "privacy")
 
 

@@ -84,7 +84,7 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class AlertRecord:
     """The record of a deployment; the file is made when it is first written.
 
     Args:

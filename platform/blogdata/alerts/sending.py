@@ -17,7 +17,7 @@ from typing import Literal
 
 from blogdata.alerts.alert import Alert, Message, digest
 from blogdata.alerts.channel import Channel, ChannelFailed
-from blogdata.alerts.record import Failure, Record
+from blogdata.alerts.record import AlertRecord, Failure
 from blogdata.alerts.standing import Told, due, ended, sent
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, TryAlerts
@@ -100,7 +100,7 @@ class AlertsNotSent(PlatformError):
 
 
 def send(
-    alerts: Sequence[Alert], *, routes: Sequence[Route], policy: Policy, record: Record, now: float | None = None
+    alerts: Sequence[Alert], *, routes: Sequence[Route], policy: Policy, record: AlertRecord, now: float | None = None
 ) -> Round:
     """Send what is due to every channel; only one process may do so at a time.
 
@@ -155,7 +155,7 @@ def send(
     return Round(sent=taken, failures=tuple(failures), paused=tuple(paused))
 
 
-def try_out(route: Route, policy: Policy, record: Record) -> ChannelFailed | None:
+def try_out(route: Route, policy: Policy, record: AlertRecord) -> ChannelFailed | None:
     """Send a test message to a channel, whatever is due; a channel that takes it is no longer paused.
 
     Returns:
@@ -230,7 +230,7 @@ def _moments(found: Mapping[str, Sequence[Told]]) -> list[str]:
     return sorted(f"{state} {one.alert.identity} {one.began} {one.sends}" for state, one in told)
 
 
-def _deliver(route: Route, parcels: Sequence[_Parcel], record: Record, now: float) -> int:
+def _deliver(route: Route, parcels: Sequence[_Parcel], record: AlertRecord, now: float) -> int:
     """Send messages until the time is over or the channel fails; return how many it took.
 
     Raises:

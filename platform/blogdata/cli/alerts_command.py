@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import Grid, console, errors, existing, say_error, say_json
+from blogdata.cli.output import TextGrid, console, errors, existing, say_error, say_json
 from blogdata.services import alert_channels
 from blogdata.services.config import Settings
 
@@ -118,7 +118,7 @@ def _show(standing: Sequence[Alert], told: Mapping[str, Sequence[str]], routes: 
     if not standing:
         console.print("nothing stands: nothing waits for a person, nothing is overdue")
     else:
-        table = Grid()
+        table = TextGrid()
         for title in ("severity", "what", "owner", "told to"):
             table.add_column(title, no_wrap=title != "what")
         for alert in standing:

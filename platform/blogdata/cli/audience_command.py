@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import Grid, console, existing, not_published, say_json
+from blogdata.cli.output import TextGrid, console, existing, not_published, say_json
 from blogdata.cli.run_command import moment, require_span
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
@@ -192,7 +192,7 @@ class _Asked:
 
 
 def _show(lines: Sequence[_Line], of: str) -> None:
-    table = Grid()
+    table = TextGrid()
     table.add_column(of)
     for name in ("page views", "visitors", "from", "to"):
         table.add_column(name, justify="right")

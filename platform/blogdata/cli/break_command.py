@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 import typer
 
-from blogdata.cli.output import Grid, agreed, console, say_json
+from blogdata.cli.output import TextGrid, agreed, console, say_json
 from blogdata.errors import refuse_unknown
 from blogdata.services import config
 from blogdata.services.config import Settings
@@ -135,7 +135,7 @@ def _menu(scenes: dict[str, Scene]) -> Scene | None:
 
 def _show(found: dict[str, Any]) -> None:
     before, after = found["before"], found["after"]
-    table = Grid()
+    table = TextGrid()
     table.add_column("dataset")
     for title in ("rows in", "", "rows out", ""):
         table.add_column(title, justify="right")

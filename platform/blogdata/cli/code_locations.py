@@ -24,7 +24,7 @@ _LONGEST_FOLDER = 80
 
 
 @dataclass(frozen=True, kw_only=True)
-class Location:
+class CodeLocation:
     """A code location, which a process of its own serves.
 
     Args:
@@ -47,9 +47,9 @@ class Location:
         return [*tied, *server, "--log-level", "warning", "-m", self.module, *self.options]
 
 
-def locations() -> list[Location]:
+def locations() -> list[CodeLocation]:
     """List the locations that are set up here."""
-    found = [Location(name=PLATFORM, module="definitions", interpreter=sys.executable)]
+    found = [CodeLocation(name=PLATFORM, module="definitions", interpreter=sys.executable)]
     project = ROOT / "analytics"
     if not (project / ".venv" / "bin" / "python").exists():
         console.print("the analytics team's code location is not set up, and is not served: make setup")
@@ -57,7 +57,10 @@ def locations() -> list[Location]:
     # An interpreter of its own: it has none of the platform's dependencies.
     options = ("--working-directory", str(ROOT), "--use-python-environment-entry-point")
     interpreter = str(project / "interpreter")
-    return [*found, Location(name=ANALYTICS, module="analytics.definitions", interpreter=interpreter, options=options)]
+    return [
+        *found,
+        CodeLocation(name=ANALYTICS, module="analytics.definitions", interpreter=interpreter, options=options),
+    ]
 
 
 def socket_folder(home: Path) -> Path:

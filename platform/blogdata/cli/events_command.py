@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import Grid, console, existing, say_json
+from blogdata.cli.output import TextGrid, console, existing, say_json
 from blogdata.cli.remedies import command
 from blogdata.errors.remedies import RetryEvent
 from blogdata.orchestration import external_events
-from blogdata.patterns.ingestion.event_inbox import Entry, Refusal
+from blogdata.patterns.ingestion.event_inbox import InboxEntry, Refusal
 from blogdata.patterns.ingestion.external_trigger import context
 from blogdata.patterns.ingestion.trigger_event import Malformed
 from blogdata.services import event_receiver, event_service, event_tokens
@@ -67,13 +67,13 @@ def _retry(settings: Settings, name: str, *, as_json: bool) -> None:
         console.print(f"{entry.event.key} waits; Dagster's daemon starts its run")
 
 
-def _show(settings: Settings, entries: Sequence[Entry], refusals: Sequence[Refusal]) -> None:
+def _show(settings: Settings, entries: Sequence[InboxEntry], refusals: Sequence[Refusal]) -> None:
     if not settings.events.senders:
         console.print("no sender is configured: write [[events.senders]] into blogdata.toml")
     if not entries and not refusals:
         console.print("no event has arrived")
         return
-    table = Grid()
+    table = TextGrid()
     for title in ("received", "state", "event", "requests", "run, or why there is none"):
         table.add_column(title, no_wrap=title != "run, or why there is none")
     for entry in entries:
@@ -87,13 +87,13 @@ def _show(settings: Settings, entries: Sequence[Entry], refusals: Sequence[Refus
         console.print(f"have one start a run:  {command(RetryEvent(name=kept[-1]))}")
 
 
-def _outcome(entry: Entry) -> str:
+def _outcome(entry: InboxEntry) -> str:
     if entry.state != "waiting" or not entry.tries:
         return entry.run_id or entry.reason
     return f"requested {entry.tries} times" + (f"; {entry.reason}" if entry.reason else "")
 
 
-def _event(entry: Entry) -> dict[str, Any]:
+def _event(entry: InboxEntry) -> dict[str, Any]:
     return {
         "name": entry.event.key,
         "state": entry.state,

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import Grid, console, existing, say_json, styled
+from blogdata.cli.output import TextGrid, console, existing, say_json, styled
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import partner
 from blogdata.patterns.data_value.outbox import Outbox
-from blogdata.patterns.data_value.outbox_account import Line, Open
+from blogdata.patterns.data_value.outbox_account import Open, OutboxLine
 from blogdata.services.config import Settings
 from blogdata.simulator.partner import Partner, PartnerFaults
 from quality.contracts.serving import PARTNER_FEED
@@ -99,7 +99,7 @@ def _show(settings: Settings, box: Outbox, held: list[Open]) -> None:
         console.print("nothing has been taken for the partner")
         return
     counts = sum((Counter(line.states) for line in lines), Counter[str]())
-    table = Grid()
+    table = TextGrid()
     for title in ("hours", "rows", "private", *_STATES, ""):
         table.add_column(title, justify="right")
     table.add_row(
@@ -129,7 +129,7 @@ def _reason(one: Open) -> str:
     return "it was not answered, and is too old to be repeated"
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: OutboxLine) -> dict[str, Any]:
     return {
         "partition": line.partition,
         "rows_in": line.rows_in,

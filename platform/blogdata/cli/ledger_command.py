@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import NOTHING_PUBLISHED, Grid, console, existing, say_error, say_json, styled, why_nothing
+from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, existing, say_error, say_json, styled, why_nothing
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
 from blogdata.evidence.events import EVENTS, EventLog
@@ -95,7 +95,7 @@ def _as_json(line: LedgerLine) -> dict[str, Any]:
 
 
 def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
-    table = Grid()
+    table = TextGrid()
     table.add_column("dataset", no_wrap=True)
     for name in ("partition" if partitions else "partitions", "rows in", "rows out"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -116,7 +116,7 @@ def _show(lines: dict[str, Sequence[LedgerLine]], *, partitions: bool) -> None:
                 console.print(f"{line.entry.dataset} {line.entry.partition}: {line.problem}", style="red")
 
 
-def _row(table: Grid, dataset: str, partition: str, lines: Sequence[LedgerLine]) -> None:
+def _row(table: TextGrid, dataset: str, partition: str, lines: Sequence[LedgerLine]) -> None:
     reasons: Counter[str] = Counter()
     for line in lines:
         reasons.update(line.entry.reasons)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import NOTHING_PUBLISHED, Grid, console, existing, say_json
+from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, existing, say_json
 from blogdata.errors import refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -44,7 +44,7 @@ def lineage(
     if not any(node.published for node in graph.nodes.values()):
         console.print(NOTHING_PUBLISHED)
         return
-    table = Grid()
+    table = TextGrid()
     for title in ("dataset", "owner", "used by", "made of", "made of it", "tell before a change"):
         table.add_column(title)
     for name in shown:

@@ -65,7 +65,7 @@ class OwnTerminal(Terminal):
         return super().options
 
 
-class Grid(Table):
+class TextGrid(Table):
     """A table whose cells are one line each, whatever the values; a cell of several lines is given as a sequence.
 
     On a narrow terminal columns marked `no_wrap` stay as wide as their cells; the others have more lines, uncut.

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from blogdata.cli.output import Grid, console, existing, not_published, say_json
+from blogdata.cli.output import TextGrid, console, existing, not_published, say_json
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.services.locations import journal_of, question_of
@@ -45,7 +45,7 @@ def places(
         ]
         say_json({"answers": counts, "paid_and_not_published": unpublished})
         return
-    table = Grid()
+    table = TextGrid()
     for title in ("outcome", "told by", "answers"):
         table.add_column(title, justify="right" if title == "answers" else "left")
     for (outcome, told_by), count in outcomes.most_common():

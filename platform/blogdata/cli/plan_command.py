@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blogdata.cli.landing_findings import say_warnings
-from blogdata.cli.output import NOTHING_LANDED, Grid, agreed, console, existing, is_new, say_error, say_json
+from blogdata.cli.output import NOTHING_LANDED, TextGrid, agreed, console, existing, is_new, say_error, say_json
 from blogdata.cli.run_command import EVERYTHING, say
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.evidence.events import EventLog
@@ -160,7 +160,7 @@ def _show(runs: Sequence[Planned], look: Snapshot, unsplit: Sequence[Path], *, n
     if not runs:
         console.print(f"nothing to do: {nothing}")
         return
-    table = Grid()
+    table = TextGrid()
     for title in ("", "datasets"):
         table.add_column(title, no_wrap=True)
     stacked = console.width < _SIDE_BY_SIDE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import NOTHING_PUBLISHED, Grid, console, existing, is_new, say_json
+from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, existing, is_new, say_json
 from blogdata.cli.sql_command import session
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def profile(
     if as_json:
         say_json([_as_json(one) for one in looked])
         return
-    table = Grid()
+    table = TextGrid()
     for name in ("dataset", "new periods", "rows", "what differs"):
         table.add_column(name, justify="right" if name in ("new periods", "rows") else "left")
     for one in looked:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import Grid, console, existing, say_json
+from blogdata.cli.output import TextGrid, console, existing, say_json
 from blogdata.cli.remedies import command
 from blogdata.errors.remedies import Query
 from blogdata.lake.lake import Lake
@@ -43,7 +43,7 @@ def _show(batches: Sequence[RefusedBatch]) -> None:
     if not batches:
         console.print("no refused batch is kept")
         return
-    table = Grid()
+    table = TextGrid()
     for name in ("table", "partitions", "why"):
         table.add_column(name)
     table.add_column("rows", justify="right")

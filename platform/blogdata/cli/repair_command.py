@@ -9,7 +9,7 @@ import typer
 
 from blogdata.cli.output import agreed, console, existing, say_error, say_json
 from blogdata.errors import ConfigurationError, refuse_unknown
-from blogdata.evidence.damage import Damage, Kind, inspect
+from blogdata.evidence.damage import Damage, DamageKind, inspect
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.own_tables import inspect_own, mend_own
 from blogdata.evidence.repair import mend
@@ -88,7 +88,7 @@ def _mend(lake: Lake, events: EventLog, contract: Contract) -> None:
     while damages := _inspect(lake, events, contract):
         for done in mend(lake, events, contract, damages):
             console.print(f"{contract.dataset}: {done}")
-        if all(one.partition is not None or one.kind is Kind.CHECKSUMS for one in damages):
+        if all(one.partition is not None or one.kind is DamageKind.CHECKSUMS for one in damages):
             return
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from blogdata.cli.output import Grid, console, errors, existing, say_json
+from blogdata.cli.output import TextGrid, console, errors, existing, say_json
 from blogdata.errors import refuse_unknown
 from blogdata.evidence.column_reads import Reader
 from blogdata.evidence.events import EventLog
@@ -98,7 +98,7 @@ def fields(as_json: Json = False) -> None:
     if not found:
         console.print("no landed file had a field that its contract does not announce")
         return
-    table = Grid()
+    table = TextGrid()
     for title in ("dataset", "field", "first seen in", "lines", "at"):
         table.add_column(title)
     for field in found:
@@ -132,7 +132,7 @@ def migrations(as_json: Json = False) -> None:
             ]
         )
         return
-    table = Grid()
+    table = TextGrid()
     for title in ("dataset", "migration", "phase", "grace ends", "still read by", "next"):
         table.add_column(title)
     for one in found:

@@ -16,7 +16,7 @@ from blogdata.cli.output import console, existing, say_json
 from blogdata.errors import ConfigurationError
 from blogdata.services import config, dagster_home, doctor, event_service, heartbeat, postgres, spark_connect
 from blogdata.services.config import Settings
-from blogdata.services.daemons import Status
+from blogdata.services.daemons import ServiceStatus
 
 _HEALTH_SECONDS = 10.0
 
@@ -120,7 +120,7 @@ def _spark_down(settings: Settings) -> dict[str, Any]:
     return {"service": "spark", "state": "stopped", "detail": detail}
 
 
-def _status_row(service: str, seen: Status) -> dict[str, Any]:
+def _status_row(service: str, seen: ServiceStatus) -> dict[str, Any]:
     place = f" at {seen.url}" if seen.url else ""
     process = f", process {seen.pid}" if seen.pid else ""
     return {"service": service, **asdict(seen), "detail": f"{seen.detail}{place}{process}"}

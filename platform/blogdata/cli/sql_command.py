@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import NOTHING_PUBLISHED, Grid, console, errors, existing, is_new, not_published, say_json
+from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, errors, existing, is_new, not_published, say_json
 from blogdata.cli.read_only import require_read_only
 from blogdata.errors import ConfigurationError, PlatformError, similar
 from blogdata.evidence import column_reads, executions
@@ -74,7 +74,7 @@ def sql(
         if more:
             errors.print(f"{len(shown):,} rows{more}")
         return
-    table = Grid()
+    table = TextGrid()
     for name in found.columns:
         table.add_column(name)
     # A plan is many lines of Spark's own; a line feed in any other value is shown as one.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import NOTHING_PUBLISHED, Grid, console, existing, is_new, say_json
+from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, existing, is_new, say_json
 from blogdata.cli.sql_command import session
 from blogdata.errors import refuse_unknown
 from blogdata.patterns.quality.validation import Validation
@@ -70,7 +70,7 @@ def _show(found: list[Validation]) -> None:
         return
     from quality.data_docs import summary
 
-    table = Grid()
+    table = TextGrid()
     table.add_column("dataset")
     table.add_column("promises of its contract")
     for one in found:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import Grid, console, existing, say_json, styled, why_nothing
+from blogdata.cli.output import TextGrid, console, existing, say_json, styled, why_nothing
 from blogdata.cli.sql_command import moment_of
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.lake.lake import Lake
@@ -64,7 +64,7 @@ def _as_json(member: Member) -> dict[str, Any]:
 
 
 def _show(found: Sequence[Member]) -> None:
-    table = Grid()
+    table = TextGrid()
     for name in ("visible from", "until", "version", "rows", "copy", "run", ""):
         table.add_column(name, justify="right" if name in ("version", "rows") else "left")
     for member in found:

@@ -34,7 +34,7 @@ _DERIVED = re.compile(r"^(_last_checkpoint|\d{20}\.crc)$")
 """What Delta derives from the commits and does without: the newest checkpoint's version, and digests of versions."""
 
 
-class Kind(str, Enum):
+class DamageKind(str, Enum):
     """Kind of a damaged file."""
 
     CHECKPOINT = "checkpoint"
@@ -59,7 +59,7 @@ class Damage:
             the checksum file is repaired instead.
     """
 
-    kind: Kind
+    kind: DamageKind
     file: Path
     problem: str
     version: int
@@ -83,7 +83,7 @@ def inspect(lake: Lake, dataset: str, partition_column: str | None, *, recorded:
     """
     log = log_of(lake, dataset)
     if not log.is_dir():
-        return [Damage(kind=Kind.COMMIT, file=log, problem=GONE, version=0)] if recorded >= 0 else []
+        return [Damage(kind=DamageKind.COMMIT, file=log, problem=GONE, version=0)] if recorded >= 0 else []
     found = of_the_log(log, recorded=recorded)
     table = None if found else lake.table(dataset)
     if table is None:
@@ -126,23 +126,25 @@ def of_the_log(log: Path, until: int | None = None, *, recorded: int = -1) -> li
     checkpoints = {file: version for file, version in versions(log, CHECKPOINT) if until is None or version <= until}
     commits = {file: version for file, version in versions(log, COMMIT) if until is None or version <= until}
     found = [
-        _damage(Kind.CHECKPOINT, fault, version) for file, version in checkpoints.items() if (fault := damage_of(file))
+        _damage(DamageKind.CHECKPOINT, fault, version)
+        for file, version in checkpoints.items()
+        if (fault := damage_of(file))
     ]
     hinted = None if garbled else _hinted(log, until)
     if not found and hinted is not None and hinted not in checkpoints.values():
         file = log / f"{hinted:020}.checkpoint.parquet"
-        found = [Damage(kind=Kind.CHECKPOINT, file=file, problem=GONE, version=hinted)]
+        found = [Damage(kind=DamageKind.CHECKPOINT, file=file, problem=GONE, version=hinted)]
     # The checkpoints determine which commits are needed. A commit that is gone leaves its checksum file.
     first = max(checkpoints.values(), default=-1) + 1
     seen = [recorded, *commits.values(), *(version for _, version in versions(log, _COMMIT_SUMS))]
     last = max(seen) if until is None else until
-    lost = any(damage.kind is Kind.CHECKPOINT for damage in found)
+    lost = any(damage.kind is DamageKind.CHECKPOINT for damage in found)
     needed = [] if lost else [log / f"{version:020}.json" for version in range(first, last + 1)]
     # Newest first: no later commit builds on it.
     for file in sorted({*commits, *needed}, reverse=True):
         if fault := damage_of(file):
-            found.append(_damage(Kind.COMMIT, fault, int(file.stem)))
-    return found + [_damage(Kind.DERIVED, fault, last) for fault in garbled]
+            found.append(_damage(DamageKind.COMMIT, fault, int(file.stem)))
+    return found + [_damage(DamageKind.DERIVED, fault, last) for fault in garbled]
 
 
 def versions(log: Path, kind: re.Pattern[str]) -> list[tuple[Path, int]]:
@@ -166,13 +168,13 @@ def of_the_rows(table: DeltaTable, version: int, partition_column: str | None) -
         keys.add(key)
         file = file_of(folder, action["path"])
         if fault := missing(file, action["size_bytes"]) or damage_of(file):
-            found.append(_damage(Kind.DATA, fault, version, key))
+            found.append(_damage(DamageKind.DATA, fault, version, key))
     return found + _of_the_marks(table, folder, version, sorted(keys))
 
 
-def _damage(kind: Kind, fault: Mismatch, version: int, partition: str | None = None) -> Damage:
+def _damage(kind: DamageKind, fault: Mismatch, version: int, partition: str | None = None) -> Damage:
     if fault.sums:
-        kind, partition = Kind.CHECKSUMS, None
+        kind, partition = DamageKind.CHECKSUMS, None
     return Damage(kind=kind, file=fault.file, problem=fault.problem, version=version, partition=partition)
 
 
@@ -224,8 +226,8 @@ def _of_the_pointer(table: DeltaTable, log: Path) -> list[Damage]:
     found = []
     for damage in of_the_rows(table, table.version(), None):
         added = [version for file, version in versions(log, COMMIT) if damage.file.name in file.read_text("utf-8")]
-        lost = replace(damage, kind=Kind.POINTER, partition=None, version=max(added, default=damage.version))
-        found.append(damage if damage.kind is Kind.CHECKSUMS else lost)
+        lost = replace(damage, kind=DamageKind.POINTER, partition=None, version=max(added, default=damage.version))
+        found.append(damage if damage.kind is DamageKind.CHECKSUMS else lost)
     return found
 
 
@@ -233,7 +235,7 @@ def _of_a_member(lake: Lake, dataset: str, member: Member, version: int) -> list
     log = log_of(lake, members.table_of(dataset, member.location))
     if found := of_the_log(log, member.version):
         # A member is never written again: a new one will take its place.
-        lost = [damage for damage in found if damage.kind is not Kind.CHECKSUMS]
+        lost = [damage for damage in found if damage.kind is not DamageKind.CHECKSUMS]
         return [replace(damage, partition=key) for damage in lost for key in member.partitions] or found
     part = lake.part(dataset, member)
     found = of_the_rows(part.table, version, member.partition_column)
@@ -253,4 +255,6 @@ def _of_the_marks(table: DeltaTable, folder: Path, version: int, keys: Sequence[
             # It names the first bad file only.
             file = Path(store_faults.file_in(str(error)))
             faults.append(Mismatch(file=file, problem="it is cut off or garbled" if file.exists() else GONE))
-    return [_damage(Kind.DATA, fault, version, key) for fault in faults for key in (keys[:1] if fault.sums else keys)]
+    return [
+        _damage(DamageKind.DATA, fault, version, key) for fault in faults for key in (keys[:1] if fault.sums else keys)
+    ]

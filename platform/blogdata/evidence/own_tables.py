@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from blogdata.errors import PlatformError
 from blogdata.evidence import claims
 from blogdata.evidence.claims import PARTITION_STATE
-from blogdata.evidence.damage import Damage, Kind, damage_of, inspect, of_the_log
+from blogdata.evidence.damage import Damage, DamageKind, damage_of, inspect, of_the_log
 from blogdata.evidence.event import PUBLICATION, RESTORATION, SCHEMA, Event, table_of
 from blogdata.evidence.events import EVENTS, published
 from blogdata.evidence.repair import put_aside
@@ -98,7 +98,7 @@ def _unrecorded(lake: Lake, datasets: Iterable[str]) -> Iterator[Damage]:
         if missing:
             problem = f"{len(missing)} publications of {dataset} are missing from it"
             folder = Path(lake.path(EVENTS))
-            yield Damage(kind=Kind.DATA, file=folder, problem=problem, version=log.version(), partition=dataset)
+            yield Damage(kind=DamageKind.DATA, file=folder, problem=problem, version=log.version(), partition=dataset)
 
 
 def _events(lake: Lake, folder: Path, datasets: Iterable[str]) -> tuple[pa.Table, list[Path]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Repair, Run
-from blogdata.evidence.damage import CHECKPOINT, COMMIT, Damage, Kind, damage_of, log_of, versions
+from blogdata.evidence.damage import CHECKPOINT, COMMIT, Damage, DamageKind, damage_of, log_of, versions
 from blogdata.evidence.events import EventLog
 from blogdata.lake import log_anew, members
 from blogdata.lake.checksums import seal, sums_of
@@ -88,19 +88,19 @@ def _with_the_log(lake: Lake, events: EventLog, contract: Contract, damages: Seq
                 # Nothing tells that it is of an old version by then.
                 put_aside(damage.file)
             continue
-        if damage.kind is Kind.CHECKSUMS:
+        if damage.kind is DamageKind.CHECKSUMS:
             seal(damage.file.with_name(damage.file.name[1:].removesuffix(".crc")))
             done.append(f"{damage.file.name} was written again: the file itself can be read")
-        elif damage.kind is Kind.DERIVED:
+        elif damage.kind is DamageKind.DERIVED:
             put_aside(damage.file)
             done.append(f"{damage.file.name} was put aside: it is derived from the commits")
-        elif damage.kind is Kind.CHECKPOINT:
+        elif damage.kind is DamageKind.CHECKPOINT:
             _without_checkpoint(contract.dataset, log, damage)
             done.append(f"{damage.file.name} was put aside: the commits tell the same")
-        elif damage.kind is Kind.COMMIT and (covered := _versions_in_checkpoints(log, damage.version)):
+        elif damage.kind is DamageKind.COMMIT and (covered := _versions_in_checkpoints(log, damage.version)):
             put_aside(damage.file, placeholder=damage.version in covered)
             done.append(f"{damage.file.name} was put aside: a checkpoint tells the newest version")
-        elif damage.kind is Kind.POINTER and damage.version == 0:
+        elif damage.kind is DamageKind.POINTER and damage.version == 0:
             done.append(_emptied(lake, events, contract))
         else:
             _without_commit(contract.dataset, log, damage)

@@ -13,7 +13,7 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration import external_events, partner
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import findings, look
-from blogdata.planning.deployment import Deployment, StreamedInput
+from blogdata.planning.deployment import Observed, StreamedInput
 from blogdata.planning.graph import Graph
 from blogdata.planning.look import Snapshot
 from blogdata.publish.contract import Contract
@@ -38,7 +38,7 @@ def alert_of(finding: Finding) -> Alert:
 
 def observed(
     settings: Settings, graph: Graph, streams: Sequence[StreamedInput], served: Sequence[Contract]
-) -> Deployment:
+) -> Observed:
     """Take a snapshot of a deployment, from which findings are drawn.
 
     Args:
@@ -50,7 +50,7 @@ def observed(
     zone = LandingZone(folder=settings.landing, convention=settings.ready)
     seen = Snapshot(zone, EventLog(Lake(root=str(settings.lake))))
     box = partner.outbox(settings)
-    return Deployment(
+    return Observed(
         graph=graph,
         look=seen,
         now=look.now(),

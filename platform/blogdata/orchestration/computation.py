@@ -63,7 +63,7 @@ def computations(modules: Sequence[ModuleType]) -> dict[str, Computation]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Code:
+class LineageCode:
     """The computations of a deployment, its lineage and its code version.
 
     Args:
@@ -153,7 +153,7 @@ class Done:
     faults: dict[str, PlatformError] = field(default_factory=dict)
 
 
-def compute(context: Context, code: Code, task: Task, keys: Sequence[str], *, attempt: int) -> Done:
+def compute(context: Context, code: LineageCode, task: Task, keys: Sequence[str], *, attempt: int) -> Done:
     """Compute partitions of a task in one commit per dataset; failed partitions are left out, the others published.
 
     Args:
@@ -206,7 +206,7 @@ def _to_try_again(task: Task, keys: Sequence[str], at_fault: Collection[str]) ->
 
 
 def _computed(
-    context: Context, code: Code, task: Task, keys: Sequence[str], attempt: int
+    context: Context, code: LineageCode, task: Task, keys: Sequence[str], attempt: int
 ) -> tuple[Step, Mapping[str, Commit]]:
     with context.resources.spark.guard() as spark:
         step = Step(

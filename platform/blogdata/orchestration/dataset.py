@@ -14,8 +14,8 @@ from blogdata.orchestration.carried_checks import carried
 from blogdata.orchestration.checks import check_specs
 from blogdata.orchestration.computation import (
     RESOURCES,
-    Code,
     Done,
+    LineageCode,
     Publication,
     access_of,
     compute,
@@ -47,7 +47,7 @@ class AssetBuilder:
         ended: Whether its data have ended, as a simulation's do: nothing is expected to be fresh.
     """
 
-    code: Code
+    code: LineageCode
     calendar: Calendar
     ended: bool = False
 
@@ -123,7 +123,7 @@ def _mapping(read: Read) -> dg.PartitionMapping | None:
     return dg.TimeWindowPartitionMapping() if isinstance(read.reach, Within) else None
 
 
-def _materialize(context: dg.AssetExecutionContext, code: Code, task: Task) -> Iterator[Any]:
+def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> Iterator[Any]:
     partitioned = context.has_partition_key_range or context.has_partition_key
     keys = list(context.partition_keys) if partitioned else []
     with reported(context), _turn(context, task, keys):
@@ -135,7 +135,7 @@ def _materialize(context: dg.AssetExecutionContext, code: Code, task: Task) -> I
         yield from _wholly(context, code, task, done)
 
 
-def _require_input(context: dg.AssetExecutionContext, code: Code, task: Task) -> None:
+def _require_input(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> None:
     """Refuse what is computed from a source that has never landed: it would be an empty table, or an odd error.
 
     Raises:
@@ -155,7 +155,7 @@ def _turn(context: dg.AssetExecutionContext, task: Task, keys: list[str]) -> Abs
     return turns.claimed(access_of(context).lake, task, keys, context.log)
 
 
-def _wholly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Done) -> Iterator[Any]:
+def _wholly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, done: Done) -> Iterator[Any]:
     for publication in done.publications:
         results = [*publication.checks(), waiting_result(access_of(context), code.graph, publication.contract)]
         if publication.key not in context.selected_asset_keys:
@@ -177,7 +177,7 @@ def _wholly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Don
         yield dg.MaterializeResult(asset_key=publication.key, metadata=metadata, check_results=results)
 
 
-def _partly(context: dg.AssetExecutionContext, code: Code, task: Task, done: Done) -> Iterator[Any]:
+def _partly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, done: Done) -> Iterator[Any]:
     """Report published partitions one by one: a MaterializeResult would mark the whole range as materialized."""
     access = access_of(context)
     note_faults(access, code.graph, task, done.faults)

@@ -18,7 +18,7 @@ from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.served_dataset import requested, served_asset, served_step
 from blogdata.patterns.data_value.outbox import Outbox
-from blogdata.patterns.data_value.outbox_account import Line
+from blogdata.patterns.data_value.outbox_account import OutboxLine
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
 from blogdata.services.config import Settings
@@ -83,7 +83,7 @@ class PartnerFeed:
         asked = requested(context.resources.request, self.contract, [source], lambda: events.publications(source))
         return partner.untaken(self._outbox(context), events, source) if asked is None else asked
 
-    def _deliver(self, context: Context, partitions: Sequence[str]) -> list[Line]:
+    def _deliver(self, context: Context, partitions: Sequence[str]) -> list[OutboxLine]:
         """Take partitions into the outbox, and send what is due; what was taken stays, whatever the partner does.
 
         Whatever else is published and not taken is taken before: what is sent is in order, and as it is published now.
@@ -104,7 +104,7 @@ class PartnerFeed:
             raise failure(context, error) from error
         return lines
 
-    def _take(self, context: Context, box: Outbox, partition: str) -> Line | None:
+    def _take(self, context: Context, box: Outbox, partition: str) -> OutboxLine | None:
         access, write = access_of(context), self.contract.write
         assert isinstance(write, Feed)
         dataset, column = self.source.dataset, self.source.partition_column
@@ -150,7 +150,7 @@ class PartnerFeed:
         return partner.outbox(context.resources.deployment.settings())
 
 
-def _figures(line: Line) -> dict[str, Any]:
+def _figures(line: OutboxLine) -> dict[str, Any]:
     states = {f"rows/{state}": count for state, count in sorted(line.states.items()) if state != "delivered"}
     return {
         PARTITION_ROWS: line.states.get("delivered", 0),

@@ -13,7 +13,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.new_fields import NewField, record
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
-from blogdata.orchestration.step import Source, Step
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import landed_content, new_fields, published_files, vanished_lines
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
@@ -171,14 +171,14 @@ class Landed:
                 found.setdefault(name, first)
         record(self.step.events, list(found.values()), run_id=self.step.run.run_id)
 
-    def source(self) -> Source:
+    def source(self) -> Upstream:
         """Return what a publication of the partitions is audited against: lines, bytes, and files with their times.
 
         Raises:
             LinesVanished: As of :meth:`require_published_lines`.
         """
         self.require_published_lines()
-        return Source(accounts=self.accounts(), files=self.files(), landed=self.states())
+        return Upstream(accounts=self.accounts(), files=self.files(), landed=self.states())
 
     def require_published_lines(self) -> None:
         """Refuse partitions with published lines that have not landed any more, unless a person has accepted that.

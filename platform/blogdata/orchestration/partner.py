@@ -15,9 +15,9 @@ from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.bin_pack_orderer import pack
 from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
 from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import Orderer, Record
+from blogdata.patterns.data_value.ordered_delivery import Delivery, Orderer
 from blogdata.patterns.data_value.outbox import Outbox, RowsUnaccounted
-from blogdata.patterns.data_value.outbox_account import Line, Row
+from blogdata.patterns.data_value.outbox_account import OutboxLine, Row
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.writes import Feed
 from blogdata.services import secrets
@@ -126,7 +126,7 @@ def take(
     write: Feed,
     partition: str,
     batches: Callable[[], Iterable[pa.RecordBatch]],
-) -> Line | None:
+) -> OutboxLine | None:
     """Take the newest publication of a partition into the outbox.
 
     Args:
@@ -191,7 +191,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _orderer(settings: Settings, waiting: list[Record]) -> Orderer:
+def _orderer(settings: Settings, waiting: list[Delivery]) -> Orderer:
     if settings.partner.mode == "bins":
         return pack(waiting, size=MOST_RECORDS)
     return line_up(waiting, mode=Mode(settings.partner.mode), size=MOST_RECORDS)

@@ -20,8 +20,8 @@ from blogdata.orchestration.carried_checks import ShownChecks
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import (
     RESOURCES,
-    Code,
     Done,
+    LineageCode,
     accepted,
     access_of,
     compute,
@@ -118,7 +118,7 @@ class NotReady(PlatformError):
 
 
 def refresh_job(
-    code: Code, *, first: dg.OpDefinition, served: Sequence[tuple[Contract, dg.OpDefinition]] = ()
+    code: LineageCode, *, first: dg.OpDefinition, served: Sequence[tuple[Contract, dg.OpDefinition]] = ()
 ) -> dg.JobDefinition:
     """Build the job.
 
@@ -180,7 +180,7 @@ def op_failing_after_output(name: str, description: str, resources: Collection[s
     return step
 
 
-def _step(code: Code, task: Task) -> dg.OpDefinition:
+def _step(code: LineageCode, task: Task) -> dg.OpDefinition:
     return op_failing_after_output(
         op_of(task.main),
         f"Publish what is stale of {', '.join(task.datasets)}",
@@ -192,7 +192,7 @@ def _step(code: Code, task: Task) -> dg.OpDefinition:
 class Refresh:
     """One step of a `refresh` run."""
 
-    def __init__(self, context: dg.OpExecutionContext, code: Code) -> None:
+    def __init__(self, context: dg.OpExecutionContext, code: LineageCode) -> None:
         self._context = context
         self._code = code
         self._access = access_of(context)

@@ -70,7 +70,7 @@ class LakeAccess(Protocol):
         """Read one partition of a dataset without a JVM, batch by batch."""
 
 
-class Deployment(Protocol):
+class SettingsAccess(Protocol):
     """The part of the deployment resource that a step uses."""
 
     def settings(self) -> Settings:
@@ -91,7 +91,7 @@ class FullDelivery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class Upstream:
     """The figures of the layer above that a publication is audited against, and what identifies its source.
 
     Args:
@@ -125,7 +125,7 @@ class Step:
         partitions: Sequence[str],
         spark: SparkSession,
         access: LakeAccess,
-        deployment: Deployment,
+        deployment: SettingsAccess,
         run: RunContext,
         accepted: Collection[str] = (),
     ) -> None:
@@ -180,7 +180,7 @@ class Step:
     def publish(
         self,
         rows: DataFrame | FullDelivery | Callable[[str], FullDelivery],
-        source: Source | None = None,
+        source: Upstream | None = None,
         *,
         companions: Sequence[Companion] = (),
     ) -> Mapping[str, Commit]:
@@ -203,7 +203,7 @@ class Step:
         """
         if isinstance(rows, FullDelivery):
             return self._of_one(self._merge_delivery(rows))
-        given = source or Source()
+        given = source or Upstream()
         provenance = Provenance(
             inputs=self.inputs,
             accounts=given.accounts,

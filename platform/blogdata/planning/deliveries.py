@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from blogdata.evidence.claims import Claims
 from blogdata.lake.commit import Entry
 from blogdata.patterns.observability.sla_misses_detector import Delivery, Job, Running
-from blogdata.planning.deployment import Deployment
+from blogdata.planning.deployment import Observed
 from blogdata.planning.look import Snapshot
 from blogdata.planning.offsets import complete_since
 from blogdata.planning.reach import EventsOf, Landed, Same, Within
@@ -19,7 +19,7 @@ LATELY = timedelta(days=1)
 """Partitions due within this time are judged; at least the newest one is."""
 
 
-def due_lately(deployment: Deployment, contract: Contract) -> list[Delivery]:
+def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
     """List the partitions that became due lately, in order.
 
     A partition without any input is due only if its producer is regular: none has been missing for a day of hours, or
@@ -83,7 +83,7 @@ def newest_jobs(history: Iterable[Entry], now: datetime) -> int:
     return len({one.version for one in history if one.committed_at is not None and one.committed_at > now - LATELY})
 
 
-def running(deployment: Deployment, contract: Contract) -> list[Running]:
+def running(deployment: Observed, contract: Contract) -> list[Running]:
     """List the partitions that were claimed and not published since, whether their owner is alive or not."""
     published = deployment.look.published(contract.dataset)
     claims = Claims(deployment.look.events.lake, contract.main, alive=lambda _: True).held()

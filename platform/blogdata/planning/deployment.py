@@ -37,7 +37,7 @@ class StreamedInput:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deployment:
+class Observed:
     """What findings are drawn from.
 
     Args:

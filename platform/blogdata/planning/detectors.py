@@ -20,7 +20,7 @@ from blogdata.patterns.observability import flow_interruption_detector, lag_dete
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
 from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE
 from blogdata.planning import deliveries, offsets
-from blogdata.planning.deployment import Deployment
+from blogdata.planning.deployment import Observed
 from blogdata.planning.reach import landed_input
 from blogdata.publish.contract import Contract
 from blogdata.publish.watch import Layer
@@ -34,7 +34,7 @@ _TOGETHER = timedelta(days=1)
 _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
-def readings(deployment: Deployment, only: Collection[str] = DETECTORS) -> list[Reading]:
+def readings(deployment: Observed, only: Collection[str] = DETECTORS) -> list[Reading]:
     """Read the detectors that the contracts declare, by dataset in the order of the lineage.
 
     Args:
@@ -49,7 +49,7 @@ def readings(deployment: Deployment, only: Collection[str] = DETECTORS) -> list[
     ]
 
 
-def findings(deployment: Deployment) -> Iterator[Finding]:
+def findings(deployment: Observed) -> Iterator[Finding]:
     """Find what detectors report, once for each cause; the other datasets that it concerns are named."""
     standing = [reading for reading in readings(deployment) if reading.stands]
     causes = [one for one in standing if not any(_follows(deployment, one, other) for other in standing)]
@@ -101,7 +101,7 @@ def record(events: EventLog, found: Iterable[Reading]) -> list[Reading]:
     return changed
 
 
-def flow(deployment: Deployment, contract: Contract) -> Reading:
+def flow(deployment: Observed, contract: Contract) -> Reading:
     """Read the Flow Interruption Detector of a dataset."""
     spec, now = contract.watch.flow, deployment.now
     assert spec is not None
@@ -152,7 +152,7 @@ def skew(
     return skew_detector.detect(contract.dataset, spec, found), found
 
 
-def lag(deployment: Deployment, contract: Contract) -> Reading:
+def lag(deployment: Observed, contract: Contract) -> Reading:
     """Read the Lag Detector of a dataset."""
     spec = contract.watch.lag
     assert spec is not None
@@ -163,7 +163,7 @@ def lag(deployment: Deployment, contract: Contract) -> Reading:
     )
 
 
-def sla(deployment: Deployment, contract: Contract) -> Reading:
+def sla(deployment: Observed, contract: Contract) -> Reading:
     """Read the SLA Misses Detector of a dataset."""
     promise = contract.promise
     assert promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
@@ -179,11 +179,11 @@ def sla(deployment: Deployment, contract: Contract) -> Reading:
     )
 
 
-def _skew(deployment: Deployment, contract: Contract) -> Reading:
+def _skew(deployment: Observed, contract: Contract) -> Reading:
     return skew(contract, deployment.look.published(contract.dataset))[0]
 
 
-READERS: Mapping[str, Callable[[Deployment, Contract], Reading]] = MappingProxyType(
+READERS: Mapping[str, Callable[[Observed, Contract], Reading]] = MappingProxyType(
     {FLOW: flow, SKEW: _skew, LAG: lag, SLA: sla}
 )
 """Name of each detector to the function that reads it."""
@@ -193,7 +193,7 @@ def _state(reading: Reading) -> str:
     return reading.verdict if reading.stands else QUIET
 
 
-def _follows(deployment: Deployment, one: Reading, cause: Reading) -> bool:
+def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
     """Return whether a verdict follows from another one: of the same detector above it, or a flow that has stopped."""
     below = one.dataset in deployment.graph.downstream([cause.dataset])
     if one.detector == cause.detector:
@@ -202,7 +202,7 @@ def _follows(deployment: Deployment, one: Reading, cause: Reading) -> bool:
     return stopped and (below or one.dataset == cause.dataset)
 
 
-def _by_cause(deployment: Deployment, readings: Iterable[Reading]) -> list[list[Reading]]:
+def _by_cause(deployment: Observed, readings: Iterable[Reading]) -> list[list[Reading]]:
     """Group the flows of an owner that stopped within a day of each other; anything else stands alone."""
     groups: list[list[Reading]] = []
     for one in readings:
@@ -214,7 +214,7 @@ def _by_cause(deployment: Deployment, readings: Iterable[Reading]) -> list[list[
     return groups
 
 
-def _stopped_together(deployment: Deployment, *two: Reading) -> bool:
+def _stopped_together(deployment: Observed, *two: Reading) -> bool:
     first, second = two
     owners = {deployment.contracts[one.dataset].owner for one in two}
     return (

@@ -15,11 +15,11 @@ from blogdata.evidence import new_fields
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.evidence.new_fields import NewField
-from blogdata.patterns.data_value.outbox_account import Line
+from blogdata.patterns.data_value.outbox_account import OutboxLine
 from blogdata.patterns.quality.offline_observer import observations
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
-from blogdata.planning.deployment import Deployment
+from blogdata.planning.deployment import Observed
 from blogdata.planning.faults import by_reason
 from blogdata.planning.plan import Planner
 from blogdata.planning.reach import landed_input
@@ -37,7 +37,7 @@ LONGEST_WAIT_FOR_PARTNER = timedelta(hours=6)
 """How old an hour may be whose records a partner lacks."""
 
 
-def standing(deployment: Deployment) -> list[Finding]:
+def standing(deployment: Observed) -> list[Finding]:
     """List what stands now, by dataset and partition, the critical ones first.
 
     A source that cannot look is a finding itself, and hides nothing that the others find.
@@ -83,7 +83,7 @@ def _warning(
     )
 
 
-def waiting(deployment: Deployment) -> Iterator[Finding]:
+def waiting(deployment: Observed) -> Iterator[Finding]:
     """Find the partitions that wait for a person, because they failed or are held; those of one reason together."""
     planner = Planner(graph=deployment.graph, look=deployment.look)
     for task in deployment.graph.tasks:
@@ -102,7 +102,7 @@ def waiting(deployment: Deployment) -> Iterator[Finding]:
             )
 
 
-def overdue(deployment: Deployment) -> Iterator[Finding]:
+def overdue(deployment: Observed) -> Iterator[Finding]:
     """Find the landed partitions that are not complete after their deadline."""
     for contract in deployment.graph.contracts.values():
         if landed_input(contract) is None:
@@ -119,7 +119,7 @@ def overdue(deployment: Deployment) -> Iterator[Finding]:
             )
 
 
-def published_with_warning(deployment: Deployment) -> Iterator[Finding]:
+def published_with_warning(deployment: Observed) -> Iterator[Finding]:
     """Find the audits that failed in the newest partitions of a dataset without refusing them."""
     for contract in deployment.graph.contracts.values():
         for audit in contract.audits:
@@ -141,7 +141,7 @@ def published_with_warning(deployment: Deployment) -> Iterator[Finding]:
                 )
 
 
-def observed(deployment: Deployment) -> Iterator[Finding]:
+def observed(deployment: Observed) -> Iterator[Finding]:
     """Find the drift of the newest period that was looked at, and all rows whose reference does not exist."""
     for contract in deployment.graph.contracts.values():
         if not contract.profiled and not contract.references:
@@ -172,7 +172,7 @@ def observed(deployment: Deployment) -> Iterator[Finding]:
                 )
 
 
-def unannounced(deployment: Deployment) -> Iterator[Finding]:
+def unannounced(deployment: Observed) -> Iterator[Finding]:
     """Find the fields that producers send and that no contract announces, by the partition that first had them."""
     for contract in deployment.graph.contracts.values():
         if landed_input(contract) is None:
@@ -192,7 +192,7 @@ def unannounced(deployment: Deployment) -> Iterator[Finding]:
             )
 
 
-def retiring(deployment: Deployment) -> Iterator[Finding]:
+def retiring(deployment: Observed) -> Iterator[Finding]:
     """Find the columns whose grace period is over, and whose migration nobody has finished."""
     for contract in deployment.graph.contracts.values():
         for migration in contract.migrations:
@@ -206,7 +206,7 @@ def retiring(deployment: Deployment) -> Iterator[Finding]:
                 )
 
 
-def unstarted(deployment: Deployment) -> Iterator[Finding]:
+def unstarted(deployment: Observed) -> Iterator[Finding]:
     """Find the events from outside for which no run could be started, or that have waited for theirs for an hour."""
     for entry in () if deployment.inbox is None else deployment.inbox.newest(0):
         received = datetime.fromtimestamp(entry.received, timezone.utc)
@@ -230,7 +230,7 @@ def unstarted(deployment: Deployment) -> Iterator[Finding]:
         )
 
 
-def unsent(deployment: Deployment) -> Iterator[Finding]:
+def unsent(deployment: Observed) -> Iterator[Finding]:
     """Find what does not reach a partner: requests without an answer, late records, and what it has and should not."""
     for contract, outbox in deployment.feeds:
         for one in outbox.held():
@@ -266,7 +266,7 @@ def unsent(deployment: Deployment) -> Iterator[Finding]:
                 )
 
 
-def _of(line: Line, *states: str) -> list[int]:
+def _of(line: OutboxLine, *states: str) -> list[int]:
     return [line.states.get(state, 0) for state in states]
 
 
@@ -285,7 +285,7 @@ def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
     return [field for field in new_fields.seen(events, contract.dataset) if field.name not in known]
 
 
-SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (
+SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
     waiting,
     overdue,
     published_with_warning,
@@ -299,7 +299,7 @@ SOURCES: Sequence[Callable[[Deployment], Iterator[Finding]]] = (
 
 __all__ = [
     "SOURCES",
-    "Deployment",
+    "Observed",
     "observed",
     "overdue",
     "published_with_warning",

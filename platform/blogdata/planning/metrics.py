@@ -18,7 +18,7 @@ from blogdata.errors.severity import Severity
 from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.lake import Lake
-from blogdata.planning.findings import Deployment, standing
+from blogdata.planning.findings import Observed, standing
 from blogdata.planning.look import newest_end
 from blogdata.publish.contract import Contract
 
@@ -37,7 +37,7 @@ class Figures(Collector):
 
 
 def registry(
-    deployment: Deployment, lake: Lake, contracts: Sequence[Contract], channels: dict[str, bool]
+    deployment: Observed, lake: Lake, contracts: Sequence[Contract], channels: dict[str, bool]
 ) -> CollectorRegistry:
     """Read all figures of a deployment.
 
@@ -63,7 +63,7 @@ def registry(
     return found
 
 
-def _of_datasets(deployment: Deployment, lake: Lake, contracts: Sequence[Contract]) -> Iterator[GaugeMetricFamily]:
+def _of_datasets(deployment: Observed, lake: Lake, contracts: Sequence[Contract]) -> Iterator[GaugeMetricFamily]:
     lines = {one.dataset: ledger.audit(lake, deployment.look.events, one) for one in contracts}
     published = [one for one in contracts if lines[one.dataset]]
     yield _gauge(
@@ -125,7 +125,7 @@ def _ages(
         yield _gauge(name, help_text, ["dataset"], [([key], figure) for key, figure in figures.items()])
 
 
-def _of_findings(deployment: Deployment) -> Iterator[GaugeMetricFamily]:
+def _of_findings(deployment: Observed) -> Iterator[GaugeMetricFamily]:
     found = standing(deployment)
     by_severity = Counter(finding.severity for finding in found)
     yield _gauge(

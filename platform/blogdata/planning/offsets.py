@@ -14,7 +14,7 @@ from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
 from blogdata.patterns.ingestion.readiness_marker import LandedPartition
 from blogdata.patterns.observability.lag_detector import Offsets, Position
-from blogdata.planning.deployment import Deployment, StreamedInput
+from blogdata.planning.deployment import Observed, StreamedInput
 from blogdata.planning.graph import Task
 from blogdata.planning.look import Snapshot
 from blogdata.planning.reach import Landed, Within, not_published
@@ -146,7 +146,7 @@ class StreamedOffsets:
         return [Position(partition=key, behind=len(times), since=min(times)) for key, times in sorted(since.items())]
 
 
-def sources(deployment: Deployment, contract: Contract) -> list[Offsets]:
+def sources(deployment: Observed, contract: Contract) -> list[Offsets]:
     """List the inputs of a dataset whose offsets are known; a stream without a checkpoint was never started."""
     for stream in deployment.streams:
         if contract.dataset == next(iter(stream.contracts)):
@@ -158,7 +158,7 @@ def sources(deployment: Deployment, contract: Contract) -> list[Offsets]:
     return list(_of_lineage(deployment, deployment.graph.task_of(contract.dataset), contract))
 
 
-def _of_lineage(deployment: Deployment, task: Task, contract: Contract) -> Iterator[Offsets]:
+def _of_lineage(deployment: Observed, task: Task, contract: Contract) -> Iterator[Offsets]:
     look = deployment.look
     ready = frozenset(Staleness(graph=deployment.graph, look=look, scope=Scope.READY).stale(task))
     for edge, read in deployment.graph.edges(task):

@@ -13,7 +13,7 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.observability import dataset_tracker
 from blogdata.patterns.quality.offline_observer import observations
-from blogdata.planning.deployment import Deployment, StreamedInput
+from blogdata.planning.deployment import Observed, StreamedInput
 from blogdata.planning.findings import standing
 from blogdata.planning.graph import Graph
 from blogdata.planning.look import Snapshot, newest_end
@@ -36,7 +36,7 @@ RUNS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class ReportInput:
     """Where the figures come from.
 
     Args:
@@ -122,7 +122,7 @@ class DataPart:
 
 
 def data_part(
-    source: Source,
+    source: ReportInput,
     rejected: Callable[[], RejectedRows],
     formats: Callable[[], Sequence[LineFormat]],
     *,
@@ -149,7 +149,7 @@ def data_part(
     lineage = dataset_tracker.track(lake, events, source.contracts, landing=str(source.zone.folder))
     published = frozenset(name for name, node in lineage.nodes.items() if node.published)
     shown = with_source(source.contracts, source.graph, published, landed_tables(source.graph, look))
-    deployment = Deployment(graph=source.graph, look=look, now=source.now, streams=source.streams)
+    deployment = Observed(graph=source.graph, look=look, now=source.now, streams=source.streams)
     found = standing(deployment)
     ends = [newest_end(contract, look.published(name)) for name, contract in contracts.items() if _is_hourly(contract)]
     companions = frozenset(name for name, contract in contracts.items() if contract.appears_with)

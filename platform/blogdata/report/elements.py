@@ -44,7 +44,7 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ChartLine:
     """One series of a chart.
 
     Args:
@@ -74,7 +74,7 @@ class Chart:
     name: str
     label: str
     keys: Sequence[str]
-    lines: Sequence[Line]
+    lines: Sequence[ChartLine]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ class RankedRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Period:
+class ReportPeriod:
     """Everything about one period that a reader can choose.
 
     Args:
@@ -243,7 +243,7 @@ class Audience:
     since: str
     until: str
     chosen: str
-    periods: Sequence[Period]
+    periods: Sequence[ReportPeriod]
     sections: Sequence[Section]
     history: History
     notes: Sequence[str] = field(default_factory=tuple)

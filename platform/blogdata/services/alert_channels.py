@@ -10,7 +10,7 @@ from blogdata.alerts.channel import Channel
 from blogdata.alerts.command import Command
 from blogdata.alerts.log import Log
 from blogdata.alerts.mail import Mail
-from blogdata.alerts.record import Record
+from blogdata.alerts.record import AlertRecord
 from blogdata.alerts.sending import Route
 from blogdata.alerts.service import Service
 from blogdata.alerts.webhook import Webhook
@@ -22,9 +22,9 @@ from blogdata.services.config import Settings
 _LEAST_SECRET = 6
 
 
-def record(settings: Settings) -> Record:
+def record(settings: Settings) -> AlertRecord:
     """Return the record of the deployment's alerts."""
-    return Record(path=settings.home / "alerts.sqlite")
+    return AlertRecord(path=settings.home / "alerts.sqlite")
 
 
 def lock(settings: Settings) -> Path:

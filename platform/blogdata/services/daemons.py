@@ -28,7 +28,7 @@ class PortInUse(ConfigurationError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Status:
+class ServiceStatus:
     """State of a service.
 
     Args:
@@ -95,7 +95,7 @@ def read(settings: Settings, service: str) -> Started | None:
         return None
 
 
-def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Callable[[], str]) -> Status:
+def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Callable[[], str]) -> ServiceStatus:
     """Find the state of a service that was started.
 
     Args:
@@ -105,12 +105,12 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
         probe: Returns what it answers, and raises a PlatformError if it does not.
     """
     if identity is not None and not processes.is_alive(identity):
-        return Status(state="dead", url=url, detail=f"Process {identity.pid} is no more; its log is {log}")
+        return ServiceStatus(state="dead", url=url, detail=f"Process {identity.pid} is no more; its log is {log}")
     pid = None if identity is None else identity.pid
     try:
-        return Status(state="running", url=url, pid=pid, detail=probe())
+        return ServiceStatus(state="running", url=url, pid=pid, detail=probe())
     except PlatformError as error:
-        return Status(state="silent", url=url, pid=pid, detail=error.what)
+        return ServiceStatus(state="silent", url=url, pid=pid, detail=error.what)
 
 
 def require_free(port: int, setting: str) -> None:

@@ -42,7 +42,7 @@ _CHANNEL_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Diagnosis:
     """Result of one check.
 
     Args:
@@ -78,7 +78,7 @@ class Kept(Protocol):
         """Read the whole file, if there is one; raises a :class:`PlatformError` if it is damaged."""
 
 
-def examine(settings: Settings, kept: Sequence[Kept] = ()) -> list[Finding]:
+def examine(settings: Settings, kept: Sequence[Kept] = ()) -> list[Diagnosis]:
     """Run all checks without changing anything.
 
     Args:
@@ -88,7 +88,7 @@ def examine(settings: Settings, kept: Sequence[Kept] = ()) -> list[Finding]:
     Returns:
         The findings; a requirement comes after those it depends on.
     """
-    looks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
+    looks: list[tuple[str, Callable[[Settings], Iterator[Diagnosis]]]] = [
         ("python", _python),
         ("packages", _packages),
         ("home", _home),
@@ -106,24 +106,24 @@ def examine(settings: Settings, kept: Sequence[Kept] = ()) -> list[Finding]:
         ("events", _events),
         *((one.path.name, partial(_kept, one)) for one in kept),
     ]
-    findings: list[Finding] = []
+    findings: list[Diagnosis] = []
     for name, look in looks:
         try:
             findings += look(settings)
         except PlatformError as error:
             detail = f"{error.what} ({error.where})"
-            findings.append(Finding(name=name, ok=False, detail=detail, remedy=error.remedy))
+            findings.append(Diagnosis(name=name, ok=False, detail=detail, remedy=error.remedy))
     return findings
 
 
-def _python(settings: Settings) -> Iterator[Finding]:
+def _python(settings: Settings) -> Iterator[Diagnosis]:
     found = ".".join(map(str, sys.version_info[:3]))
     ok = (3, 10) <= sys.version_info[:2] < (3, 14)
     step = Remedy("Use Python 3.10 to 3.13: make clean setup PYTHON=python3.12")
-    yield Finding(name="python", ok=ok, detail=f"{found} at {sys.executable}", remedy=step)
+    yield Diagnosis(name="python", ok=ok, detail=f"{found} at {sys.executable}", remedy=step)
 
 
-def _packages(settings: Settings) -> Iterator[Finding]:
+def _packages(settings: Settings) -> Iterator[Diagnosis]:
     found, absent = [], []
     for package in _PACKAGES:
         try:
@@ -131,83 +131,83 @@ def _packages(settings: Settings) -> Iterator[Finding]:
         except PackageNotFoundError:
             absent.append(package)
     if absent:
-        yield Finding(
+        yield Diagnosis(
             name="packages", ok=False, detail=f"missing: {', '.join(absent)}", remedy=Remedy("Run make setup")
         )
     else:
-        yield Finding(name="packages", ok=True, detail=", ".join(found))
+        yield Diagnosis(name="packages", ok=True, detail=", ".join(found))
 
 
-def _home(settings: Settings) -> Iterator[Finding]:
+def _home(settings: Settings) -> Iterator[Diagnosis]:
     ok = os.access(settings.home, os.W_OK | os.X_OK)
     step = Remedy("Set BLOGDATA_HOME to a folder you may write")
     detail = f"{settings.home} is {'writable' if ok else 'not writable'}"
-    yield Finding(name="home", ok=ok, detail=detail, remedy=step)
+    yield Diagnosis(name="home", ok=ok, detail=detail, remedy=step)
 
 
-def _privacy(settings: Settings) -> Iterator[Finding]:
+def _privacy(settings: Settings) -> Iterator[Diagnosis]:
     secrets = privacy.exposed_secrets(settings.home)
     folders = privacy.open_folders(settings.home, (settings.lake, settings.landing))
     if secrets:
         detail = f"others may read secrets: {', '.join(map(str, secrets))}"
         step = Remedy(f"Run chmod 600 {shlex.join(map(str, secrets))}, and replace what somebody may have read")
-        yield Finding(name="privacy", ok=False, detail=detail, remedy=step)
+        yield Diagnosis(name="privacy", ok=False, detail=detail, remedy=step)
     elif folders:
         detail = f"open to other users: {', '.join(map(str, folders))}; if nobody shares them: chmod 700"
-        yield Finding(name="privacy", ok=True, detail=detail)
+        yield Diagnosis(name="privacy", ok=True, detail=detail)
     else:
-        yield Finding(name="privacy", ok=True, detail="only its owner can enter the deployment's folders")
+        yield Diagnosis(name="privacy", ok=True, detail="only its owner can enter the deployment's folders")
 
 
-def _disk(settings: Settings) -> Iterator[Finding]:
+def _disk(settings: Settings) -> Iterator[Diagnosis]:
     free = shutil.disk_usage(settings.home).free
     ok = free >= _LEAST_DISK_BYTES
     step = Remedy("Free some space, or set BLOGDATA_HOME to another disk")
-    yield Finding(name="disk", ok=ok, detail=f"{free / 1024**3:.1f} GiB free", remedy=step)
+    yield Diagnosis(name="disk", ok=ok, detail=f"{free / 1024**3:.1f} GiB free", remedy=step)
 
 
-def _memory(settings: Settings) -> Iterator[Finding]:
+def _memory(settings: Settings) -> Iterator[Diagnosis]:
     memory = psutil.virtual_memory()
     running = settings.spark.remote is not None or spark_connect.is_running(settings)
     ok = running or memory.available >= _LEAST_MEMORY_BYTES
     step = Remedy("End other programs, or set BLOGDATA_SPARK_HEAP=1g")
     detail = f"{memory.available / 1024**3:.1f} of {memory.total / 1024**3:.1f} GiB available"
-    yield Finding(name="memory", ok=ok, detail=f"{detail}; heap {settings.spark.heap}", remedy=step)
+    yield Diagnosis(name="memory", ok=ok, detail=f"{detail}; heap {settings.spark.heap}", remedy=step)
 
 
-def _java(settings: Settings) -> Iterator[Finding]:
+def _java(settings: Settings) -> Iterator[Diagnosis]:
     found = java.find(settings)
-    yield Finding(name="java", ok=True, detail=f"{found.version}, {found.source}, at {found.home}")
+    yield Diagnosis(name="java", ok=True, detail=f"{found.version}, {found.source}, at {found.home}")
 
 
-def _jars(settings: Settings) -> Iterator[Finding]:
+def _jars(settings: Settings) -> Iterator[Diagnosis]:
     pinned = jars.locate(settings)
     absent, corrupt = jars.missing(pinned), jars.corrupt(pinned)
     if corrupt:
         detail = f"wrong checksum: {', '.join(jar.file_name for jar in corrupt)}"
         step = Remedy(f"Remove {pinned.folder}; they are fetched again at the next start")
-        yield Finding(name="jars", ok=False, detail=detail, remedy=step)
+        yield Diagnosis(name="jars", ok=False, detail=detail, remedy=step)
     elif absent:
         detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
-        yield Finding(name="jars", ok=False, detail=detail, remedy=Remedy("Run ", StartService(name="spark")))
+        yield Diagnosis(name="jars", ok=False, detail=detail, remedy=Remedy("Run ", StartService(name="spark")))
     else:
-        yield Finding(name="jars", ok=True, detail=f"{len(pinned.jars)}, checksums right, in {pinned.folder}")
+        yield Diagnosis(name="jars", ok=True, detail=f"{len(pinned.jars)}, checksums right, in {pinned.folder}")
 
 
-def _engine(settings: Settings) -> Iterator[Finding]:
+def _engine(settings: Settings) -> Iterator[Diagnosis]:
     if not spark_conf.has_engine(settings):
-        yield Finding(name="engine", ok=True, detail="not needed: writes are audited in checkpoints")
+        yield Diagnosis(name="engine", ok=True, detail="not needed: writes are audited in checkpoints")
         return
     jar = engine.locate(jars.locate(settings))
     if jar.is_file():
-        yield Finding(name="engine", ok=True, detail=str(jar))
+        yield Diagnosis(name="engine", ok=True, detail=str(jar))
     else:
-        yield Finding(
+        yield Diagnosis(
             name="engine", ok=False, detail="not compiled yet", remedy=Remedy("Run ", StartService(name="spark"))
         )
 
 
-def _ports(settings: Settings) -> Iterator[Finding]:
+def _ports(settings: Settings) -> Iterator[Diagnosis]:
     own_spark = settings.spark.mode == "local"
     yield _port(
         "port",
@@ -224,19 +224,19 @@ def _ports(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _port(name: str, port: int, variable: str, ours: Callable[[], bool]) -> Finding:
+def _port(name: str, port: int, variable: str, ours: Callable[[], bool]) -> Diagnosis:
     if port == 0:
-        return Finding(name=name, ok=True, detail="no fixed port is needed")
+        return Diagnosis(name=name, ok=True, detail="no fixed port is needed")
     if processes.port_is_free(port) or ours():
-        return Finding(name=name, ok=True, detail=f"{port} can be used")
+        return Diagnosis(name=name, ok=True, detail=f"{port} can be used")
     detail = f"{port} is taken by {processes.port_owner(port)}"
-    return Finding(name=name, ok=False, detail=detail, remedy=Remedy(f"Set {variable} to a free port, or to 0"))
+    return Diagnosis(name=name, ok=False, detail=detail, remedy=Remedy(f"Set {variable} to a free port, or to 0"))
 
 
-def _spark(settings: Settings) -> Iterator[Finding]:
+def _spark(settings: Settings) -> Iterator[Diagnosis]:
     if settings.spark.mode == "classic":
         detail = f"classic sessions on {settings.spark.master}; no server is needed"
-        yield Finding(name="spark", ok=True, detail=detail)
+        yield Diagnosis(name="spark", ok=True, detail=detail)
         return
     seen = spark_connect.status(settings)
     detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
@@ -245,10 +245,10 @@ def _spark(settings: Settings) -> Iterator[Finding]:
     step = Remedy("Run ", StartService(name="spark"), "; it starts a new one")
     if settings.spark.mode == "remote":
         step = Remedy("Check the address in SPARK_REMOTE")
-    yield Finding(name="spark", ok=ok, detail=detail, remedy=step)
+    yield Diagnosis(name="spark", ok=ok, detail=detail, remedy=step)
 
 
-def _postgres(settings: Settings) -> Iterator[Finding]:
+def _postgres(settings: Settings) -> Iterator[Diagnosis]:
     seen = postgres.status(settings)
     # A deployment has no PostgreSQL until `blogdata up postgres`, so a stopped one is no fault.
     ok = seen.state in ("running", "stopped")
@@ -256,28 +256,28 @@ def _postgres(settings: Settings) -> Iterator[Finding]:
     step = Remedy("Run ", StartService(name="postgres"))
     if settings.postgres.url:
         step = Remedy("Check the address in BLOGDATA_POSTGRES")
-    yield Finding(name="postgres", ok=ok, detail=detail, remedy=step)
+    yield Diagnosis(name="postgres", ok=ok, detail=detail, remedy=step)
 
 
-def _storage(settings: Settings) -> Iterator[Finding]:
+def _storage(settings: Settings) -> Iterator[Diagnosis]:
     place = dagster_home.storage(settings)
     if settings.dagster_storage is None:
         damaged = dagster_home.damaged(settings)
         for file, problem in damaged:
-            yield Finding(name="storage", ok=False, detail=f"{file}: {problem}", remedy=Remedy(dagster_home.MENDED))
+            yield Diagnosis(name="storage", ok=False, detail=f"{file}: {problem}", remedy=Remedy(dagster_home.MENDED))
         if not damaged:
-            yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
+            yield Diagnosis(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
         return
     try:
         version = postgres_connection.probe(settings.dagster_storage)
     except postgres_connection.PostgresUnreachable as error:
         step = Remedy("Check the address in BLOGDATA_DAGSTER_STORAGE, and whether that server runs")
-        yield Finding(name="storage", ok=False, detail=f"{error.what} ({place})", remedy=step)
+        yield Diagnosis(name="storage", ok=False, detail=f"{error.what} ({place})", remedy=step)
     else:
-        yield Finding(name="storage", ok=True, detail=f"Dagster's runs and events: PostgreSQL {version} at {place}")
+        yield Diagnosis(name="storage", ok=True, detail=f"Dagster's runs and events: PostgreSQL {version} at {place}")
 
 
-def _alerts(settings: Settings) -> Iterator[Finding]:
+def _alerts(settings: Settings) -> Iterator[Diagnosis]:
     failures = alert_channels.record(settings).failures()
     for route in alert_channels.routes(settings):
         name = f"alerts {route.name}"
@@ -287,28 +287,28 @@ def _alerts(settings: Settings) -> Iterator[Finding]:
         if error is None and route.name in failures:
             error = failures[route.name].error
         if error is None:
-            yield Finding(name=name, ok=True, detail="can be used; nothing was sent to try it")
+            yield Diagnosis(name=name, ok=True, detail="can be used; nothing was sent to try it")
         else:
             detail = f"{error.what} ({error.where})"
-            yield Finding(
+            yield Diagnosis(
                 name=name, ok=False, detail=detail, remedy=Remedy(error.remedy, "; then try it: ", TryAlerts())
             )
 
 
-def _events(settings: Settings) -> Iterator[Finding]:
+def _events(settings: Settings) -> Iterator[Diagnosis]:
     if not settings.events.received:
         return
     event_tokens.read(settings)
     seen = event_service.status(settings)
     detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
     step = Remedy("Run ", StartService(name="events"), "; without it senders get no answer")
-    yield Finding(name="events", ok=seen.state == "running", detail=detail, remedy=step)
+    yield Diagnosis(name="events", ok=seen.state == "running", detail=detail, remedy=step)
 
 
-def _kept(file: Kept, settings: Settings) -> Iterator[Finding]:
+def _kept(file: Kept, settings: Settings) -> Iterator[Diagnosis]:
     file.check()
     if file.path.exists():
-        yield Finding(name=file.path.name, ok=True, detail=f"can be read from end to end: {file.path}")
+        yield Diagnosis(name=file.path.name, ok=True, detail=f"can be read from end to end: {file.path}")
 
 
 def _unusable(channel: Channel, secrets: Iterable[str]) -> ChannelFailed | None:

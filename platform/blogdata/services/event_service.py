@@ -15,7 +15,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.services import daemons, processes
 from blogdata.services.config import Settings
-from blogdata.services.daemons import Started, Status
+from blogdata.services.daemons import ServiceStatus, Started
 from blogdata.services.event_receiver import HEALTH, PATH
 
 _NAME = "events"
@@ -29,7 +29,7 @@ class ReceiverFailed(PlatformError):
     """Raised when a starting receiver ended, or did not answer in time."""
 
 
-def up(settings: Settings, command: Sequence[str]) -> Status:
+def up(settings: Settings, command: Sequence[str]) -> ServiceStatus:
     """Start the receiver, unless it runs with these settings.
 
     Args:
@@ -71,13 +71,13 @@ def stop(settings: Settings) -> bool:
     return stopped
 
 
-def status(settings: Settings) -> Status:
+def status(settings: Settings) -> ServiceStatus:
     """Return the state of the receiver without changing anything."""
     state = daemons.read(settings, _NAME)
     if state is None and not settings.events.received:
-        return Status(state="off", detail="No sender with a token is configured")
+        return ServiceStatus(state="off", detail="No sender with a token is configured")
     if state is None:
-        return Status(state="stopped", detail="It was not started here")
+        return ServiceStatus(state="stopped", detail="It was not started here")
     return daemons.status(state.identity, state.url, log=log_file(settings), probe=partial(_probe, state))
 
 

@@ -24,7 +24,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
 from blogdata.services import daemons, processes
 from blogdata.services.config import Settings
-from blogdata.services.daemons import Status
+from blogdata.services.daemons import ServiceStatus
 from blogdata.services.files import write_atomically
 from blogdata.services.postgres_connection import probe, without_password
 from blogdata.services.processes import ProcessIdentity
@@ -123,14 +123,14 @@ def stop(settings: Settings) -> bool:
     return stopped
 
 
-def status(settings: Settings) -> Status:
+def status(settings: Settings) -> ServiceStatus:
     """Return the state of the server without changing anything."""
     url, state = settings.postgres.url, _read(settings)
     identity = None
     if url is None and state is not None and state.wanted:
         url, identity = state.url, state.identity
     if url is None:
-        return Status(state="stopped", detail="No server was started here")
+        return ServiceStatus(state="stopped", detail="No server was started here")
     own = url
     return daemons.status(
         identity, without_password(url), log=log_file(settings), probe=lambda: f"PostgreSQL {probe(own)} answers"

@@ -24,7 +24,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.services import daemons, processes, spark_conf, spark_launch, spark_probe
 from blogdata.services.config import Settings
-from blogdata.services.daemons import Started, Status
+from blogdata.services.daemons import ServiceStatus, Started
 from blogdata.services.files import write_atomically
 from blogdata.services.jars import package_folder
 from blogdata.services.processes import ProcessIdentity
@@ -126,7 +126,7 @@ def stop(settings: Settings) -> bool:
     return stopped
 
 
-def status(settings: Settings) -> Status:
+def status(settings: Settings) -> ServiceStatus:
     """Return the state of the server without changing anything.
 
     Args:
@@ -139,7 +139,7 @@ def status(settings: Settings) -> Status:
     state = daemons.read(settings, _NAME) if remote is None else None
     address = state.url if state is not None else remote
     if address is None:
-        return Status(state="stopped", detail="No server was started here")
+        return ServiceStatus(state="stopped", detail="No server was started here")
 
     def probe() -> str:
         spark_probe.probe(address, seconds=_PROBE_SECONDS)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from blogdata.simulator.changes import Events, FieldChange
+from blogdata.simulator.changes import ChangeEvents, FieldChange
 from blogdata.simulator.displays import DISPLAY
 from blogdata.simulator.faults import HUGE_LINES_PER_HOUR, LINE_FAULTS, FaultRates
 from blogdata.simulator.rendering import VISIT
@@ -63,7 +63,7 @@ class Broken:
     reason: Ints
 
 
-def draw_faults(draw: np.random.Generator, rates: FaultRates, events: Events) -> dict[str, Ints]:
+def draw_faults(draw: np.random.Generator, rates: FaultRates, events: ChangeEvents) -> dict[str, Ints]:
     """Draws the events that carry each fault: positions by fault name; an event carries at most one fault.
 
     Events without the field that a fault is about do not carry it.
@@ -78,7 +78,7 @@ def draw_faults(draw: np.random.Generator, rates: FaultRates, events: Events) ->
     return chosen
 
 
-def break_lines(fault: str, events: Events, rows: Ints, draw: np.random.Generator) -> Broken:
+def break_lines(fault: str, events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> Broken:
     """Renders some events of an hour with a fault.
 
     Args:
@@ -101,7 +101,7 @@ def _constant(reason: str, rows: Ints) -> Ints:
     return np.full(len(rows), _CODE[reason], np.int64)
 
 
-def _field(events: Events, rows: Ints, draw: np.random.Generator, value: str | None) -> _Variant:
+def _field(events: ChangeEvents, rows: Ints, draw: np.random.Generator, value: str | None) -> _Variant:
     fields = (*events.shape.required, *events.shape.optional)
     choice = draw.integers(0, len(fields), len(rows))
     changes = [FieldChange(path=path, mask=choice == number, value=value) for number, path in enumerate(fields)]
@@ -109,16 +109,16 @@ def _field(events: Events, rows: Ints, draw: np.random.Generator, value: str | N
     return events.changed(rows, changes), codes[choice]
 
 
-def _null_field(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _null_field(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     return _field(events, rows, draw, "null")
 
 
-def _missing_field(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _missing_field(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     return _field(events, rows, draw, None)
 
 
 def _variants(
-    events: Events, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]
+    events: ChangeEvents, rows: Ints, draw: np.random.Generator, table: tuple[tuple[str, str, str], ...]
 ) -> _Variant:
     choice = draw.integers(0, len(table), len(rows))
     changes = [
@@ -127,47 +127,47 @@ def _variants(
     return events.changed(rows, changes), np.array([_CODE[reason] for *_, reason in table])[choice]
 
 
-def _wrong_type(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _wrong_type(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     wrong = events.shape.wrong_types
     return _variants(events, rows, draw, tuple((path, value, f"wrong_type:{path}") for path, value in wrong))
 
 
-def _number_as_string(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _number_as_string(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     return _variants(events, rows, draw, events.shape.numbers)
 
 
-def _time(events: Events, rows: Ints, value: str | Texts, reason: str, path: str | None = None) -> _Variant:
+def _time(events: ChangeEvents, rows: Ints, value: str | Texts, reason: str, path: str | None = None) -> _Variant:
     change = FieldChange(path=path or events.shape.time, mask=np.ones(len(rows), bool), value=value)
     return events.changed(rows, [change]), _constant(reason, rows)
 
 
-def _future_time(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _future_time(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     ahead = draw.integers(1, 80, len(rows)) * 366 * DAY_MS
     return _time(events, rows, events.times(rows, events.event_ms[rows] + ahead), "impossible_time")
 
 
-def _epoch_time(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _epoch_time(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     return _time(events, rows, events.times(rows, draw.integers(0, DAY_MS, len(rows))), "impossible_time")
 
 
-def _naive_time(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _naive_time(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     naive = join(literal('"'), date_time(events.event_ms[rows]), literal('"'))
     return _time(events, rows, naive, f"invalid_time:{events.shape.time}")
 
 
-def _invalid_connected_since(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _invalid_connected_since(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     variants = texts(['"yesterday"', '""', '"17/May/2015:10:05:03 +0000"'])
     values = pick(variants, draw.integers(0, 3, len(rows)))
     return _time(events, rows, values, f"invalid_time:{_CONNECTED_SINCE}", _CONNECTED_SINCE)
 
 
-def _several_objects(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _several_objects(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     one = events.changed(rows)
     between = pick(texts(["", " "]), draw.integers(0, 2, len(rows)))
     return join(one, between, one), _constant("several_objects", rows)
 
 
-def _truncated(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _truncated(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     whole = events.changed(rows)
     choice = draw.integers(0, len(_CUTS), len(rows))
     for number, cut in enumerate(_CUTS):
@@ -175,37 +175,37 @@ def _truncated(events: Events, rows: Ints, draw: np.random.Generator) -> _Varian
     return whole, _constant("truncated", rows)
 
 
-def _not_json(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _not_json(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     return pick(texts(_NOISE), draw.integers(0, len(_NOISE), len(rows))), _constant("not_json", rows)
 
 
-def _empty_line(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _empty_line(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     return pick(texts(_EMPTY), draw.integers(0, len(_EMPTY), len(rows))), _constant("empty_line", rows)
 
 
-def _not_utf8(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _not_utf8(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     lines = events.changed(rows).cast(pa.large_binary())
     bad = b'"page":"/caf\xe9\xff'
     return pc.replace_substring(lines, b'"page":"', bad, max_replacements=1), _constant("not_utf8", rows)
 
 
-def _huge_line(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _huge_line(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     padding = '"padding":"' + "x" * HUGE_BYTES + '"'
     return events.changed(rows, extra=padding), _constant("too_large", rows)
 
 
-def _unknown_field(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _unknown_field(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     extra = '"experiment":{"name":"colour \\"b\\"","weights":[1,2.50,1e3],"on":true}'
     return events.changed(rows, extra=extra, inner='"consent":null'), _constant("", rows)
 
 
-def _conflict(events: Events, rows: Ints, draw: np.random.Generator) -> _Variant:
+def _conflict(events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> _Variant:
     path, values = events.shape.other
     chosen = pick(texts(values), draw.integers(0, len(values), len(rows)))
     return _time(events, rows, chosen, "", path)
 
 
-BREAKERS: dict[str, Callable[[Events, Ints, np.random.Generator], _Variant]] = {
+BREAKERS: dict[str, Callable[[ChangeEvents, Ints, np.random.Generator], _Variant]] = {
     "null_field": _null_field,
     "missing_field": _missing_field,
     "not_json": _not_json,

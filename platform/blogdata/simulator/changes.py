@@ -50,7 +50,7 @@ class Shape:
     other: tuple[str, tuple[str, ...]]
 
 
-class Events(Protocol):
+class ChangeEvents(Protocol):
     """Events that one hour has made, in the order in which they arrive."""
 
     @property

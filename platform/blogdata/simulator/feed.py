@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from blogdata.simulator.broken import VALID, break_lines, draw_faults
-from blogdata.simulator.changes import Events
+from blogdata.simulator.changes import ChangeEvents
 from blogdata.simulator.files import compressed, flag_complete, is_complete, write_whole
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Flags, Ints, Texts, data, offsets
@@ -45,7 +45,7 @@ class Lines:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class LandedTable:
     """A landed table of events.
 
     Args:
@@ -63,12 +63,12 @@ class Source:
     fault_stream: int
 
 
-VISITS = Source(table="visits", latest_ms=48 * HOUR_MS, late_step_ms=HOUR_MS, state_stream=3, fault_stream=4)
-ADS = Source(table="ads", latest_ms=HOUR_MS, late_step_ms=60_000, state_stream=6, fault_stream=7)
+VISITS = LandedTable(table="visits", latest_ms=48 * HOUR_MS, late_step_ms=HOUR_MS, state_stream=3, fault_stream=4)
+ADS = LandedTable(table="ads", latest_ms=HOUR_MS, late_step_ms=60_000, state_stream=6, fault_stream=7)
 
 
 @dataclass(kw_only=True)
-class Feed:
+class SimulatedFeed:
     """A landed table while it is written.
 
     Args:
@@ -80,7 +80,7 @@ class Feed:
 
     spec: SimulationSpec
     landing: Path
-    source: Source
+    source: LandedTable
     since: int = 0
     counter: Counter = field(init=False)
 
@@ -90,7 +90,7 @@ class Feed:
         self._lands_in = _landing_hours(self._state)
         self._waiting: dict[int, list[Lines]] = {}
 
-    def add(self, hour: int, events: Events) -> None:
+    def add(self, hour: int, events: ChangeEvents) -> None:
         """Renders all lines of an hour's events; each waits for the hour in which it arrives, if it is of the span."""
         for lines in _lines_of(self.spec, self.source, hour, events):
             arrives = (lines.arrival_ms - self.spec.start_ms) // HOUR_MS
@@ -119,7 +119,7 @@ class Feed:
         flag_complete(folder)
 
 
-def _hour_states(spec: SimulationSpec, source: Source) -> list[str]:
+def _hour_states(spec: SimulationSpec, source: LandedTable) -> list[str]:
     draw = np.random.default_rng([spec.seed, source.state_stream])
     chance = draw.random(spec.hours)
     missing, empty = spec.faults.missing_hour, spec.faults.empty_hour
@@ -140,7 +140,7 @@ def _landing_hours(states: list[str]) -> Ints:
     return np.minimum.accumulate(due[::-1])[::-1]
 
 
-def _lines_of(spec: SimulationSpec, source: Source, hour: int, events: Events) -> list[Lines]:
+def _lines_of(spec: SimulationSpec, source: LandedTable, hour: int, events: ChangeEvents) -> list[Lines]:
     """Renders all lines of an hour's events, whenever they land: clean lines first, then those with each fault."""
     draw = np.random.default_rng([spec.seed, source.fault_stream, hour])
     faults, count = draw_faults(draw, spec.faults, events), len(events.event_ms)

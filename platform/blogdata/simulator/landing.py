@@ -16,7 +16,7 @@ from pathlib import Path
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.simulator.displays import HOURS_AHEAD, Shown, displays_of
-from blogdata.simulator.feed import ADS, VISITS, Feed
+from blogdata.simulator.feed import ADS, VISITS, SimulatedFeed
 from blogdata.simulator.files import ENDED, flag_complete, is_complete, write_whole
 from blogdata.simulator.population import DayCounts, Population, device_snapshot
 from blogdata.simulator.rendering import Visits
@@ -101,7 +101,7 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
     """Simulates the claimed span, and writes the hours of it that have not landed."""
     spec, since = claim.spec, claim.since
     population, vocabulary = Population(spec), pools()
-    feed = Feed(spec=spec, landing=landing, source=VISITS, since=since)
+    feed = SimulatedFeed(spec=spec, landing=landing, source=VISITS, since=since)
     ads = _Ads(spec, landing, since) if spec.ads else None
     users: list[DayCounts] = []
     devices: list[DayCounts] = []
@@ -147,7 +147,7 @@ class _Ads:
 
     def __init__(self, spec: SimulationSpec, landing: Path, since: int) -> None:
         self._spec = spec
-        self._feed = Feed(spec=spec, landing=landing, source=ADS, since=since)
+        self._feed = SimulatedFeed(spec=spec, landing=landing, source=ADS, since=since)
         self._matches = MatchCounter(spec)
 
     def take(self, hour: int, shown: Shown) -> None:

@@ -39,7 +39,7 @@ LABELS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class PeriodSource:
     """A source of a period, as far as it is there.
 
     Args:
@@ -72,7 +72,7 @@ class Gathered:
         return sum(each.present for each in self.parts.values()) / expected
 
 
-def gather(periods: Sequence[str], grain: Grain, of: Grain, sources: Mapping[str, Source]) -> dict[str, Gathered]:
+def gather(periods: Sequence[str], grain: Grain, of: Grain, sources: Mapping[str, PeriodSource]) -> dict[str, Gathered]:
     """Find out what is there of each source.
 
     A source is expected from the period of its first delivery on. Before, it belongs to a period only by late rows.

@@ -24,7 +24,7 @@ import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 
-from blogdata.patterns.data_value.ordered_delivery import Record
+from blogdata.patterns.data_value.ordered_delivery import Delivery
 
 MOST_TRIES = 50
 """Times a record may fail in one execution; after that its key waits for the next one."""
@@ -42,21 +42,21 @@ class BinPacker:
     # A bin can be nearly full of the keys of the bin before: nothing is gained by a second one in flight.
     in_flight = 1
 
-    def __init__(self, records: Iterable[Record], *, size: int) -> None:
+    def __init__(self, records: Iterable[Delivery], *, size: int) -> None:
         self._size = size
-        self._queues: dict[str, deque[Record]] = defaultdict(deque)
+        self._queues: dict[str, deque[Delivery]] = defaultdict(deque)
         self._fails: Counter[str] = Counter()
         for record in records:
             self._queues[record.key].append(record)
         self._heap = [(-len(queue), key) for key, queue in self._queues.items()]
         heapq.heapify(self._heap)
 
-    def next(self) -> Sequence[Record]:
+    def next(self) -> Sequence[Delivery]:
         """Return the next bin: the next record of each of the keys with the most records left."""
         keys = [heapq.heappop(self._heap)[1] for _ in range(min(self._size, len(self._heap)))]
         return [self._queues[key][0] for key in keys]
 
-    def settle(self, records: Sequence[Record], failed: Collection[int]) -> None:
+    def settle(self, records: Sequence[Delivery], failed: Collection[int]) -> None:
         """Take the outcome of a bin; a failed record comes again.
 
         Args:
@@ -73,7 +73,7 @@ class BinPacker:
                 heapq.heappush(self._heap, (-len(queue), record.key))
 
 
-def pack(records: Iterable[Record], *, size: int) -> BinPacker:
+def pack(records: Iterable[Delivery], *, size: int) -> BinPacker:
     """Pack records into bins.
 
     Args:

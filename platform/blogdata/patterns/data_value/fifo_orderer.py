@@ -25,7 +25,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 
-from blogdata.patterns.data_value.ordered_delivery import Record
+from blogdata.patterns.data_value.ordered_delivery import Delivery
 
 LANES = 5
 """Requests in flight of the concurrent mode; an idempotent producer of Kafka has as many at most."""
@@ -50,17 +50,17 @@ class Fifo:
         size: Most records of a bulk request.
     """
 
-    def __init__(self, records: Iterable[Record], *, mode: Mode, size: int) -> None:
+    def __init__(self, records: Iterable[Delivery], *, mode: Mode, size: int) -> None:
         self.bulk = mode is Mode.BULK
         self.in_flight = LANES if mode is Mode.CONCURRENT else 1
         self._size = size if self.bulk else 1
-        self._lanes: list[deque[Record]] = [deque() for _ in range(self.in_flight)]
+        self._lanes: list[deque[Delivery]] = [deque() for _ in range(self.in_flight)]
         self._busy: set[int] = set()
         self._fails: Counter[str] = Counter()
         for record in records:
             self._lanes[self._lane(record.key)].append(record)
 
-    def next(self) -> Sequence[Record]:
+    def next(self) -> Sequence[Delivery]:
         """Return the first records of a lane without a request; empty if there is none."""
         for number, lane in enumerate(self._lanes):
             if lane and number not in self._busy and self._fails[lane[0].id] < MOST_TRIES:
@@ -68,7 +68,7 @@ class Fifo:
                 return self._first(lane)
         return []
 
-    def settle(self, records: Sequence[Record], failed: Collection[int]) -> None:
+    def settle(self, records: Sequence[Delivery], failed: Collection[int]) -> None:
         """Take the outcome of a request; failed records are sent again before any other one of their lane.
 
         Args:
@@ -84,8 +84,8 @@ class Fifo:
         lane.extendleft(reversed(again))
         self._busy.remove(number)
 
-    def _first(self, lane: deque[Record]) -> list[Record]:
-        found: list[Record] = []
+    def _first(self, lane: deque[Delivery]) -> list[Delivery]:
+        found: list[Delivery] = []
         keys: set[str] = set()
         for record in lane:
             if len(found) == self._size or record.key in keys:
@@ -99,7 +99,7 @@ class Fifo:
         return zlib.crc32(key.encode()) % self.in_flight
 
 
-def line_up(records: Iterable[Record], *, mode: Mode, size: int) -> Fifo:
+def line_up(records: Iterable[Delivery], *, mode: Mode, size: int) -> Fifo:
     """Line records up, first in, first out.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.data_value.ordered_delivery import NotTaken, Refused, Request, Unanswered
+from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest, NotTaken, Refused, Undelivered
 
 MOST_RECORDS = 500
 """Most records of a bulk call."""
@@ -46,8 +46,8 @@ class HttpTarget:
         for connection in self._opened:
             connection.close()
 
-    def send(self, request: Request) -> Mapping[int, str]:
-        """Send a request; see :class:`blogdata.patterns.data_value.ordered_delivery.Target`."""
+    def send(self, request: DeliveryRequest) -> Mapping[int, str]:
+        """Send a request; see :class:`blogdata.patterns.data_value.ordered_delivery.Receiver`."""
         records = [
             {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload)} for one in request.records
         ]
@@ -57,7 +57,7 @@ class HttpTarget:
         if status == 429:
             raise self._not_taken(headers)
         if status == 408 or status >= 500:
-            raise self._fault(Unanswered, f"the partner answered {status}")
+            raise self._fault(Undelivered, f"the partner answered {status}")
         if status != 200:
             raise self._fault(
                 Refused,
@@ -79,7 +79,7 @@ class HttpTarget:
             connection.close()
             self._opened.remove(connection)
             self._local.connection = None
-            raise self._fault(Unanswered, f"the partner did not answer: {type(error).__name__}") from error
+            raise self._fault(Undelivered, f"the partner did not answer: {type(error).__name__}") from error
 
     def _connected(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
@@ -107,9 +107,9 @@ class HttpTarget:
             found: Any = json.loads(content)
             failed = {int(one["index"]): str(one["code"]) for one in found["failed"]}
         except (ValueError, KeyError, TypeError) as error:
-            raise self._fault(Unanswered, "the partner's answer cannot be read") from error
+            raise self._fault(Undelivered, "the partner's answer cannot be read") from error
         if not failed.keys() <= set(range(count)):
-            raise self._fault(Unanswered, "the partner's answer names records that were not sent")
+            raise self._fault(Undelivered, "the partner's answer names records that were not sent")
         return failed
 
     def _fault(self, kind: type[PlatformError], what: str, next_step: str = "") -> PlatformError:

@@ -29,7 +29,7 @@ class NotTaken(PlatformError):
     """How long the target asks to wait; None if it does not say."""
 
 
-class Unanswered(PlatformError):
+class Undelivered(PlatformError):
     """Raised when a request was sent and its outcome is unknown: it may have been taken."""
 
     transient = True
@@ -40,7 +40,7 @@ class Refused(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class Delivery:
     """A record to deliver.
 
     Args:
@@ -57,7 +57,7 @@ class Record:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class DeliveryRequest:
     """Records that are sent together.
 
     Args:
@@ -67,14 +67,14 @@ class Request:
     """
 
     id: str
-    records: Sequence[Record]
+    records: Sequence[Delivery]
     bulk: bool
 
 
-class Target(Protocol):
+class Receiver(Protocol):
     """Where records are delivered."""
 
-    def send(self, request: Request) -> Mapping[int, str]:
+    def send(self, request: DeliveryRequest) -> Mapping[int, str]:
         """Send a request, from any thread.
 
         Returns:
@@ -93,28 +93,33 @@ class Orderer(Protocol):
     bulk: bool
     in_flight: int
 
-    def next(self) -> Sequence[Record]:
+    def next(self) -> Sequence[Delivery]:
         """Return the records of the next request; empty if there are none, or none before others are settled."""
 
-    def settle(self, records: Sequence[Record], failed: Collection[int]) -> None:
+    def settle(self, records: Sequence[Delivery], failed: Collection[int]) -> None:
         """Take the outcome of a request; the failed records come again, before the next ones of their keys."""
 
 
-class Journal(Protocol):
+class DeliveryJournal(Protocol):
     """Remembers what was sent, whatever dies."""
 
-    def opened(self, records: Sequence[Record], *, bulk: bool) -> Request:
+    def opened(self, records: Sequence[Delivery], *, bulk: bool) -> DeliveryRequest:
         """Note, durably, that records are about to be sent."""
 
-    def answered(self, request: Request, failed: Collection[int]) -> None:
+    def answered(self, request: DeliveryRequest, failed: Collection[int]) -> None:
         """Note, durably, what the target has taken."""
 
-    def given_up(self, request: Request) -> None:
+    def given_up(self, request: DeliveryRequest) -> None:
         """Note that a request was not taken; its records wait again."""
 
 
 def deliver(
-    orderer: Orderer, journal: Journal, target: Target, *, unanswered: Sequence[Request] = (), patience: float
+    orderer: Orderer,
+    journal: DeliveryJournal,
+    target: Receiver,
+    *,
+    unanswered: Sequence[DeliveryRequest] = (),
+    patience: float,
 ) -> int:
     """Deliver all records of an orderer.
 
@@ -140,7 +145,7 @@ def deliver(
         taken += len(request.records) - len(failed)
     pause = _FIRST_PAUSE
     with ThreadPoolExecutor(orderer.in_flight) as pool:
-        sent: dict[Future[Mapping[int, str]], Request] = {}
+        sent: dict[Future[Mapping[int, str]], DeliveryRequest] = {}
         fault: PlatformError | None = None
         while True:
             while fault is None and len(sent) < orderer.in_flight and (records := orderer.next()):
@@ -180,12 +185,14 @@ class _Failed(Exception):
 
 
 def _settled(
-    request: Request, journal: Journal, target: Target, patience: float, *, uncertain: bool
+    request: DeliveryRequest, journal: DeliveryJournal, target: Receiver, patience: float, *, uncertain: bool
 ) -> Mapping[int, str]:
     return _outcome(lambda: _tried(request, target, patience, uncertain=uncertain), request, journal)
 
 
-def _outcome(send: Callable[[], Mapping[int, str]], request: Request, journal: Journal) -> Mapping[int, str]:
+def _outcome(
+    send: Callable[[], Mapping[int, str]], request: DeliveryRequest, journal: DeliveryJournal
+) -> Mapping[int, str]:
     try:
         return send()
     except _Failed as error:
@@ -194,7 +201,9 @@ def _outcome(send: Callable[[], Mapping[int, str]], request: Request, journal: J
         raise error.tried.error from error
 
 
-def _tried(request: Request, target: Target, patience: float, *, uncertain: bool = False) -> Mapping[int, str]:
+def _tried(
+    request: DeliveryRequest, target: Receiver, patience: float, *, uncertain: bool = False
+) -> Mapping[int, str]:
     """Try one request until it is settled; once it was unanswered, a later refusal says nothing about the first try."""
     deadline, pause = time.monotonic() + patience, _FIRST_PAUSE
     while True:
@@ -203,7 +212,7 @@ def _tried(request: Request, target: Target, patience: float, *, uncertain: bool
         except NotTaken as error:
             seconds = pause if error.wait_seconds is None else error.wait_seconds
             problem: PlatformError = error
-        except Unanswered as error:
+        except Undelivered as error:
             seconds, problem, uncertain = pause, error, True
         except Refused as error:
             raise _Failed(_Tried(error=error, uncertain=uncertain)) from error

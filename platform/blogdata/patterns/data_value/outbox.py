@@ -29,8 +29,8 @@ from pathlib import Path
 from blogdata.durable.sqlite_file import SqliteFile
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, ShowFeed, ShowLedger
-from blogdata.patterns.data_value.ordered_delivery import Record, Request
-from blogdata.patterns.data_value.outbox_account import Line, Open, Row
+from blogdata.patterns.data_value.ordered_delivery import Delivery, DeliveryRequest
+from blogdata.patterns.data_value.outbox_account import Open, OutboxLine, Row
 
 MOST_AT_ONCE = 100_000
 """Most records that are loaded for one delivery; the others follow in the next one."""
@@ -108,7 +108,7 @@ class Outbox:
         """Return the version of the source that was taken, by partition."""
         return {row["partition"]: row["source"] for row in self._file.read("SELECT partition, source FROM partitions")}
 
-    def take(self, partition: str, source: str, rows: Iterable[Row], *, rows_in: int, private: int) -> Line:
+    def take(self, partition: str, source: str, rows: Iterable[Row], *, rows_in: int, private: int) -> OutboxLine:
         """Take a partition of the source: all of its rows that may be sent, in place of what it had before.
 
         Args:
@@ -148,14 +148,14 @@ class Outbox:
                 )
         return line
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[OutboxLine]:
         """Return the account of each partition, in order."""
         if not self.path.exists():
             return []
         with self._file.connected() as connection:
             return _lines(connection, None)
 
-    def due(self, *, before: str) -> list[Record]:
+    def due(self, *, before: str) -> list[Delivery]:
         """Return the records to send next, in the order of their times; none of a key with an open request.
 
         Args:
@@ -180,7 +180,7 @@ class Outbox:
         found = []
         for row in self._file.read("SELECT * FROM requests ORDER BY opened, id"):
             members = self._file.read("SELECT * FROM records WHERE request = ? ORDER BY key", row["id"])
-            request = Request(
+            request = DeliveryRequest(
                 id=row["id"], records=[_record(one, one["sequence"]) for one in members], bulk=bool(row["bulk"])
             )
             found.append(Open(request=request, opened=row["opened"], withdrawn=sum(one["gone"] for one in members)))
@@ -224,12 +224,12 @@ class Outbox:
             self.given_up(found[0])
         return len(found[0].records)
 
-    def repeatable(self) -> list[Request]:
+    def repeatable(self) -> list[DeliveryRequest]:
         """Return the open requests that are to be repeated."""
         held = {one.request.id for one in self.held()}
         return [one.request for one in self.open() if one.request.id not in held]
 
-    def opened(self, records: Sequence[Record], *, bulk: bool) -> Request:
+    def opened(self, records: Sequence[Delivery], *, bulk: bool) -> DeliveryRequest:
         """Note that records are about to be sent.
 
         Args:
@@ -237,7 +237,7 @@ class Outbox:
             bulk: Whether they are sent through the bulk API.
         """
         # `open` reads them in this order again: a repeated request has to have the same bytes.
-        request = Request(id=str(uuid.uuid4()), records=sorted(records, key=lambda one: one.key), bulk=bulk)
+        request = DeliveryRequest(id=str(uuid.uuid4()), records=sorted(records, key=lambda one: one.key), bulk=bulk)
         with self._file.writing() as connection:
             connection.execute("INSERT INTO requests VALUES (?, ?, ?)", (request.id, bulk, self.clock()))
             connection.executemany(
@@ -246,7 +246,7 @@ class Outbox:
             )
         return request
 
-    def answered(self, request: Request, failed: Collection[int]) -> None:
+    def answered(self, request: DeliveryRequest, failed: Collection[int]) -> None:
         """Note what the target has taken of a request; the failed records wait again."""
         taken = [(one.id,) for index, one in enumerate(request.records) if index not in failed]
         with self._file.writing() as connection:
@@ -261,7 +261,7 @@ class Outbox:
             _wait_again(connection, [request.records[index].id for index in sorted(failed)])
             connection.execute("DELETE FROM requests WHERE id = ?", (request.id,))
 
-    def given_up(self, request: Request) -> None:
+    def given_up(self, request: DeliveryRequest) -> None:
         """Note that nothing of a request was taken; its records wait again."""
         with self._file.writing() as connection:
             _wait_again(connection, [record.id for record in request.records])
@@ -322,7 +322,7 @@ def _wait_again(connection: sqlite3.Connection, identities: Sequence[str]) -> No
             )
 
 
-def _lines(connection: sqlite3.Connection, partition: str | None) -> list[Line]:
+def _lines(connection: sqlite3.Connection, partition: str | None) -> list[OutboxLine]:
     chosen = "(? IS NULL OR partition = ?)"
     counted = connection.execute(
         f"SELECT partition, {_STANDING} AS standing, gone, count(*) AS rows, count(newer) AS newer "
@@ -338,7 +338,7 @@ def _lines(connection: sqlite3.Connection, partition: str | None) -> list[Line]:
             states.setdefault(row["partition"], Counter())[row["standing"]] += row["rows"]
             others.setdefault(row["partition"], Counter())["corrected"] += row["newer"]
     return [
-        Line(
+        OutboxLine(
             partition=row["partition"],
             source=row["source"],
             rows_in=row["rows_in"],
@@ -353,8 +353,8 @@ def _lines(connection: sqlite3.Connection, partition: str | None) -> list[Line]:
     ]
 
 
-def _record(row: sqlite3.Row, sequence: int) -> Record:
-    return Record(id=row["id"], key=row["key"], sequence=sequence, payload=row["payload"])
+def _record(row: sqlite3.Row, sequence: int) -> Delivery:
+    return Delivery(id=row["id"], key=row["key"], sequence=sequence, payload=row["payload"])
 
 
 def _digest(values: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blogdata.patterns.data_value.ordered_delivery import Request
+from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class OutboxLine:
     """The account of a partition: its rows are private, or their records are in one of the states.
 
     Args:
@@ -63,6 +63,6 @@ class Open:
         withdrawn: How many of its records may no longer be sent.
     """
 
-    request: Request
+    request: DeliveryRequest
     opened: float
     withdrawn: int

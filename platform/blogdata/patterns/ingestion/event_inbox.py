@@ -14,7 +14,7 @@ from typing import Literal
 
 from blogdata.durable.sqlite_file import SqliteFile
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.patterns.ingestion.trigger_event import Event, IdReused, parse
+from blogdata.patterns.ingestion.trigger_event import IdReused, TriggerEvent, parse
 
 State = Literal["waiting", "started", "failed"]
 REFUSED = "refused-"
@@ -43,7 +43,7 @@ class InboxUnusable(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class InboxEntry:
     """An accepted event.
 
     Args:
@@ -60,7 +60,7 @@ class Entry:
         reason: Why it failed, or why it was tried again.
     """
 
-    event: Event
+    event: TriggerEvent
     channel: str
     origin: str
     version: str
@@ -78,7 +78,7 @@ class Entry:
         return self.event.key if self.run_number == 1 else f"{self.event.key}, {self.run_number}"
 
 
-_OF_ENTRY = [field.name for field in fields(Entry) if field.name != "event"]
+_OF_ENTRY = [field.name for field in fields(InboxEntry) if field.name != "event"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Inbox:
 
     path: Path
 
-    def put(self, entry: Entry) -> tuple[Entry, bool]:
+    def put(self, entry: InboxEntry) -> tuple[InboxEntry, bool]:
         """Keep an event, unless it is known.
 
         Args:
@@ -149,16 +149,16 @@ class Inbox:
             )
         return _entry(row), not done.rowcount
 
-    def find(self, event: Event) -> Entry | None:
+    def find(self, event: TriggerEvent) -> InboxEntry | None:
         """Return the entry of an event that was accepted before, with the same content."""
         rows = self._file.read("SELECT * FROM events WHERE key = ? AND digest = ?", event.key, event.digest)
         return _entry(rows[0]) if rows else None
 
-    def waiting(self) -> list[Entry]:
+    def waiting(self) -> list[InboxEntry]:
         """Return the waiting events, the oldest first."""
         return [*map(_entry, self._file.read("SELECT * FROM events WHERE state = 'waiting' ORDER BY number"))]
 
-    def newest(self, count: int) -> list[Entry]:
+    def newest(self, count: int) -> list[InboxEntry]:
         """Return the last accepted events, and all that wait or failed, the oldest first."""
         rows = self._file.read(
             "SELECT * FROM events WHERE state <> 'started' OR number > (SELECT max(number) FROM events) - ? "
@@ -174,23 +174,23 @@ class Inbox:
         )
         return [Refusal(**row) for row in rows]
 
-    def requested(self, entry: Entry, *, next_try: float) -> None:
+    def requested(self, entry: InboxEntry, *, next_try: float) -> None:
         """Note that a run was requested, and when to request it again if there is none by then."""
         self._update(entry, "tries = tries + 1, next_try = ?", next_try)
 
-    def started(self, entry: Entry, run_id: str) -> None:
+    def started(self, entry: InboxEntry, run_id: str) -> None:
         """Note the run of an event; it waits no longer."""
         self._update(entry, "state = 'started', run_id = ?, reason = ''", run_id)
 
-    def start_again(self, entry: Entry, *, reason: str, next_try: float) -> None:
+    def start_again(self, entry: InboxEntry, *, reason: str, next_try: float) -> None:
         """Have a run that ended before it began followed by another one."""
         self._update(entry, "run_number = run_number + 1, next_try = ?, reason = ?", next_try, reason)
 
-    def failed(self, entry: Entry, reason: str) -> None:
+    def failed(self, entry: InboxEntry, reason: str) -> None:
         """Keep an event for which no run could be started, until a person retries it."""
         self._update(entry, "state = 'failed', reason = ?", reason)
 
-    def retry(self, name: str) -> Entry | None:
+    def retry(self, name: str) -> InboxEntry | None:
         """Have an accepted event wait again; one that had a run gets another one.
 
         Args:
@@ -250,7 +250,7 @@ class Inbox:
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?)", marks.items())
             connection.executemany("DELETE FROM files WHERE name = ?", [(name,) for name in gone])
 
-    def _update(self, entry: Entry, change: str, *values: object) -> None:
+    def _update(self, entry: InboxEntry, change: str, *values: object) -> None:
         # Only the state that the caller has seen: a person may have retried the event meanwhile.
         where = "key = ? AND run_number = ? AND state = ?"
         with self._file.writing() as connection:
@@ -280,5 +280,5 @@ class Inbox:
         )
 
 
-def _entry(row: sqlite3.Row) -> Entry:
-    return Entry(event=parse(row["body"].encode()), **{name: row[name] for name in _OF_ENTRY})
+def _entry(row: sqlite3.Row) -> InboxEntry:
+    return InboxEntry(event=parse(row["body"].encode()), **{name: row[name] for name in _OF_ENTRY})

@@ -30,15 +30,15 @@ from datetime import datetime, timedelta, timezone
 
 from blogdata.errors import ConfigurationError, PlatformError, refuse_unknown
 from blogdata.errors.remedies import Remedy, ShowEvents
-from blogdata.patterns.ingestion.event_inbox import REFUSED, Entry, Inbox, Refusal
+from blogdata.patterns.ingestion.event_inbox import REFUSED, Inbox, InboxEntry, Refusal
 from blogdata.patterns.ingestion.trigger_event import (
     MOST_BYTES,
-    Event,
     EventRefused,
     Forged,
     NotPermitted,
     SpanTooLong,
     TooLarge,
+    TriggerEvent,
     Undeclared,
     WrongTime,
     parse,
@@ -112,7 +112,7 @@ class Trigger:
     longest: timedelta
     version: str
 
-    def take(self, notification: Notification) -> tuple[Entry, bool]:
+    def take(self, notification: Notification) -> tuple[InboxEntry, bool]:
         """Accept an event: when this returns, it is on the disk.
 
         Args:
@@ -170,7 +170,7 @@ class Trigger:
             return False
         return True
 
-    def retry(self, name: str, now: datetime) -> Entry:
+    def retry(self, name: str, now: datetime) -> InboxEntry:
         """Have an event wait again: a failed or started one, or a refused notification, whatever its age.
 
         Args:
@@ -191,7 +191,7 @@ class Trigger:
                 return self._forgiven(refusal, now)
         raise _no_such_event(name)
 
-    def undeclared(self, event: Event) -> PlatformError | None:
+    def undeclared(self, event: TriggerEvent) -> PlatformError | None:
         """Return why an accepted event can no longer run: a dataset is not declared any more; None if it can."""
         try:
             self._require_declared(event)
@@ -199,7 +199,7 @@ class Trigger:
             return error
         return None
 
-    def _forgiven(self, refusal: Refusal, now: datetime) -> Entry:
+    def _forgiven(self, refusal: Refusal, now: datetime) -> InboxEntry:
         if refusal.body is None:
             raise Forged(
                 what="nothing was kept of what arrived",
@@ -213,10 +213,10 @@ class Trigger:
         self.inbox.forgive(refusal)
         return entry
 
-    def _entry(self, event: Event, channel: str, origin: str, at: datetime) -> Entry:
-        return Entry(event=event, channel=channel, origin=origin, version=self.version, received=at.timestamp())
+    def _entry(self, event: TriggerEvent, channel: str, origin: str, at: datetime) -> InboxEntry:
+        return InboxEntry(event=event, channel=channel, origin=origin, version=self.version, received=at.timestamp())
 
-    def _permit(self, event: Event, sender: str | None, channel: str) -> None:
+    def _permit(self, event: TriggerEvent, sender: str | None, channel: str) -> None:
         known = self.senders.get(event.source)
         if known is None or (sender != known.name if sender is not None else channel not in known.channels):
             raise NotPermitted(
@@ -238,13 +238,13 @@ class Trigger:
                 next_step="request shorter spans, each by an event of its own; or have the owner set a longer max_span",
             )
 
-    def _require_declared(self, event: Event) -> None:
+    def _require_declared(self, event: TriggerEvent) -> None:
         try:
             refuse_unknown(event.datasets, self.datasets, where="datasets")
         except ConfigurationError as error:
             raise Undeclared(what=error.what, where=error.where, next_step=error.remedy) from error
 
-    def _require_recent(self, event: Event, at: datetime) -> None:
+    def _require_recent(self, event: TriggerEvent, at: datetime) -> None:
         # Differences: a sum at the first or the last year of the calendar overflows.
         if event.time - at > AHEAD:
             problem = f"lies in the future: it is {at.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ} here"
@@ -283,7 +283,7 @@ def authenticated(token: str | None, tokens: Mapping[str, str]) -> str:
     return matches[0]
 
 
-def context(entry: Entry) -> dict[str, str]:
+def context(entry: InboxEntry) -> dict[str, str]:
     """Return what a run should know about the event that started it: its envelope, and when and how it arrived."""
     event = entry.event
     received = datetime.fromtimestamp(entry.received, timezone.utc)

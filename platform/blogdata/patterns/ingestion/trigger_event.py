@@ -86,7 +86,7 @@ class IdReused(EventRefused):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class TriggerEvent:
     """An event from outside. `id`, `source` and `time` have the meaning they have in CloudEvents.
 
     Args:
@@ -138,7 +138,7 @@ class Event:
         return json.dumps(fields, sort_keys=True)
 
 
-def parse(body: bytes) -> Event:
+def parse(body: bytes) -> TriggerEvent:
     """Parse an event.
 
     Args:
@@ -152,7 +152,7 @@ def parse(body: bytes) -> Event:
         raise malformed(f"it has unknown fields: {', '.join(ascii(name[:40]) for name in unknown[:5])}", "the event")
     if absent := [name for name in _REQUIRED if name not in fields]:
         raise malformed(f"it has no {', '.join(absent)}", "the event")
-    event = Event(
+    event = TriggerEvent(
         id=_matching(fields, "id", _ID, "1 to 200 printable ASCII characters without a space"),
         source=_matching(fields, "source", _SOURCE, "1 to 64 letters, digits, dots, hyphens and underscores"),
         time=_time(fields["time"]),
