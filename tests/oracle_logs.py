@@ -26,6 +26,7 @@ _TRAILING = (
     ("main_duration", f" {_QUOTED} {_NUMBER}"),
     ("main_quoted_duration", f' {_QUOTED} "{_NUMBER}"'),
 )
+FORMATS = {"common", "vhost_combined", "host_combined", *dict(_TRAILING)}
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _SPACE = " \t\n\r\f\v"
 
