@@ -105,7 +105,7 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     # Where tests run in several processes, each has a folder in that of the one which started them.
     root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
     found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
-    conf = {**plans.FOR_FEW_ROWS, **dict([plans.COMPILED_ONCE]), **plans.counted(found.home)}
+    conf = {**plans.FOR_FEW_ROWS, **plans.COMPILED_ONCE, **plans.counted(found.home)}
     return replace(found, spark=replace(found.spark, conf=tuple(conf.items())))
 
 

@@ -11,7 +11,7 @@ FOR_FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
 }
 """Settings of the tests' server: for few rows, a plan's time goes into its code, and into tasks without rows."""
-COMPILED_ONCE = ("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1")
+COMPILED_ONCE = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1"}
 """Option of the tests' server: in the minutes that it lives, a third of its time would go into compiling code again."""
 _JOBS = "io.blogdata.engine.JobCounts"
 AS_IN_PRODUCTION = {

@@ -17,6 +17,7 @@ from pyspark.sql.connect.client import SparkConnectClient
 
 from blogdata.services import dagster_home
 from lineage.deployment import Deployment
+from lineage.recorded import risen
 
 RECORDED = Path(__file__).with_suffix(".json")
 BESIDE = "beside the steps"
@@ -141,14 +142,14 @@ def raised(found: dict[str, Costs], *, now: Path) -> dict[str, list[str]]:
     Returns:
         By run, what is more than is recorded, before and after; runs that cost no more are left out.
     """
-    now.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    known = json.loads(RECORDED.read_text(encoding="utf-8"))
-    more: dict[str, list[str]] = {}
-    for run, costs in found.items():
-        for step, counts in costs.items():
-            before = known[run].get(step, {})
-            for name, count in counts.items():
-                most = before.get(name, 0) * (TOLERATED if name.startswith("bytes") else 1)
-                if count > most:
-                    more.setdefault(run, []).append(f"{step}, {name}: {before.get(name, 0)} -> {count}")
-    return {run: [*lines, f"on purpose? cp {now} {RECORDED}"] for run, lines in more.items()}
+    return risen(found, record=RECORDED, now=now, more=lambda run, known: _more(found[run], known))
+
+
+def _more(found: Costs, known: Costs) -> list[str]:
+    lines = []
+    for step, counts in found.items():
+        before = known.get(step, {})
+        for name, count in counts.items():
+            if count > before.get(name, 0) * (TOLERATED if name.startswith("bytes") else 1):
+                lines.append(f"{step}, {name}: {before.get(name, 0)} -> {count}")
+    return lines

@@ -38,7 +38,8 @@ from resources.spark import SparkResource
 from resources.zone import zone_of
 
 OWN_SERVER = "[spark.conf]\n" + "".join(
-    f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in (*plans.FOR_FEW_ROWS.items(), plans.COMPILED_ONCE)
+    f"{json.dumps(name)} = {json.dumps(value)}\n"
+    for name, value in {**plans.FOR_FEW_ROWS, **plans.COMPILED_ONCE}.items()
 )
 """Settings of a deployment that starts a Spark server of its own, for minutes and few rows."""
 

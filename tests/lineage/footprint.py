@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lineage.recorded import risen
+
 ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).with_suffix(".json")
 _OPENED = ("files", "folders", "tables")
@@ -109,10 +111,8 @@ def raised(found: dict[str, Footprint], *, now: Path) -> dict[str, list[str]]:
     Returns:
         By command, what is more than is recorded; commands that take no more are left out.
     """
-    now.write_text(json.dumps({name: asdict(one) for name, one in found.items()}, indent=1) + "\n")
-    known = {name: Footprint(**one) for name, one in json.loads(RECORDED.read_text()).items()}
-    more = {command: one.more_than(known[command]) for command, one in found.items()}
-    return {command: [*lines, f"on purpose? cp {now} {RECORDED}"] for command, lines in more.items() if lines}
+    plain = {name: asdict(one) for name, one in found.items()}
+    return risen(plain, record=RECORDED, now=now, more=lambda name, known: found[name].more_than(Footprint(**known)))
 
 
 def _is_data(path: str) -> bool:

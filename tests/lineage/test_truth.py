@@ -42,10 +42,6 @@ def world(deploy: Deploy, settings: Settings) -> World:
     return World.of(deploy("truth").as_in_production(), plans.jobs_file(settings.home))
 
 
-def nonzero(counts: dict[str, int]) -> dict[str, int]:
-    return {key: count for key, count in counts.items() if count}
-
-
 def test_faulty_day_runs_without_problems_and_ledger_balances(world: World) -> None:
     assert [outcome.problems for outcome in world.outcomes] == [[], []]
     assert world.deployment.problems() == []
@@ -90,7 +86,7 @@ def test_dead_letters_per_arrival_hour_match_the_truth(world: World) -> None:
     for hour, reasons in world.deployment.rows("bronze.dead_letters", "arrival_hour", "reasons"):
         rows[hour] += 1
         dead[hour].update(reasons)
-    assert rows == Counter(nonzero({hour.arrival_hour: hour.dead for hour in world.truth.hours}))
+    assert rows == +Counter({hour.arrival_hour: hour.dead for hour in world.truth.hours})
     for hour in world.truth.hours:
         assert dead[hour.arrival_hour] == Counter(hour.reasons), hour.arrival_hour
 
@@ -135,9 +131,7 @@ def test_the_first_arrival_wins_and_counts_its_duplicates(world: World) -> None:
 
 def test_late_events_match_the_truth_and_reach_silver(world: World) -> None:
     late = world.deployment.rows("silver.late_visits", "arrival_hour", "source_file", "source_offset")
-    assert Counter(hour for hour, *_ in late) == Counter(
-        nonzero({hour.arrival_hour: hour.late for hour in world.truth.hours})
-    )
+    assert Counter(hour for hour, *_ in late) == +Counter({hour.arrival_hour: hour.late for hour in world.truth.hours})
     assert {hour: arrival.late for hour, arrival in world.counted.arrivals.items()} == {
         hour.arrival_hour: hour.late for hour in world.truth.hours if hour.state != "missing"
     }

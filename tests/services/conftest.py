@@ -13,14 +13,12 @@ import plans
 from blogdata.services import spark_connect
 from blogdata.services.config import Settings
 
-_CONF = dict([plans.COMPILED_ONCE])
-
 
 def small(settings: Settings, home: Path) -> Settings:
     """The tests' settings with a home of its own and a small Spark; other processes of this home find the same."""
-    options = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in _CONF.items())
+    options = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in plans.COMPILED_ONCE.items())
     (home / "blogdata.toml").write_text(f"[spark.conf]\n{options}", encoding="utf-8")
-    spark = replace(settings.spark, heap="600m", start_seconds=180.0, conf=tuple(_CONF.items()))
+    spark = replace(settings.spark, heap="600m", start_seconds=180.0, conf=tuple(plans.COMPILED_ONCE.items()))
     return replace(settings, home=home, landing=home / "landing", lake=home / "lake", spark=spark)
 
 
