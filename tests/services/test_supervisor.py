@@ -16,8 +16,8 @@ from blogdata.services.supervisor import ProcessEnded, Supervisor
 
 SECONDS = 30
 TIED = (
-    "import time; from blogdata.services import tied; tied.end_with_parent(); print('tied', flush=True); "
-    "time.sleep(600)"
+    "import os, time; from blogdata.services import tied; tied.end_with_parent(); "
+    "os.write(1, b'tied\\n'); time.sleep(600)"  # at once: the pipe is shared, and what prints may print in parts
 )
 PARENT = f"""
 import os, sys, time
