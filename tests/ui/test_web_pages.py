@@ -162,7 +162,7 @@ def test_a_dataset_shows_its_contract_and_ledger_checks(browser: Browser) -> Non
 def test_a_publication_shows_its_columns_sources(browser: Browser) -> None:
     browser.open("/assets/gold/page_stats?view=events", "Metadata", "computed_from")
     browser.sees("silver.visits_enriched.visit_id")
-    browser.sees("no column: a count of rows")
+    browser.sees("no column: counts rows")
     browser.picture("asset")
 
 
