@@ -9,7 +9,7 @@ a function that "How it works" of the card names; what else the module offers (c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,20 +56,22 @@ class Pattern:
     Args:
         card: The docstring of its module.
         module: File of its module, relative to the project's root.
+        below: Files of other modules whose functions its card names; they do its work.
         datasets: Datasets whose contract names it and assets that carry its tag; if there are none and the building
             block of all datasets does its work, every dataset.
         parts: Functions that do its work, to those of the datasets whose code runs them.
         starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands that
             call it.
-        callers: Files of the modules that call it, relative to the root, without tests.
+        callers: Files of the modules that call it or those functions, relative to the root, without tests.
         works: Whether code outside the pattern library has it do its work, directly or through other modules.
         tests: Test modules named after it or with its name in their docstring; if there are none, those that import it.
-        defects: Seeded defects in its module or in a module beside it that belongs to it, and those that the tests
-            named after it notice.
+        defects: Seeded defects in these files or in a module beside its own that belongs to it, and those that the
+            tests named after it notice.
     """
 
     card: Card
     module: str
+    below: tuple[str, ...]
     datasets: tuple[str, ...]
     parts: Mapping[tuple[str, ...], tuple[str, ...]]
     starters: tuple[str, ...]
@@ -97,13 +99,16 @@ def find(code: Definitions, definitions: dg.Definitions) -> list[Pattern]:
     tests = Definitions(code.root, ("tests",))
     datasets, starters = _users(definitions)
     modules = _modules(code)
-    works = code.runs(name for name in code.definitions if not name[0].startswith(LIBRARY))
+    work = {module: _verbs(code, module, card) for module, card in modules.items()}
+    inner = frozenset().union(*work.values())
+    works = code.runs(name for name in code.definitions.keys() - inner if not name[0].startswith(LIBRARY))
     everywhere, parts = code.runs(_blocks(code)), _parts(code, modules)
     defects, others = seeded_defects.read(code.root), [card.name for card in modules.values()]
     found = []
     for module, card in modules.items():
-        label, callers = slug(card.name), sorted(set(_callers(code, module)))
-        verbs = _verbs(code, module, card)
+        label, verbs = slug(card.name), work[module]
+        own = {module, *(of for of, _ in verbs)}
+        callers = sorted(set(_callers(code, own)))
         named = datasets.get(label, [EVERY_DATASET] if verbs & everywhere else [])
         by_part: dict[tuple[str, ...], list[str]] = {}
         for dataset in named:
@@ -115,13 +120,14 @@ def find(code: Definitions, definitions: dg.Definitions) -> list[Pattern]:
             Pattern(
                 card=card,
                 module=code.files[module],
+                below=tuple(sorted(code.files[of] for of in own - {module})),
                 datasets=tuple(named),
                 parts={part: tuple(datasets) for part, datasets in by_part.items()},
                 starters=tuple(starters.get(label, () if named else _commands(callers))),
                 callers=tuple(callers),
                 works=bool(verbs & works),
                 tests=tuple(sorted(bear or _importing(module, tests))),
-                defects=tuple(_defects(defects, bear, code, module, modules)),
+                defects=tuple(_defects(defects, bear, code, module, own, modules)),
             )
         )
     return sorted(found, key=lambda pattern: (pattern.card.chapter, pattern.name))
@@ -225,9 +231,9 @@ def _modules(code: Definitions) -> dict[str, Card]:
     return {module: card for module, card in cards.items() if card is not None}
 
 
-def _callers(code: Definitions, module: str) -> Iterator[str]:
+def _callers(code: Definitions, own: Collection[str]) -> Iterator[str]:
     for (caller, _), definition in code.definitions.items():
-        if caller != module and any(_is_public(code, *used) and used[0] == module for used in definition.uses):
+        if caller not in own and any(_is_public(code, *used) and used[0] in own for used in definition.uses):
             yield code.files[caller]
 
 
@@ -283,10 +289,15 @@ def _test_modules(tests: Definitions) -> list[tuple[str, str]]:
 
 
 def _defects(
-    defects: Iterable[Defect], tests: set[str], code: Definitions, module: str, modules: dict[str, Card]
+    defects: Iterable[Defect],
+    tests: set[str],
+    code: Definitions,
+    module: str,
+    own: Collection[str],
+    modules: dict[str, Card],
 ) -> Iterator[Defect]:
     package = f"{module.rpartition('.')[0]}."
     beside = {other for other in code.files if other.startswith(package) and other not in modules}
-    own = {code.files[other] for other in beside if modules[module].name in code.docstring(other)}
-    own.add(code.files[module])
-    yield from (defect for defect in defects if defect.file in own or defect.tests & tests)
+    belong = {other for other in beside if modules[module].name in code.docstring(other)}
+    files = {code.files[other] for other in (*own, *belong)}
+    yield from (defect for defect in defects if defect.file in files or defect.tests & tests)

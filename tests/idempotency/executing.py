@@ -14,9 +14,9 @@ from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import Step
 from blogdata.patterns.idempotency.stateful_merger import execute
-from blogdata.patterns.quality.audit_write_audit_publish import restate
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
+from blogdata.publish.publish import restate
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.writes import InOrder

@@ -20,8 +20,8 @@ from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
-from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
 from blogdata.publish.contract import Contract
+from blogdata.publish.incompatibilities import IncompatibleSchema
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning, RowRule
 from blogdata.publish.target import Provenance

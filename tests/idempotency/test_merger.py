@@ -14,7 +14,7 @@ from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import FullDelivery
 from blogdata.patterns.idempotency.merger import merge, with_removals
-from blogdata.patterns.quality import constraints_enforcer
+from blogdata.publish import tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.target import Engine, Provenance
@@ -173,7 +173,7 @@ def test_concurrent_first_full_deliveries_never_mix(
         merging = step(spark, lake_root, replace(LETTERS, write=Merge()), run=run, engine=engine)
         return merging.publish(FullDelivery(rows=lambda _: rows, account=account))[LETTERS.dataset]
 
-    enforce, first = constraints_enforcer.enforce, list[Commit]()
+    enforce, first = tables.enforce, list[Commit]()
 
     def overtaken(*arguments: Any, **more: Any) -> None:
         monkeypatch.undo()
@@ -181,7 +181,7 @@ def test_concurrent_first_full_deliveries_never_mix(
         enforce(*arguments, **more)
 
     # After the look that found no table, and before the transaction begins.
-    monkeypatch.setattr(constraints_enforcer, "enforce", overtaken)
+    monkeypatch.setattr(tables, "enforce", overtaken)
     assert delivered("slow", "A").version == first[0].version + 1
     assert Letters(spark, lake_root).rows() == [("A", "slow")]
 

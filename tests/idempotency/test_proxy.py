@@ -22,7 +22,7 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.members import BehindAPointer, MemberClosed, MemberRemoved
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
-from blogdata.patterns.quality.audit_write_audit_publish import restate
+from blogdata.publish.publish import restate
 from blogdata.publish.target import Provenance
 from toy import CONTRACT, WHOLE, target
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration.step import FullDelivery
-from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
+from blogdata.publish.incompatibilities import IncompatibleSchema
 from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,

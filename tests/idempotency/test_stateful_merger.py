@@ -14,8 +14,8 @@ import pytest
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.executions import ReplayTooLong, due, state
 from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
-from blogdata.patterns.quality.audit_write_audit_publish import restate
 from blogdata.publish.partitions import Grain
+from blogdata.publish.publish import restate
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
 from blogdata.publish.writes import InOrder, Replace

@@ -21,7 +21,7 @@ import pytest
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.patterns.quality.audit_write_audit_publish import restate
+from blogdata.publish.publish import restate
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import ConcurrentWrite
 from laws.stepping import PATIENCE_SECONDS, Held, Probe

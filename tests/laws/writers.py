@@ -13,11 +13,11 @@ from blogdata.lake.commit import Account, Commit
 from blogdata.patterns.idempotency import fast_metadata_cleaner, proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.patterns.quality.audit_write_audit_publish import publish
 from blogdata.publish import publication
 from blogdata.publish.audit import AuditSpec, Judgement, judge
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.contract import Contract
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Engine, Provenance, Target
 from toy import CONTRACT, HOURS, WHOLE, clicks, target
 

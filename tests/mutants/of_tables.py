@@ -17,7 +17,7 @@ MIGRATOR = "tests/quality/test_schema_migrator.py"
 TABLES = (
     in_code(
         "a column may go from one release to the next",
-        "platform/blogdata/patterns/quality/schema_compatibility_enforcer.py",
+        "platform/blogdata/publish/incompatibilities.py",
         "            if mode.forward:\n                yield _removed(path)\n",
         "",
         f"{COMPATIBILITY}::test_a_breaking_release_is_refused",
@@ -25,7 +25,7 @@ TABLES = (
     ),
     in_code(
         "only the last release counts",
-        "platform/blogdata/patterns/quality/schema_compatibility_enforcer.py",
+        "platform/blogdata/publish/incompatibilities.py",
         "versions if mode.transitive else versions[-1:]",
         "versions[-1:]",
         f"{COMPATIBILITY}::test_a_default_makes_a_required_column_compatible",
@@ -144,7 +144,7 @@ TABLES = (
     ),
     in_code(
         "a constraint that was dropped stays dropped",
-        "platform/blogdata/patterns/storage/tables.py",
+        "platform/blogdata/publish/tables.py",
         "if known.get(CONTRACT) == contract.fingerprint and not absent:",
         "if known.get(CONTRACT) == contract.fingerprint:",
         "tests/quality/test_constraints_enforcer.py::test_a_dropped_constraint_is_restored_before_writing",

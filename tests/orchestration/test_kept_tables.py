@@ -23,7 +23,7 @@ from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.names import asset_key
 from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
-from blogdata.patterns.storage import tables
+from blogdata.publish import tables
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.writes import ByPeriod, Copy

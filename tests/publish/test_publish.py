@@ -16,8 +16,8 @@ from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from blogdata.patterns.quality.audit_write_audit_publish import publish, restate
 from blogdata.publish.changes import AppendBatch
+from blogdata.publish.publish import publish, restate
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
 from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target

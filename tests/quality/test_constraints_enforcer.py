@@ -9,13 +9,14 @@ from pyspark.errors import PySparkException
 
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.quality.constraints_enforcer import enforce, orphans
-from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
+from blogdata.patterns.quality.constraints_enforcer import orphans
 from blogdata.publish.audit import judge, specify
 from blogdata.publish.contract import Contract
+from blogdata.publish.incompatibilities import IncompatibleSchema
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column, Partitioning, RowRule
+from blogdata.publish.tables import enforce
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AuditFailed
 

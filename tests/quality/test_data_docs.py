@@ -16,7 +16,7 @@ import definitions
 from assets.ops import LINEAGE
 from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.storage import tables
+from blogdata.publish import tables
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Provenance, Target
 from blogdata.services import dagster_home

@@ -20,17 +20,17 @@ from blogdata.cli import schema_command
 from blogdata.cli.schema_command import app
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.quality import schema_releases
-from blogdata.patterns.quality.schema_compatibility_enforcer import (
+from blogdata.patterns.quality.schema_releases import Release
+from blogdata.publish.column_types import Field, holds, of_delta, parse, parse_fields, paths
+from blogdata.publish.compatibility import Compatibility, Remove
+from blogdata.publish.contract import Contract
+from blogdata.publish.incompatibilities import (
     IncompatibleSchema,
     hold_member,
     hold_table,
     incompatibilities,
     incompatible_with,
 )
-from blogdata.patterns.quality.schema_releases import Release
-from blogdata.publish.column_types import Field, holds, of_delta, parse, parse_fields, paths
-from blogdata.publish.compatibility import Compatibility, Remove
-from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 from blogdata.publish.writes import Copy, Merge
 from docs.pages import ROOT

@@ -25,14 +25,15 @@ from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.observability.column_readers import ASKED_WITHIN, readers
 from blogdata.patterns.quality import schema_migrator
-from blogdata.patterns.quality.schema_compatibility_enforcer import IncompatibleSchema
-from blogdata.patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, refuse_return, remove, status
+from blogdata.patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, remove, status
 from blogdata.planning.findings import Observed, retiring
 from blogdata.planning.graph import Graph
 from blogdata.planning.look import Snapshot
+from blogdata.publish import migrations
 from blogdata.publish.compatibility import Remove, Rename, Retype
 from blogdata.publish.contract import Contract
-from blogdata.publish.migrations import carried, migrating
+from blogdata.publish.incompatibilities import IncompatibleSchema
+from blogdata.publish.migrations import carried, migrating, refuse_return
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import ConcurrentWrite
@@ -308,9 +309,9 @@ def test_both_columns_come_from_one_expression(spark: Any, lake_root: Path) -> N
     assert retyped.columns[-1].default == "cast(stands_for AS STRING)"
     assert retyped.rules[-1].expression == "`stands` <=> (cast(stands_for AS STRING))"
     frame = spark.sql("SELECT 'a' AS hour, 1L AS click, '7' AS stands")
-    (row,) = schema_migrator.both(frame, retyped).collect()
+    (row,) = migrations.both(frame, retyped).collect()
     assert (row.stands_for, row.stands, row.page) == (7, "7", None)
-    (row,) = schema_migrator.both(frame.drop("stands").selectExpr("*", "8L AS stands_for"), retyped).collect()
+    (row,) = migrations.both(frame.drop("stands").selectExpr("*", "8L AS stands_for"), retyped).collect()
     assert (row.stands_for, row.stands) == (8, "8")
 
 

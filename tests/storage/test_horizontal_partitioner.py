@@ -10,8 +10,8 @@ import pytest
 
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.storage.horizontal_partitioner import MAX_KEPT, PartitionKeyRefused, partition_column
 from blogdata.publish.contract import Contract
+from blogdata.publish.partition_key import MAX_KEPT, PartitionKeyRefused, partition_column
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column, Partitioning

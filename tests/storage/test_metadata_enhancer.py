@@ -9,9 +9,9 @@ from pyspark.sql.connect.session import SparkSession
 
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
-from blogdata.patterns.storage import tables
-from blogdata.patterns.storage.metadata_enhancer import properties
+from blogdata.publish import tables
 from blogdata.publish.contract import Contract
+from blogdata.publish.file_statistics import properties
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assets.transforms import cubes
-from blogdata.patterns.quality.schema_migrator import both
+from blogdata.publish.migrations import both
 from quality.contracts import CONTRACTS
 
 VISITS = (

@@ -15,8 +15,9 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.observability import column_readers
-from blogdata.patterns.quality import schema_compatibility_enforcer, schema_migrator, schema_releases
+from blogdata.patterns.quality import schema_migrator, schema_releases
 from blogdata.planning.findings import still_unannounced
+from blogdata.publish import incompatibilities
 from blogdata.services.config import Settings
 from quality.contracts import DECLARED, EVERY, LANDED
 from quality.contracts.releases import RELEASED
@@ -42,7 +43,7 @@ def check(file: File = RELEASED, as_json: Json = False) -> None:
             ]
         )
     for one in broken:
-        fault = schema_compatibility_enforcer.refused(
+        fault = incompatibilities.refused(
             one.dataset,
             one.breaks,
             where=f"the contract, against {file.name}; its mode is {EVERY[one.dataset].compatibility.value}",
@@ -73,7 +74,7 @@ def release(
     releases = schema_releases.read(file)
     for one in schema_releases.compare(releases, EVERY.values(), today()):
         if one.breaks and one.dataset not in allowed:
-            raise schema_compatibility_enforcer.refused(
+            raise incompatibilities.refused(
                 one.dataset,
                 one.breaks,
                 where=f"the contract, against {file.name}",

@@ -18,7 +18,7 @@ from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, 
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from blogdata.patterns.quality import constraints_enforcer
+from blogdata.publish import tables
 from blogdata.publish.audit import FileFigures, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
@@ -241,7 +241,7 @@ class Step:
             rows = delivery.rows(self.spark.createDataFrame([], contract.ddl))
             return overwrite_table(rows, target, self._provenance_of(delivery))
         # Before the read: adds new contract columns to an older table, null in the existing rows.
-        constraints_enforcer.enforce(self.spark, self.lake, contract, engine_loaded=self.engine is Engine.TRANSACTION)
+        tables.enforce(self.spark, self.lake, contract, engine_loaded=self.engine is Engine.TRANSACTION)
         version = self.lake.version(contract.dataset)
         assert version is not None
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))

@@ -24,11 +24,11 @@ from blogdata.orchestration import owners, stream_faults
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles
 from blogdata.patterns.ingestion.landed_lines import Bounds
-from blogdata.patterns.quality.audit_write_audit_publish import publish
 from blogdata.publish import kept_rows
 from blogdata.publish.audit import FileFigures, lifted_audits
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.contract import Contract
+from blogdata.publish.publish import publish
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance, Target
 

@@ -18,6 +18,10 @@ from blogdata.publish.writes import Replace
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+    from pyspark.sql import DataFrame
+
+REMOVED = "blogdata.removed"
+"""Table property: names of removed columns, separated by commas; values of theirs may still be in files."""
 
 
 def migrating(contract: Contract) -> Contract:
@@ -73,6 +77,43 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
     if not kept:
         return contract
     return replace(contract, columns=(*_filled(contract, {column.name for column in kept}), *kept))
+
+
+def both(frame: DataFrame, contract: Contract) -> DataFrame:
+    """Add to rows the column of each migration that they lack, computed from the other one.
+
+    Args:
+        frame: Rows with one column of each migration, or with both.
+        contract: Contract of the dataset, with the retired columns that its table still has.
+    """
+    from pyspark.sql import functions as F
+
+    types = {column.name: column.type for column in contract.columns}
+    for migration in contract.migrations:
+        there, new = frame.columns, migration.successor
+        if migration.old in types and migration.old not in there:
+            frame = frame.withColumn(migration.old, F.expr(migration.back).cast(types[migration.old]))
+        elif new in types and new not in there and migration.forth is not None:
+            frame = frame.withColumn(new, F.expr(migration.forth).cast(types[new]))
+    return frame
+
+
+def refuse_return(table: DeltaTable, contract: Contract) -> None:
+    """Refuse a column that was removed from the table: values of the removed one would show.
+
+    Raises:
+        ConfigurationError: The contract declares such a column.
+    """
+    removed = set(table.metadata().configuration.get(REMOVED, "").split(",")) - {
+        field.name for field in table.schema().fields
+    }
+    back = sorted(removed & {column.name for column in contract.columns})
+    if back:
+        raise ConfigurationError(
+            what=f"{', '.join(back)} was removed from this table, and its files still have the values",
+            where=contract.dataset,
+            next_step="choose another name",
+        )
 
 
 def _filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:

@@ -22,8 +22,8 @@ from blogdata.lake.commit import WHOLE_TABLE, Commit, entries_of
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import CLOSED, Member, Members
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
-from blogdata.patterns.quality.schema_compatibility_enforcer import hold_member
 from blogdata.publish.contract import Contract
+from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.publication import commit_id_of, committed, receipt
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import ConcurrentWrite
@@ -77,7 +77,7 @@ def publish_members(
     Raises:
         IncompatibleSchema: A column changed its type or was removed while other members keep it.
         ConcurrentWrite: Another run published the same partitions meanwhile; transient.
-        PlatformError: As :func:`blogdata.patterns.quality.audit_write_audit_publish.publish`.
+        PlatformError: As :func:`blogdata.publish.publish.publish`.
     """
     lake, dataset = target.lake, target.contract.dataset
     commit_id = commit_id_of(target, [key for one in new for key in one.partitions])
@@ -104,7 +104,7 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
     """Write and audit a member, and close it; it is not visible yet.
 
     Raises:
-        PlatformError: As :func:`blogdata.patterns.quality.audit_write_audit_publish.publish`.
+        PlatformError: As :func:`blogdata.publish.publish.publish`.
     """
     mine = _of(provenance, new.partitions or (WHOLE_TABLE,))
     location = f"{new.name}-{_digest(commit_id_of(target, new.partitions), mine)}"

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Commit
-from blogdata.patterns.quality.audit_write_audit_publish import publish
 from blogdata.publish.changes import Overwrite
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Companion, Provenance, Target
 
 if TYPE_CHECKING:

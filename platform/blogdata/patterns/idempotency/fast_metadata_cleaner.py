@@ -35,8 +35,8 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member, Members
 from blogdata.patterns.idempotency import audited_members
 from blogdata.patterns.idempotency.audited_members import NewMember
-from blogdata.patterns.quality.schema_compatibility_enforcer import hold_member
 from blogdata.publish.contract import Contract
+from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.partitions import following
 from blogdata.publish.schema import Partitioning
 from blogdata.publish.target import Provenance, Target

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Commit
-from blogdata.patterns.quality import constraints_enforcer
-from blogdata.patterns.quality.audit_write_audit_publish import publish
+from blogdata.publish import tables
 from blogdata.publish.changes import Rewrite, Upsert
 from blogdata.publish.contract import Contract
+from blogdata.publish.publish import publish
 from blogdata.publish.target import Engine, Provenance, Target
 from blogdata.publish.write_faults import AMBIGUOUS_CHANGE, UNMARKED_CHANGE, translated
 
@@ -245,7 +245,7 @@ def _made(spark: SparkSession, target: Target) -> int:
     """Create the table and return its version: another run may be creating it, so even first rows need a version."""
     dataset = target.contract.dataset
     with translated(dataset, ()):
-        constraints_enforcer.enforce(spark, target.lake, target.contract, engine_loaded=False)
+        tables.enforce(spark, target.lake, target.contract, engine_loaded=False)
     version = target.lake.version(dataset)
     assert version is not None
     return version

@@ -39,10 +39,10 @@ from blogdata.evidence.executions import EMPTY, applied, history
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.merger import merge
-from blogdata.patterns.quality import constraints_enforcer
-from blogdata.patterns.quality.audit_write_audit_publish import publish, restate
+from blogdata.publish import tables
 from blogdata.publish.changes import Rewrite
 from blogdata.publish.contract import Contract
+from blogdata.publish.publish import publish, restate
 from blogdata.publish.target import Engine, Provenance, Target
 from blogdata.publish.write_faults import ConcurrentWrite
 
@@ -106,7 +106,7 @@ def execute(
             seen is not None and len(kept) < len(there) and _restore(spark, target, period, there, seen) is not None
         )
         contained = kept if restored else list(there)
-        constraints_enforcer.enforce(spark, lake, contract, engine_loaded=target.engine is Engine.TRANSACTION)
+        tables.enforce(spark, lake, contract, engine_loaded=target.engine is Engine.TRANSACTION)
         onto = _version_with(contained, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))

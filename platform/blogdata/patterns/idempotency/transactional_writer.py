@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Commit
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.quality.audit_write_audit_publish import published
+from blogdata.publish.publish import published
 from blogdata.publish.target import Companion, Provenance, Target
 
 if TYPE_CHECKING:

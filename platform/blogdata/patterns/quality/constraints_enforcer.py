@@ -3,11 +3,12 @@
 Problem: a producer sends a row without a user. The job is correct and its tests pass, but the row is stored, because
 the rule was only written in a document.
 
-How it works: :func:`enforce` turns the contract into constraints of the Delta table (types, NOT NULL, CHECK, generated
-columns). They bind every writer, even one that bypasses the platform; a dropped constraint is restored before the next
-write. When Delta refuses a batch, the audit lists all its faults, with the number of rows of each
-(Audit-Write-Audit-Publish). :func:`orphans` audits what no Delta constraint can: it finds the rows whose reference, as
-the contract declares it, does not exist. That takes a join, so the Offline Observer runs it beside the hot path.
+How it works: :func:`blogdata.publish.tables.enforce` turns the contract into constraints of the Delta table (types,
+NOT NULL, CHECK, generated columns). They bind every writer, even one that bypasses the platform; a dropped constraint
+is restored before the next write. When Delta refuses a batch, the audit lists all its faults, with the number of rows
+of each (Audit-Write-Audit-Publish). :func:`orphans` audits what no Delta constraint can: it finds the rows whose
+reference, as the contract declares it, does not exist. That takes a join, so the Offline Observer runs it beside the
+hot path.
 
 The trap: a database stops at the first bad row, and the next attempt stops at the second. A batch can be fixed in one
 go only when all its faults are known; the constraints stay as the last line of defence. And, unlike in most databases,
@@ -24,33 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from blogdata.lake.lake import Lake
-from blogdata.patterns.quality import schema_compatibility_enforcer, schema_migrator
-from blogdata.patterns.storage import tables
-from blogdata.publish.contract import Contract
-
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
-    """Add the missing constraints of a contract to its table; create the table if it does not exist.
-
-    Args:
-        spark: The session.
-        lake: The tables' root.
-        contract: Contract of the dataset.
-        engine_loaded: True if the engine's jar is loaded, which creates a table in one commit.
-
-    Raises:
-        IncompatibleSchema: The table cannot follow the contract; nothing was changed.
-        PlatformError: As `tables.create_or_evolve`.
-    """
-    table = lake.caught_up(contract.dataset)
-    if table is not None:
-        schema_compatibility_enforcer.hold_table(table, contract)
-        schema_migrator.refuse_return(table, contract)
-    tables.create_or_evolve(spark, lake, contract, engine_loaded=engine_loaded)
+    from pyspark.sql import DataFrame
 
 
 def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> DataFrame:

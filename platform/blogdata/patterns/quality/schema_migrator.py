@@ -2,14 +2,15 @@
 
 Problem: a column has a name that misleads. Whoever renames it breaks every query that names it, on the same day.
 
-How it works: add, both, remove. The contract declares the new column beside the old one, and a migration
-(`Rename`, `Retype`, `Remove`) with its grace period. The table gets the new column with the next publication, and older
-rows get its value from the old one, in one commit. From then on the asset computes one of the two and :func:`both`
-derives the other; a rule of the contract (`migrating`) holds them equal, so readers may move one by one. At last
-the contract drops the old column. The table still has it, and it is still written, until :func:`remove` takes it
-away: one commit of metadata that touches no file, refused before the grace period is over and while anybody still reads
-the column. Readers are known from column lineage, deliveries to databases and recorded queries
-(:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have the column.
+How it works: add, both, remove. The contract declares the new column beside the old one, and a migration (`Rename`,
+`Retype`, `Remove`) with its grace period. The table gets the new column with the next publication, and older rows get
+its value from the old one, in one commit. From then on the asset computes one of the two and
+:func:`blogdata.publish.migrations.both` derives the other; a rule of the contract (`migrating`) holds them equal, so
+readers may move one by one. At last the contract drops the old column. The table still has it, and it is still
+written, until :func:`remove` takes it away: one commit of metadata that touches no file, refused before the grace
+period is over and while anybody still reads the column. Readers are known from column lineage, deliveries to
+databases and recorded queries (:mod:`blogdata.patterns.observability.column_readers`). Earlier versions still have
+the column.
 
 The trap: the last step is forgotten, and every row is written twice for ever; the phase of each migration is listed
 until it is over. And the values of a removed column stay in the files until their partitions are written again: a
@@ -41,18 +42,16 @@ from blogdata.evidence.column_reads import Reader
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.patterns.storage import metadata_enhancer
-from blogdata.patterns.storage.tables import CONTRACT
+from blogdata.publish import file_statistics
 from blogdata.publish.compatibility import Migration
 from blogdata.publish.contract import Contract
-from blogdata.publish.migrations import carried
+from blogdata.publish.migrations import REMOVED, carried
+from blogdata.publish.tables import CONTRACT
 from blogdata.publish.write_faults import ConcurrentWrite
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
-REMOVED = "blogdata.removed"
-"""Table property: names of removed columns, separated by commas; values of theirs may still be in files."""
 COLUMN_REMOVED = "column removed"
 """Kind of the event of a removal."""
 _CONSTRAINT = "delta.constraints."
@@ -96,25 +95,6 @@ class Status:
     phase: Phase
     readers: tuple[Reader, ...]
     next_step: Remedy
-
-
-def both(frame: DataFrame, contract: Contract) -> DataFrame:
-    """Add to rows the column of each migration that they lack, computed from the other one.
-
-    Args:
-        frame: Rows with one column of each migration, or with both.
-        contract: Contract of the dataset, with the retired columns that its table still has.
-    """
-    from pyspark.sql import functions as F
-
-    types = {column.name: column.type for column in contract.columns}
-    for migration in contract.migrations:
-        there, new = frame.columns, migration.successor
-        if migration.old in types and migration.old not in there:
-            frame = frame.withColumn(migration.old, F.expr(migration.back).cast(types[migration.old]))
-        elif new in types and new not in there and migration.forth is not None:
-            frame = frame.withColumn(new, F.expr(migration.forth).cast(types[new]))
-    return frame
 
 
 def status(lake: Lake, contract: Contract, migration: Migration, found: Sequence[Reader], today: date) -> Status:
@@ -197,24 +177,6 @@ def remove(
     return version
 
 
-def refuse_return(table: DeltaTable, contract: Contract) -> None:
-    """Refuse a column that was removed from the table: values of the removed one would show.
-
-    Raises:
-        ConfigurationError: The contract declares such a column.
-    """
-    removed = set(table.metadata().configuration.get(REMOVED, "").split(",")) - {
-        field.name for field in table.schema().fields
-    }
-    back = sorted(removed & {column.name for column in contract.columns})
-    if back:
-        raise ConfigurationError(
-            what=f"{', '.join(back)} was removed from this table, and its files still have the values",
-            where=contract.dataset,
-            next_step="choose another name",
-        )
-
-
 def _next(contract: Contract, migration: Migration, found: Sequence[Reader], today: date, *, declared: bool) -> Remedy:
     new = migration.successor
     if found:
@@ -257,7 +219,7 @@ def _lift(table: DeltaTable, contract: Contract, column: str) -> None:
         if name.startswith(_CONSTRAINT) and re.search(rf"\b{re.escape(column)}\b", condition, re.IGNORECASE):
             table.alter.drop_constraint(name.removeprefix(_CONSTRAINT))
     noted = sorted({*filter(None, configuration.get(REMOVED, "").split(",")), column})
-    properties = {**metadata_enhancer.properties(contract), REMOVED: ",".join(noted)}
+    properties = {**file_statistics.properties(contract), REMOVED: ",".join(noted)}
     table.alter.set_table_properties(properties, raise_if_not_exists=False)
 
 

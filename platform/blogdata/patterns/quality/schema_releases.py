@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.quality.schema_compatibility_enforcer import Incompatibility, incompatible_with
 from blogdata.publish.column_types import Field, parse
 from blogdata.publish.contract import Contract
+from blogdata.publish.incompatibilities import Incompatibility, incompatible_with
 
 _REQUIRED, _FILLED = " NOT NULL", " FILLED"
 

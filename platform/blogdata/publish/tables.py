@@ -1,4 +1,7 @@
-"""Creates tables from contracts, and adds new columns and constraints of a contract to existing tables."""
+"""Creates tables from contracts, and adds new columns and constraints of a contract to existing tables.
+
+Pattern: Constraints Enforcer (:mod:`blogdata.patterns.quality.constraints_enforcer`).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import TYPE_CHECKING
 from blogdata.lake import members
 from blogdata.lake.companions import APPEARS_WITH
 from blogdata.lake.lake import Lake
-from blogdata.patterns.storage import metadata_enhancer
-from blogdata.patterns.storage.horizontal_partitioner import partition_column
+from blogdata.publish import file_statistics
 from blogdata.publish.contract import Contract
+from blogdata.publish.incompatibilities import hold_table
+from blogdata.publish.migrations import refuse_return
+from blogdata.publish.partition_key import partition_column
 from blogdata.publish.schema import Column
 
 if TYPE_CHECKING:
@@ -21,6 +26,26 @@ if TYPE_CHECKING:
 CONTRACT = "blogdata.contract"
 """Table property: fingerprint of the contract that was last applied to the table."""
 _CONSTRAINT = "delta.constraints."
+
+
+def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
+    """Add the missing constraints of a contract to its table; create the table if it does not exist.
+
+    Args:
+        spark: The session.
+        lake: The tables' root.
+        contract: Contract of the dataset.
+        engine_loaded: True if the engine's jar is loaded, which creates a table in one commit.
+
+    Raises:
+        IncompatibleSchema: The table cannot follow the contract; nothing was changed.
+        PlatformError: As `create_or_evolve`.
+    """
+    table = lake.caught_up(contract.dataset)
+    if table is not None:
+        hold_table(table, contract)
+        refuse_return(table, contract)
+    create_or_evolve(spark, lake, contract, engine_loaded=engine_loaded)
 
 
 def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
@@ -82,7 +107,7 @@ def _properties(contract: Contract) -> dict[str, str]:
         **_togetherness(contract),
         **_retention(contract),
         **({"delta.enableDeletionVectors": "true"} if contract.marks_rows else {}),
-        **metadata_enhancer.properties(contract),
+        **file_statistics.properties(contract),
     }
 
 
