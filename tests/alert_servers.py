@@ -1,4 +1,4 @@
-"""Real servers on this machine that alerts are sent to: HTTP and SMTP, with and without TLS."""
+"""Real HTTP and SMTP servers on this machine that receive alerts, with and without TLS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USER, PASSWORD = "robot", "correct horse battery"
 
 @dataclass
 class Posted:
-    """What a web server got, and what it answers."""
+    """The requests that a web server received, and its next answers."""
 
     address: str
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -74,7 +74,7 @@ def web_server() -> Iterator[Posted]:
 
 @dataclass
 class Mailbox:
-    """What a mail server got, and whom it refuses."""
+    """The mails that a mail server received, and the recipients it refuses."""
 
     port: int = 0
     certificate: Path | None = None
@@ -100,13 +100,13 @@ class Mailbox:
         assert isinstance(data, LoginPassword)
         self.logins.append(data.login.decode())
         right = data.login.decode() == USER and data.password.decode() == PASSWORD
-        # A careless server repeats what it was sent.
+        # Simulates a server that echoes a request, secrets included.
         return AuthResult(success=right, handled=right, message=None if right else f"535 no: {data.password.decode()}")
 
 
 @contextmanager
 def mail_server(*, certified_in: Path | None = None) -> Iterator[Mailbox]:
-    """Run a mail server; with a folder for its certificate it wants STARTTLS and a login."""
+    """Run a mail server. With a certificate folder it requires STARTTLS and a login."""
     mailbox = Mailbox()
     options: dict[str, Any] = {}
     if certified_in is not None:
@@ -126,13 +126,13 @@ def mail_server(*, certified_in: Path | None = None) -> Iterator[Mailbox]:
 
 class _Controller(Controller):
     def _trigger_server(self) -> None:
-        # The server has chosen a port; the controller would try the one it was asked for.
+        # The server chose a free port itself; the controller would try the requested port 0.
         self.port = self.server.sockets[0].getsockname()[1]
         super()._trigger_server()
 
 
 def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """Make a certificate for this machine; return its file and the context of a server that has it."""
+    """Make a certificate for this machine; return its file and a server's TLS context that uses it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(timezone.utc)

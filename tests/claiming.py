@@ -24,7 +24,7 @@ AT_ONCE = 5
 
 
 class Integrating(Refresh):
-    """The platform's own step; what is stale is what has no file yet, and the work is a line in that file.
+    """The platform's own step. A partition without a file is stale; integrating it writes a line into its file.
 
     Args:
         context: Of the step.
@@ -43,7 +43,7 @@ class Integrating(Refresh):
     def _stale(self, task: Task, planner: Planner, *, first: bool) -> dict[str, str]:
         left = [key for key in KEYS if not (self._folder / key).exists()]
         self._looks += 1
-        # Late rows come a few partitions at a time: whoever looked first would claim all.
+        # Late rows come a few partitions at a time; otherwise the first process would claim all.
         return dict.fromkeys(random.sample(left, min(AT_ONCE, len(left))) if self._looks % 2 else left, "no file")
 
     def _batch(self, task: Task, keys: Sequence[str]) -> dict[str, PlatformError]:
@@ -58,7 +58,7 @@ class Integrating(Refresh):
 
 
 def meet(folder: Path, where: str, processes: int = 3) -> None:
-    """Wait for the others: whoever is faster would do it all."""
+    """Wait for the other processes, so that the fastest does not do all the work."""
     (folder.parent / f"{where}-{os.getpid()}").touch()
     while len(list(folder.parent.glob(f"{where}-*"))) < processes:
         time.sleep(0.01)

@@ -1,6 +1,6 @@
-"""What all tests share: one Spark Connect server for the whole session, in a home of its own.
+"""Shared fixtures: one Spark Connect server for the whole session, in a home of its own.
 
-The tests may run in several processes at once (`-n 2`); the server is one all the same, started by who needs it first.
+The tests may run in several processes at once (`-n 2`); they share one server, started by the first that needs it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ WORKERS = "BLOGDATA_TEST_WORKERS"
 
 
 def pytest_configure() -> None:
-    # A shell that starts the tests in the background has them ignore interrupts. Dagster then has them ignore requests
-    # to end as well, and so do the processes that copy its logs: it would wait for their end in vain.
+    # A shell that starts the tests in the background has them ignore interrupts. Dagster then ignores termination
+    # requests, too, and so do the processes that copy its logs: it would wait for them in vain.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Dagster loads its migrations, ninety modules, twice for each run's file of events.
     ScriptDirectory.from_config = functools.cache(ScriptDirectory.from_config)  # type: ignore[method-assign, assignment]
@@ -45,7 +45,7 @@ def pytest_configure() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the services, once every process is done with them."""
+    """Stop the services after the last process is done."""
     if hasattr(session.config, "workerinput"):
         return
     folders: pytest.TempPathFactory = session.config._tmp_path_factory  # type: ignore[attr-defined]
@@ -59,8 +59,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if WHOLE not in os.environ:
         _sample(config, items)
-    # Processes take whole files, in this order. Those with servers are long; the last ones are to be short, or one
-    # process waits for the other.
+    # Each process takes whole files, in this order. Files with servers are long; short files come last, or one process
+    # waits for the other.
     long = {item.path for item in items if "settings" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path not in long)
     if SHARED.is_dir():
@@ -72,13 +72,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the campaigns, and most cases of what holds for every pair of something, chosen by their names."""
+    """Deselect campaigns and most matrix cases (any pair of something), chosen by a hash of their names."""
     tried: set[str] = set()
     kept, left = [], []
     for item in items:
         marker = item.get_closest_marker("matrix")
         name = item.nodeid.partition("[")[0]
-        # One case of each test at least.
+        # Keep at least one case of each test.
         left_out = marker is not None and name in tried and crc32(item.nodeid.encode()) % marker.args[0] != 0
         if not left_out and item.get_closest_marker("campaign") is None:
             kept.append(item)
@@ -92,7 +92,7 @@ def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings of the tests' own deployment; nothing of the user's deployment reaches them, save the jars."""
+    """Settings of the tests' own deployment; of the user's deployment only the jars are used."""
     found = _settings(tmp_path_factory)
     found.home.mkdir(exist_ok=True)
     return found
@@ -102,7 +102,7 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    # Where tests run in several processes, each has a folder in that of the one which started them.
+    # With several test processes, each has a subfolder of the main process's folder.
     root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
     found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "3g"})
     conf = {**plans.FOR_FEW_ROWS, **plans.COMPILED_ONCE, **plans.counted(found.home)}
@@ -130,7 +130,7 @@ def spark(spark_server: SparkServer) -> Iterator[Any]:
 
 @pytest.fixture
 def usual_plans(spark: Any) -> Iterator[None]:
-    """Has the session plan as in production, for tests that look at plans."""
+    """Use the production plan settings, for tests that look at plans."""
     plans.configure(spark, plans.AS_IN_PRODUCTION)
     yield
     plans.configure(spark, plans.FOR_FEW_ROWS)
@@ -138,7 +138,7 @@ def usual_plans(spark: Any) -> Iterator[None]:
 
 @pytest.fixture
 def session(spark_server: SparkServer) -> Iterator[Any]:
-    """A session of a test's own, where what is looked at are its settings, or that it is not the default one."""
+    """A separate session, for tests of its settings or of a session that is not the default."""
     found = spark_session.attach(spark_server.url)
     yield found
     spark_session.release(found)
@@ -146,7 +146,7 @@ def session(spark_server: SparkServer) -> Iterator[Any]:
 
 @pytest.fixture
 def lake_root(tmp_path: Path) -> Path:
-    """An empty lake of a test's own."""
+    """An empty lake for one test."""
     root = tmp_path / "lake"
     root.mkdir()
     return root
@@ -154,13 +154,13 @@ def lake_root(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres_server(settings: Settings) -> str:
-    """The address of the PostgreSQL of all tests that only use one."""
+    """The address of the shared PostgreSQL server, for tests that only use it."""
     return postgres.up(settings)
 
 
 @pytest.fixture
 def database(postgres_server: str) -> Iterator[str]:
-    """The address of an empty database of a test's own."""
+    """The address of an empty database for one test."""
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
@@ -171,7 +171,7 @@ def database(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, of a few megabytes."""
+    """A file system of its own, with a few megabytes."""
     folder = tmp_path / "disk"
     folder.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True)

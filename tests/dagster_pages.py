@@ -1,4 +1,4 @@
-"""What Dagster's pages show of a deployment: its own schema answers their queries, in this process."""
+"""What Dagster's pages show of a deployment: its GraphQL schema answers queries in this process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Pages:
         self._process = process
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """Ask what a page asks."""
+        """Run the query of a page."""
         answer = execute_dagster_graphql(self._process.create_request_context(), query, variables)
         assert not answer.errors, answer.errors
         return answer.data
@@ -45,7 +45,7 @@ def opened(settings: Settings) -> Iterator[Pages]:
         dagster_home.open_instance(settings) as instance,
         warnings.catch_warnings(),
     ):
-        # Dagster describes its own schedules with a property that it has deprecated.
+        # Dagster's description of its own schedules uses a property that it has deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         patch.setenv("BLOGDATA_HOME", str(settings.home))
         with WorkspaceProcessContext(instance, InProcessWorkspaceLoadTarget(location)) as process:

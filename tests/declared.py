@@ -1,4 +1,4 @@
-"""The datasets by what their contracts declare: a new one takes part in each test of its kind, and no test lists it."""
+"""Datasets selected by their contracts: a new dataset takes part in each test of its kind without being listed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _Keys = TypeVar("_Keys")
 
 
 def computed_from(dataset: str) -> set[str]:
-    """List what is computed from a dataset, directly or not, where no ads have landed."""
+    """List all datasets computed from a dataset, directly or not, for lakes without ads."""
     below = {name for name in CONTRACTS if dataset in GRAPH.upstream([name])}
     return {name for name in below if _JOINED_WITH_ADS not in {name, *GRAPH.upstream([name])}}
 
 
 def by_grain(datasets: set[str], keys: Mapping[Grain | None, _Keys]) -> dict[str, _Keys]:
-    """Give each dataset the keys of its grain."""
+    """Give each dataset its value from a mapping by grain."""
     return {name: keys[CONTRACTS[name].grain] for name in datasets}

@@ -44,14 +44,14 @@ def write_token(home: Path, token: str, mode: int = 0o600) -> None:
 
 
 def event(**changes: Any) -> dict[str, Any]:
-    """Build an event of now; a change to None leaves a field out."""
+    """Build an event of now; a change to None omits the field."""
     now = datetime.now(timezone.utc).isoformat()
     fields = {"id": "release-42", "source": "shop", "time": now, "datasets": ["bronze.devices"], **changes}
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def post(url: str, body: object, *, token: str | None = TOKEN, **headers: str) -> tuple[int, dict[str, Any]]:
-    """Make a call; return the status and the content of the answer."""
+    """Call as a sender; return the status and content of the answer."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent = {**headers, **({} if token is None else {"Authorization": f"Bearer {token}"})}
     request = urllib.request.Request(url, data=raw, headers=sent)

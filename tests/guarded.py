@@ -26,7 +26,7 @@ from blogdata.services.supervisor import Supervisor
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a request was answered.
+    """The answer to a request.
 
     Args:
         status: The HTTP status.
@@ -46,7 +46,7 @@ class Guarded:
     Args:
         settings: Settings of its deployment.
         port: Where it listens on the loopback interface.
-        token: What it asks of programs.
+        token: The token that it requires from programs.
         sockets: Folder of the code server's socket.
         instance: Dagster's storage.
     """
@@ -63,7 +63,7 @@ class Guarded:
 
     @property
     def cookie(self) -> dict[str, str]:
-        """The session that a sign-in link sets."""
+        """Return the session cookie that a sign-in link sets."""
         link = ui_guard.sign_in_link(self.url, self.token).removeprefix(self.url)
         return {"cookie": self.ask("GET", link).headers["set-cookie"].partition(";")[0]}
 
@@ -72,7 +72,7 @@ class Guarded:
         return {"authorization": f"Bearer {self.token}"}
 
     def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> Answer:
-        """Send exactly these headers (`_` for `-`), and a `Host` if it is not among them; empty: none."""
+        """Send exactly these headers (`_` for `-`); add `Host` unless it is among them, omit it if empty."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.putrequest(method, path, skip_host="host" in sent)
@@ -91,7 +91,7 @@ class Guarded:
             connection.close()
 
     def graphql(self, query: str, variables: Mapping[str, Any] | None = None, **headers: str) -> Answer:
-        """Ask the GraphQL interface as Dagster's pages do."""
+        """Query the GraphQL interface as Dagster's pages do."""
         body = json.dumps({"query": query, "variables": variables or {}})
         return self.ask("POST", "/graphql", body, **{"content_type": "application/json", **headers})
 
@@ -129,7 +129,7 @@ def serving(home: Path) -> Iterator[Guarded]:
 
 @contextmanager
 def read_only(served: Guarded) -> Iterator[Guarded]:
-    """Serve the same deployment once more, read-only."""
+    """Serve the same deployment with a second, read-only server."""
     workspace = dagster_home.render(served.settings) / "workspace.yaml"
     with _listening(served.settings, workspace, read_only=True) as port:
         yield Guarded(**{**vars(served), "port": port})

@@ -1,4 +1,4 @@
-"""Processes that tests kill."""
+"""Kills processes for tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ with Pipeline(load())._running(Outcome()) as instance:
 
 
 def kill(process: ProcessIdentity | None) -> None:
-    """Kill a process as a machine out of memory would, and see it gone."""
+    """Kill a process with SIGKILL, as a machine out of memory does, and wait until it is gone."""
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + 300
@@ -36,7 +36,7 @@ def kill(process: ProcessIdentity | None) -> None:
 
 
 def kill_postgres(settings: Settings) -> None:
-    """Kill the PostgreSQL of a deployment."""
+    """Kill the PostgreSQL server of a deployment."""
     pid = postgres.status(settings).pid
     assert pid is not None
     kill(processes.identify(pid))

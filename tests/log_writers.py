@@ -1,4 +1,4 @@
-"""Requests as the servers write them: the same request as a line of each format, without code of the platform."""
+"""Writes one request as each server formats it, independent of the platform's code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOST = "blog.example.org"
 
 
 def line_of(name: str, request: Mapping[str, str]) -> str:
-    """Write a request as a line of a format.
+    """Format a request as a log line.
 
     Args:
         name: Name of the format.
@@ -28,7 +28,7 @@ def line_of(name: str, request: Mapping[str, str]) -> str:
 
 
 def request_in(line: str) -> dict[str, str] | None:
-    """Read a line in combined log format; None if no server could write its request in another format."""
+    """Parse a line in combined log format; None if no server could write its request in another format."""
     found = request_of(line)
     assert isinstance(found, dict)
     words = {name: found[name].strip(' "[]') for name in ("address", "time", "status", "bytes")}

@@ -1,4 +1,4 @@
-"""What OpenLineage's specification requires of a run event and its facets."""
+"""The requirements of the OpenLineage specification for a run event and its facets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTIONAL = {"outputStatistics": {"size"}}
 
 
 def check(event: dict[str, Any]) -> set[str]:
-    """Hold an event against the specification; returns the names of its facets."""
+    """Check an event against the specification; return the names of its facets."""
     assert set(event) == EVENT
     assert uuid.UUID(event["run"]["runId"])
     assert event["eventTime"].endswith("Z")

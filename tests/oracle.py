@@ -1,4 +1,4 @@
-"""What a landing zone holds, counted line by line in plain Python, sharing no code with the platform.
+"""Counts a landing zone line by line in plain Python, sharing no code with the platform.
 
 It reads the landed files with the json module and regular expressions, so it is slow and easy to check.
 Decisions where the rules leave a choice: white space around a line's JSON is no fault; objects separated by white space
@@ -43,7 +43,7 @@ _ISO = re.compile(
 
 @dataclass
 class Arrival:
-    """Figures of one arrival hour; `valid` counts rows without a reason, `events` those no filter removes."""
+    """Counts of one arrival hour: `valid` are rows without a reason, `events` are rows that no filter removes."""
 
     arrival_hour: str
     lines: int = 0
@@ -59,7 +59,7 @@ class Arrival:
 
 @dataclass
 class Events:
-    """Figures of one hour of events over all arrivals."""
+    """Counts of one event hour over all arrivals."""
 
     event_hour: str
     valid: int = 0
@@ -70,7 +70,7 @@ class Events:
 
 @dataclass
 class OracleTruth:
-    """Figures of a landing zone: by arrival hour, by event hour, and the visits found in access logs."""
+    """Counts of a landing zone: by arrival hour, by event hour, and visits found in access logs."""
 
     arrivals: dict[str, Arrival] = field(default_factory=dict)
     event_hours: dict[str, Events] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class OracleTruth:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one line is."""
+    """The classification of one line."""
 
     reasons: tuple[str, ...] = ()
     filtered_by: str | None = None
@@ -97,7 +97,7 @@ class Verdict:
 
 
 def count(landing: Path, table: str = "visits") -> OracleTruth:
-    """Counts everything under landing/visits, or that of another table, in the order of arrival."""
+    """Count all lines under landing/visits, or under another table, in the order of arrival."""
     truth = OracleTruth()
     winners: dict[tuple[Any, ...], bytes] = {}
     clients: dict[tuple[str, str], list[datetime]] = defaultdict(list)
@@ -148,7 +148,7 @@ def arrival_folders(landing: Path, table: str = "visits") -> Iterator[tuple[str,
 
 
 def lines_of(folder: Path) -> Iterator[tuple[bytes, bool]]:
-    """Landed lines of a folder in order, without line feed, and whether each is of an access log."""
+    """List landed lines of a folder in order, without line feed; each with whether it is from an access log."""
     for path in sorted(folder.iterdir(), key=lambda one: one.name):
         if path.name[0] in "_.":
             continue
@@ -160,13 +160,13 @@ def lines_of(folder: Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def visits(times: list[datetime]) -> int:
-    """Visits of one client: a new one begins after 30 minutes of silence."""
+    """Count visits of one client: a new one begins after 30 minutes of silence."""
     ordered = sorted(times)
     return 1 + sum(later - earlier > SILENCE for earlier, later in pairwise(ordered))
 
 
 def judge_json(raw: bytes, hour: str) -> Verdict:
-    """Judges a line that should be a JSON event."""
+    """Judge a line that should be a JSON event."""
     text, problem = _text(raw)
     if problem:
         return Verdict(reasons=(problem,))
@@ -184,7 +184,7 @@ def judge_json(raw: bytes, hour: str) -> Verdict:
 
 
 def judge_display(raw: bytes, hour: str) -> Verdict:
-    """Judges a line that should be a displayed ad."""
+    """Judge a line that should be a displayed ad."""
     text, problem = _text(raw)
     if problem:
         return Verdict(reasons=(problem,))
@@ -239,7 +239,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _object(text: str) -> dict[str, Any] | str:
-    """The one object of a line, or the reason why it is not one."""
+    """Return the single object of a line, or the reason why the line is invalid."""
     line = text.strip(" \t\r\n\f\v")
     try:
         value = _DECODER.decode(line)
@@ -254,7 +254,7 @@ def _object(text: str) -> dict[str, Any] | str:
 
 
 def _objects(line: str) -> int:
-    """How many objects the line consists of; 0 when it consists of anything else."""
+    """Count the objects of a line; 0 if it contains anything else."""
     found, at = 0, 0
     while at < len(line):
         try:
@@ -303,7 +303,7 @@ def _context_problems(event: dict[str, Any]) -> list[str]:
 
 
 def iso_time(text: str) -> datetime | None:
-    """The instant of an ISO 8601 date-time with offset or Z, to the microsecond; None for anything else."""
+    """Parse an ISO 8601 date-time with offset or Z, to the microsecond; None for anything else."""
     found = _ISO.fullmatch(text)
     if not found:
         return None
@@ -320,13 +320,13 @@ def iso_time(text: str) -> datetime | None:
 
 
 def impossible(time: datetime, hour: str) -> bool:
-    """Whether a time is older than the web's logs, or later than its own arrival allows."""
+    """Tell whether a time is older than the web's logs, or too far after its own arrival."""
     arrival = datetime.strptime(hour, "%Y-%m-%dT%H").replace(tzinfo=timezone.utc)
     return time < EARLIEST or time > arrival + timedelta(hours=1, minutes=5)
 
 
 def judge_logs(lines: list[bytes], hour: str) -> list[Verdict]:
-    """Judges the log lines that arrived in an hour: who reads /robots.txt or a thousand pages in it is a crawler."""
+    """Judge log lines of one arrival hour; clients that read /robots.txt or a thousand pages in it are crawlers."""
     verdicts = [judge_log(raw, hour) for raw in lines]
     views = Counter(verdict.client for verdict in verdicts if verdict.client and not verdict.filtered_by)
     acting = {verdict.client for verdict in verdicts if verdict.identity and verdict.identity[-1] == "/robots.txt"}
@@ -338,7 +338,7 @@ def judge_logs(lines: list[bytes], hour: str) -> list[Verdict]:
 
 
 def judge_log(raw: bytes, hour: str) -> Verdict:
-    """Judges a line of an access log."""
+    """Judge a line of an access log."""
     text, problem = _text(raw)
     if problem:
         return Verdict(reasons=(problem,))

@@ -1,4 +1,4 @@
-"""The client of a log line, in plain Python, sharing no code with the platform."""
+"""Finds the client of a log line in plain Python, sharing no code with the platform."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 
 def client_of(address: str, forwarded: str = "-", proxies: Sequence[str] = ()) -> str | None:
-    """The visitor's address in its normal form, or the name of their host; None if there is none."""
+    """Return the visitor's normalized address or host name; None if there is none."""
     found = hop_of(address)
     for word in reversed(forwarded.split(",") if forwarded not in ("", "-") else []):
         if found is None or not _is_named(found, proxies):
@@ -21,7 +21,7 @@ def client_of(address: str, forwarded: str = "-", proxies: Sequence[str] = ()) -
 
 
 def hop_of(text: str) -> str | None:
-    """An address in its normal form, the name of a host, `unix:`, or None."""
+    """Return a normalized address, a host name, `unix:`, or None."""
     text = text if text == "unix:" else text.lower()
     with_port = re.fullmatch(r"(?:\[([^\[\]]*)\]|([^:]*))(?::[0-9]{1,5})?", text)
     bare = with_port[1] or with_port[2] or "" if with_port else text
@@ -41,7 +41,7 @@ def hop_of(text: str) -> str | None:
 
 
 def place_of(client: str) -> str | None:
-    """The address of which a place can be told; None for the name of a host."""
+    """Return the address if it can have a place; None for a host name."""
     try:
         return str(ip_address(client))
     except ValueError:

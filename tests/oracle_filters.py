@@ -1,4 +1,4 @@
-"""Which requests of an access log are page views, in plain Python, sharing no code with the platform."""
+"""Decides which requests of an access log are page views, in plain Python, sharing no code with the platform."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEVICES = ("ereader", "e-reader", "cubot", "m bot", "m-bot", "m_bot")
 
 
 def filter_of(method: str, status: int, path: str, query: str, agent: str | None) -> str | None:
-    """Name of the first filter that removes a request, None for a page view; without an agent, if none was logged."""
+    """Return the first filter that removes a request, None for a page view; `agent` is None if none was logged."""
     if method != "GET" or not path.startswith("/"):
         return "method"
     if not (200 <= status < 300 or status == 304):
@@ -35,7 +35,7 @@ _crawlers: dict[str, bool] = {}
 
 
 def is_crawler(agent: str) -> bool:
-    """Whether a user agent is a machine's, by the functions that the lists come with."""
+    """Tell whether a user agent is a machine's, by the functions of the crawler lists' own packages."""
     if agent not in _crawlers:
         import crawlerdetect
         import crawleruseragents

@@ -1,4 +1,4 @@
-"""The fields of a line of an access log, in plain Python, sharing no code with the platform."""
+"""Parses the fields of an access log line in plain Python, sharing no code with the platform."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SPACE = " \t\n\r\f\v"
 
 
 def request_of(text: str) -> dict[str, str] | str:
-    """The fields of a line and its format's name, or the reason why it fits no format."""
+    """Return a line's fields and the name of its format, or the reason why it fits no format."""
     if "\x1f" in text:
         return "not_combined_log:control_character"
     text = re.sub("\\A\0*(?:\ufeff\0*)?", "", text)
@@ -59,7 +59,7 @@ def request_of(text: str) -> dict[str, str] | str:
     for name, pattern in trailing:
         if re.fullmatch(rf"{pattern}\s*", text[at:], re.ASCII):
             return {**found, "format": of_host or name}
-    # The format with the most fields in front of what does not belong to it.
+    # The nearest format is the one with the most matching fields before the first mismatch.
     for name, pattern in sorted(trailing, key=lambda one: -one[1].count(" ")):
         if re.match(pattern, text[at:], re.ASCII):
             return f"not_{of_host or name}_log:end"
@@ -70,7 +70,7 @@ _ADDRESS = r"\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(%\S+
 
 
 def _of_a_container(text: str) -> str:
-    """What runs containers writes before a line: its name, when it took the line, or both; nothing if there is none."""
+    """Return the prefix that a container runtime writes before a line: its name, a time, or both; empty if none."""
     if re.match(f"({_ADDRESS}) ", text, re.ASCII):
         return ""
     name = re.match(r"\[pod/[^\s\]]+\] |[A-Za-z0-9_.-]+ +\| ", text, re.ASCII)
@@ -87,7 +87,7 @@ def _of_a_container(text: str) -> str:
 
 
 def _host_before_the_address(text: str) -> str:
-    """The virtual host that a line begins with, and the space after it; nothing if it begins with the address."""
+    """Return the virtual host before the address, with the following space; empty if there is none."""
     words = text.split(" ")
     if len(words) < 2 or not words[0] or re.search(r"\s", words[0], re.ASCII):
         return ""
@@ -113,7 +113,7 @@ def _host_before_the_address(text: str) -> str:
 
 
 def log_time(text: str) -> datetime | None:
-    """The instant of a log's time stamp; a leap second is the one before."""
+    """Parse a log's time stamp; a leap second becomes the second before."""
     day, month, year = int(text[:2]), text[3:6], int(text[7:11])
     hour, minute, second, sign = int(text[12:14]), int(text[15:17]), int(text[18:20]), text[21]
     zone = int(text[22:24]), int(text[24:26])

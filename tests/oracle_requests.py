@@ -1,4 +1,4 @@
-"""What the request and the referrer of a log line become, in plain Python, sharing no code with the platform."""
+"""Parses the request and the referrer of a log line in plain Python, sharing no code with the platform."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote_plus, unquote_to_bytes
 
 
 def parts_of(request: str) -> tuple[str, str, str]:
-    """The method, the page and the query of a request; all empty if it has no three parts."""
+    """Return the method, the page and the query of a request; all empty unless it has three parts."""
     words = request.split(" ")
     if len(words) < 3 or (len(words) > 3 and not words[-1].startswith("HTTP/")):
         return "", "", ""
@@ -22,17 +22,17 @@ def parts_of(request: str) -> tuple[str, str, str]:
 
 
 def page_of(path: str) -> str:
-    """The one name of a page."""
+    """Return the canonical name of a page."""
     path = re.sub(r"\\(x[0-9a-fA-F]{2}|.)", lambda found: _unescaped(found[1]), path, flags=re.DOTALL)
     path = re.sub(r"%[0-9a-fA-F]{2}", lambda found: found[0].upper(), path)
     return re.sub(r"(?:%[89A-F][0-9A-F])+", lambda found: _characters(found[0]), path)
 
 
 def campaign_of(query: str) -> str | None:
-    """The campaign of a query, None without UTM parameters."""
+    """Return the campaign of a query, None without UTM parameters."""
     found: dict[str, str] = {}
     for piece in query.split("&"):
-        # An `&amp;` of HTML leaves `amp;` before the key.
+        # An HTML-escaped `&amp;` leaves `amp;` before the key.
         words = piece.split(";")
         for pair in (";".join(words[at:]) for at in range(len(words))):
             key, mark, value = pair.partition("=")
@@ -44,7 +44,7 @@ def campaign_of(query: str) -> str | None:
 
 
 def host_of(referrer: str) -> str | None:
-    """The host of a referrer, None if there is none."""
+    """Return the host of a referrer, None if there is none."""
     address = referrer if re.match(r"[a-z][a-z0-9+.-]*://", referrer, re.IGNORECASE | re.ASCII) else f"//{referrer}"
     authority = re.split("[/?#]", address.partition("//")[2])[0]
     user, _, host = authority.partition("@")

@@ -1,4 +1,4 @@
-"""Page views of a made-up blog, written without Spark, and what plain Python counts of them."""
+"""Page views of a fictional blog, written without Spark, and their counts in plain Python."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class View:
 
     @cached_property
     def hour(self) -> str:
-        """The partition it lies in."""
+        """The partition (hour) of the page view."""
         return f"{self.time:%Y-%m-%dT%H}"
 
     @property
     def kind(self) -> str:
-        """The kind of its host."""
+        """The kind of the referring host."""
         return {OWN: "this blog", "direct": "no referrer", "duckduckgo.com": "search"}.get(self.host, "other sites")
 
     @property
     def system(self) -> str:
-        """The operating system of its device."""
+        """The operating system of the device."""
         return SYSTEMS.get(self.device or "", "unknown")
 
 
@@ -112,7 +112,7 @@ def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
 
 
 def random_requests(days: Sequence[str], *, seed: int) -> list[dict[str, Any]]:
-    """Draw the requests of some days, as gold.requests_daily has them."""
+    """Draw the requests of some days, as rows of gold.requests_daily."""
     draw = random.Random(seed)
     kinds = ("page", "page", "asset", "feed", "monitoring", "crawler:search", "crawler:ai_crawler")
     found = []
@@ -141,7 +141,7 @@ def write_days(lake: Lake, dataset: str, rows: Sequence[Mapping[str, Any]]) -> N
 
 
 def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
-    """Count the page views of the hours from first to last, in plain Python.
+    """Count the page views from the first to the last hour in plain Python.
 
     Returns:
         The figures of a period by name; `page` and the other dimensions as name to views, visits and visitors.

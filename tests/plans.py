@@ -1,4 +1,4 @@
-"""How Spark plans in tests: for few rows, unless a test looks at plans or has a whole day computed."""
+"""Spark's plan settings in tests: for few rows, unless a test looks at plans or computes a whole day."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ AS_IN_PRODUCTION = {
 
 
 def jobs_file(home: Path) -> Path:
-    """The file to which the tests' server writes its jobs."""
+    """Return the file to which the tests' server logs its jobs."""
     return home / "jobs.jsonl"
 
 
 def counted(home: Path) -> dict[str, str]:
-    """Settings of a server that writes its jobs, with two cores on any machine: on them depends how many there are."""
+    """Return settings of a server that logs its jobs; always two cores, as the number of jobs depends on them."""
     return {"spark.extraListeners": _JOBS, "spark.blogdata.counts": str(jobs_file(home)), "spark.master": "local[2]"}
 
 
 def configure(spark: Any, settings: dict[str, str]) -> None:
-    """Have a session plan in one of these ways."""
+    """Set up a session for one of these ways of planning."""
     for name, value in settings.items():
         spark.conf.set(name, value)

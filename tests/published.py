@@ -1,4 +1,4 @@
-"""Publications without Spark: real Delta commits that say about themselves what the platform's commits say."""
+"""Publications without Spark: real Delta commits with the metadata that the platform's commits carry."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from resources.lake import LakeResource
 
 
 def deployment(home: Path) -> LakeResource:
-    """Give the lake resource of an empty deployment."""
+    """Return the lake resource of an empty deployment."""
     (home / "landing").mkdir(parents=True)
     (home / "lake").mkdir()
     return LakeResource(root=str(home / "lake"), landing=str(home / "landing"))
 
 
 def land(lake: LakeResource, table: str, key: str, files: Mapping[str, str], *, flag: bool = True) -> Path:
-    """Put files into a partition of the landing zone, and then its flag."""
+    """Put files into a partition of the landing zone, then write its flag."""
     folder = lake.landing_path / table / f"date={key[:10]}"
     if len(key) > 10:
         folder /= f"hour={key[11:]}"
@@ -49,9 +49,9 @@ def bronze(
     line_format: str = "json",
     at: datetime | None = None,
 ) -> int:
-    """Publish hours of bronze.visits: hour of arrival to its rows by event hour, and to its dead letters beside them.
+    """Publish hours of bronze.visits; maps hour of arrival to rows by event hour and to the number of dead letters.
 
-    Of the dead letters `reasons` has rows of hour, reason and count. `line_format` is that of the others.
+    `reasons` lists hour, reason and count of dead letters; `line_format` is the format of the other lines.
 
     Returns:
         The table's version.
@@ -83,14 +83,14 @@ def silver(
     makes_stale: Mapping[str, Sequence[str]] | None = None,
     at: datetime | None = None,
 ) -> int:
-    """Publish hours of silver.visits, and what appears with them, that saw one version of bronze.
+    """Publish hours of silver.visits and of its companions, computed from one version of bronze.
 
     Args:
         lake: The tables' root.
         hours: Hour to its rows.
         read: The version of bronze.
-        makes_stale: Hour to others that it makes stale.
-        at: When; None: now.
+        makes_stale: Hour to the other hours that it makes stale.
+        at: Commit time; None: now.
 
     Returns:
         The table's version.
@@ -106,27 +106,27 @@ def silver(
 
 
 def days(lake: Lake, *keys: str, dead: int = 0) -> int:
-    """Publish deliveries of bronze.users, one row each, so many of them dead letters; returns the table's version."""
+    """Publish deliveries of bronze.users, one row and some dead letters each; return the table's version."""
     return publish(
         lake, "bronze.users", "load_date", dict.fromkeys(keys, 1), measures={key: {"dead": dead} for key in keys}
     )
 
 
 def devices(lake: Lake, day: str, *, dead: int = 0) -> int:
-    """Publish a delivery of bronze.devices, one row, so many of them dead letters; returns the table's version."""
+    """Publish a delivery of bronze.devices, one row and some dead letters; return the table's version."""
     measures = {WHOLE_TABLE: {"dead": dead, "load_date": day}}
     return publish(lake, "bronze.devices", None, {WHOLE_TABLE: 1}, measures=measures)
 
 
 def whole(lake: Lake, dataset: str, *, inputs: Mapping[str, int]) -> int:
-    """Publish a table that is written whole, with one row; returns its version."""
+    """Publish a table that is always written whole, with one row; return its version."""
     return publish(lake, dataset, None, {WHOLE_TABLE: 1}, inputs=inputs)
 
 
 def enriched(
     lake: Lake, hours: Sequence[str], *, read: int, of: str = "silver.users", at: datetime | None = None
 ) -> int:
-    """Publish hours of silver.visits_enriched that saw one version of the users, or of another input.
+    """Publish hours of silver.visits_enriched, computed from one version of the users or of another input.
 
     Returns:
         The table's version.
@@ -135,7 +135,7 @@ def enriched(
 
 
 def another_version(lake: Lake, dataset: str) -> int:
-    """Make a version that publishes nothing, as a compaction does; returns it."""
+    """Commit a version that publishes nothing, as a compaction does; return it."""
     table = lake.caught_up(dataset)
     assert table is not None
     table.alter.set_table_properties({"delta.appendOnly": "false"})
@@ -162,16 +162,16 @@ def publish(
     Args:
         lake: The tables' root.
         dataset: Name as `layer.table`.
-        column: Partition column; None for a table that is written whole.
+        column: Partition column; None for a table that is always written whole.
         rows: Partition to its rows.
-        inputs: Dataset to the version that was read.
+        inputs: Dataset to the version read.
         breakdowns: Name to rows of partition, columns and count.
         landed: Partition to the fingerprint of its landed files.
         measures: Partition to further measures.
-        accounts: Partition to its account, as the commit says it.
-        seconds: How long it seems to have taken.
+        accounts: Partition to its account, as stored in the commit.
+        seconds: The duration to record.
         content: The rows themselves; None: one a partition, with its key and the number.
-        at: When it seems to have been committed; None: now.
+        at: The commit time to record; None: now.
     """
     own = measures or {}
     info = {

@@ -1,4 +1,4 @@
-"""Simulated landing zones: what they hold, recounted without the simulator."""
+"""Simulated landing zones, recounted without the simulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERY_FAULT = FaultRates(
 
 
 class Killed(Exception):
-    """Stands for the death of the process."""
+    """Simulates the death of the process."""
 
 
 def assert_truth_equals_the_recount(truth: Truth, landing: Path) -> oracle.OracleTruth:
@@ -31,7 +31,7 @@ def assert_truth_equals_the_recount(truth: Truth, landing: Path) -> oracle.Oracl
 def assert_figures_equal_the_recount(
     hours: Sequence[ArrivalTruth], event_hours: Sequence[EventTruth], recount: oracle.OracleTruth
 ) -> oracle.OracleTruth:
-    """What the simulator knows of a table, by hour of arrival and of the event, is what plain Python counts."""
+    """Assert that the simulator's counts by arrival hour and event hour equal those of plain Python."""
     landed = [hour for hour in hours if hour.state != "missing"]
     assert [hour.arrival_hour for hour in landed] == list(recount.arrivals)
     for hour in landed:

@@ -1,7 +1,7 @@
 """A Spark standalone cluster on this machine: a master and workers, each a process of its own.
 
-It runs the platform as a real cluster would, with executors that share nothing with the driver but files, so
-that what only works inside one process is found out. For real work on one machine `local[*]` is faster.
+It runs the platform as a real cluster would, with executors that share nothing with the driver but files, so that code
+that only works inside one process fails. For real work on one machine `local[*]` is faster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _START_SECONDS = 120.0
 
 
 class SparkClusterFailed(PlatformError):
-    """A process of the cluster ended, or was not ready in time, while it was started."""
+    """A process of the cluster ended, or was not ready in time, during the start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class SparkCluster:
         master: Its address, `spark://127.0.0.1:port`.
         processes: The master first, then the workers.
         executor_memory: Memory of each executor, as Java writes it.
-        secret: What its processes, and its drivers, have to know.
+        secret: Required from its processes and its drivers.
     """
 
     master: str
@@ -42,7 +42,7 @@ class SparkCluster:
     secret: str
 
     def settings(self, settings: Settings) -> Settings:
-        """Settings whose Spark Connect server runs its work on this cluster.
+        """Return settings whose Spark Connect server runs its work on this cluster.
 
         Args:
             settings: Of the deployment.
@@ -56,7 +56,7 @@ class SparkCluster:
 
 
 def start(settings: Settings, *, workers: int = 2, executor_memory: str = "700m") -> SparkCluster:
-    """Start a cluster; one that runs here already is stopped before.
+    """Start a cluster, after stopping one that is already running here.
 
     Args:
         settings: Of the deployment.

@@ -1,4 +1,4 @@
-"""The files of a table of a local lake."""
+"""The data files of a table in a local lake."""
 
 from __future__ import annotations
 

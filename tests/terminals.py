@@ -1,4 +1,4 @@
-"""A terminal for a command: a pseudo-terminal, and the screen that a person would see on it."""
+"""A pseudo-terminal for a command, and the screen that a person would see on it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Terminal:
         self.process = subprocess.Popen(
             command,
             env={**os.environ, "TERM": "xterm-256color", **environment},
-            # Nobody answers a question.
+            # There is nobody to answer a question.
             stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs,
@@ -46,14 +46,14 @@ class Terminal:
 
     def changes(self) -> Iterator[list[str]]:
         """Yield the lines on the screen after each output, until the command has ended."""
-        # Reading fails when the last process has closed the other end.
+        # Reading fails once the last process has closed the other end.
         while chunk := _read(self._own):
             self._stream.feed(chunk)
             yield self.lines
 
     @property
     def lines(self) -> list[str]:
-        """The lines on the screen, down to the last one with a text."""
+        """List the lines on the screen, down to the last non-empty line."""
         shown = [line.rstrip() for line in self.screen.display]
         while shown and not shown[-1]:
             shown.pop()
@@ -83,7 +83,7 @@ def on_terminal(command: Sequence[str], *, columns: int, **environment: str) -> 
 
 
 def last_screen(command: Sequence[str], *, columns: int, **environment: str) -> list[str]:
-    """Run a command on a terminal to its end, and return the lines that are left on the screen."""
+    """Run a command on a terminal to its end; return the lines left on the screen."""
     with on_terminal(command, columns=columns, **environment) as terminal:
         for _ in terminal.changes():
             pass

@@ -61,7 +61,7 @@ def clicks(spark: Any, rows: int = 100, first: int = 0) -> Any:
 
 
 def accounts(rows: int = 100) -> Mapping[str, Account]:
-    """What the layer above has for :func:`clicks`, counted in plain Python."""
+    """The account of :func:`clicks` that its input layer would have, counted in plain Python."""
     return {
         hour: Account(rows_in=sum(1 + n % 3 for n in range(rows) if n % 2 == parity))
         for parity, hour in enumerate(HOURS)
@@ -75,7 +75,7 @@ def target(
     contract: Contract = CONTRACT,
     **more: Any,
 ) -> Target:
-    """A target of one run."""
+    """The target of one run."""
     return Target(
         lake=Lake(root=str(root)),
         contract=contract,
@@ -86,6 +86,6 @@ def target(
 
 
 def table(spark: Any, root: Path, dataset: str = "silver.clicks") -> list[tuple[Any, ...]]:
-    """All rows of a table, sorted."""
+    """Return all rows of a table, sorted."""
     rows = Lake(root=str(root)).read(spark, dataset).collect()
     return sorted(tuple(row) for row in rows)

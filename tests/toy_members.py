@@ -1,4 +1,4 @@
-"""A dataset whose weeks are tables of their own, made without Spark."""
+"""A dataset whose weeks are separate tables, made without Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 
 
 def member(lake: Lake, name: str, *, rows: int = 1, since: int = 0, until: datetime | None = None) -> Member:
-    """A week's table, and its row of the pointer."""
+    """Make the table of a week; return its row of the pointer."""
     location = f"{name}-a"
     write_deltalake(
         lake.path(members.table_of(DATASET, location)),

@@ -1,4 +1,4 @@
-"""An entrance for three small senders, and events as they send them."""
+"""An event entrance for three senders, and events as they send them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVENT = {"id": "42", "source": "shop", "time": "2026-01-05T09:59:00Z", "datasets
 
 
 def trigger_in(folder: Path) -> Trigger:
-    """Make an entrance for three senders; one of them makes no calls, and one may request one dataset only."""
+    """Make an entrance for three senders: one makes no calls, and one may request a single dataset."""
     senders = (
         Sender(name="shop"),
         Sender(name="ads", datasets=("raw.ads",)),
@@ -34,16 +34,16 @@ def trigger_in(folder: Path) -> Trigger:
 
 
 def event(**changes: Any) -> dict[str, Any]:
-    """Build the fields of an event; a change to None leaves a field out."""
+    """Build the fields of an event; a change to None omits the field."""
     return {name: value for name, value in {**EVENT, **changes}.items() if value is not None}
 
 
 def call(trigger: Trigger, body: object, *, token: str | None = TOKENS["shop"], at: datetime = NOW) -> InboxEntry:
-    """Call the entrance with an event, or with bytes; return its first entry."""
+    """Call the entrance with an event or with bytes; return its first entry."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return trigger.take(notification(raw, token=token, at=at))[0]
 
 
 def notification(raw: bytes, *, channel: str = HTTP, token: str | None = None, at: datetime = NOW) -> Notification:
-    """Build what has come through a channel."""
+    """Build a notification as it comes through a channel."""
     return Notification(body=raw, size=len(raw), channel=channel, origin="192.0.2.1", at=at, token=token)

@@ -1,4 +1,4 @@
-"""Runs as a user whom permissions stop: the superuser reads everything."""
+"""Runs code as a user whom file permissions stop: the superuser may read everything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOBODY = 65534
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Have the whole process be an unprivileged user inside the block, if it is the superuser."""
+    """Run the whole process as an unprivileged user inside the block, if it is the superuser."""
     if os.geteuid() != 0:
         yield
         return
@@ -27,7 +27,7 @@ def unprivileged() -> Iterator[None]:
 
 @contextmanager
 def readable_folder() -> Iterator[Path]:
-    """A new folder that other users may read; those of pytest are its user's own."""
+    """A new folder that other users may read; pytest's own folders are readable by their owner only."""
     folder = Path(tempfile.mkdtemp(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     folder.chmod(0o755)
     try:
@@ -37,7 +37,7 @@ def readable_folder() -> Iterator[Path]:
 
 
 def give_away(folder: Path) -> None:
-    """Have the unprivileged user own a folder and all that is in it."""
+    """Make the unprivileged user the owner of a folder and its content."""
     for path in (folder, *folder.rglob("*")):
         if os.geteuid() == 0 and not path.is_symlink():
             os.chown(path, NOBODY, NOBODY)

@@ -1,4 +1,4 @@
-"""A record, servers, and one round of sending at a chosen time."""
+"""Fixtures for tests of alerts: the record, a web server, and one round of sending at a chosen time."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Tick = Callable[..., Round]
 
 @pytest.fixture
 def record(tmp_path: Path) -> AlertRecord:
-    """The record of a new deployment."""
+    """The empty alert record of a new deployment."""
     return AlertRecord(path=tmp_path / "alerts.sqlite")
 
 
 @pytest.fixture
 def hook() -> Iterator[Posted]:
-    """A web server that takes messages."""
+    """A web server that receives messages."""
     with web_server() as posted:
         yield posted
 
 
 @pytest.fixture
 def alert() -> Make:
-    """An alert; what is not named is usual."""
+    """Build an alert with default values for all fields that are not named."""
 
     def make(identity: str = "waiting/silver.visits/2026-01-05T03", **given: Any) -> Alert:
         usual = {
@@ -51,7 +51,7 @@ def alert() -> Make:
 
 @pytest.fixture
 def tick(record: AlertRecord) -> Tick:
-    """One round of sending, so many seconds after the first one."""
+    """Run one round of sending, the given number of seconds after the first."""
 
     def send(alerts: Sequence[Alert], routes: Sequence[Route], at: float = 0.0, **policy: Any) -> Round:
         now = 1_767_600_000.0 + at

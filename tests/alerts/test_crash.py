@@ -1,4 +1,4 @@
-"""A process that dies between sending and recording sends again; two processes at once do not double."""
+"""A process killed between sending and recording sends again; two concurrent processes send once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_kill_before_recording_sends_again(tmp_path: Path, hook: Posted) -> No
     assert alert_channels.record(settings).messages(9) == []
     assert [alerting.tell(settings, GRAPH, (), ()).sent for _ in range(2)] == [1, 0]
     assert len(hook.bodies) == 2
-    # The receiver can recognize that it is the same message.
+    # The receiver can recognize the repeated message by its identity.
     assert len({body["id"] for body in hook.bodies}) == 1
 
 

@@ -1,4 +1,4 @@
-"""Mails arrive at a real server: encrypted, with a login, as plain text that nobody can turn into something else."""
+"""Mails reach a real server: encrypted, after a login, as plain text that cannot forge headers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOSTILE = "gold.pages\r\nBcc: victim@example.org\r\n\r\n<script>alert(1)</script
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mailbox]:
-    """A server that wants STARTTLS and a login."""
+    """A server that requires STARTTLS and a login."""
     with mail_server(certified_in=tmp_path_factory.mktemp("certificate")) as mailbox:
         yield mailbox
 

@@ -1,4 +1,4 @@
-"""What is due reaches the right channels, grouped, and stays due until a channel has taken it."""
+"""Due alerts reach the configured channels, grouped, and stay due until a channel accepts them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from blogdata.errors.severity import Severity
 
 @dataclass(frozen=True)
 class Memory:
-    """A channel in this process, for rules that do not depend on how a channel works."""
+    """A channel in this process, for rules that are independent of the transport."""
 
     got: list[Message] = field(default_factory=list)
     fault: list[Exception] = field(default_factory=list)
@@ -105,7 +105,7 @@ def test_a_failing_channel_keeps_its_alerts_due(tick: Any, alert: Any, record: A
     first = tick([alert()], routes)
     assert (len(good.got), [one.channel for one in first.failures]) == (1, ["bad"])
     assert "channel bad: it is broken" in str(AlertsNotSent(first.failures))
-    # Its end was never due for anybody who had not been told.
+    # Recipients who never got the alert do not get its end.
     bad.fault.clear()
     second = tick([alert()], routes, at=60)
     assert (len(good.got), len(bad.got), second.failures) == (1, 1, ())
@@ -228,7 +228,7 @@ def test_a_hanging_command_is_killed_with_its_children(tick: Any, alert: Any, tm
     assert "was killed" in done.failures[0].error.what
     child = Path("/proc") / (tmp_path / "child").read_text().strip() / "status"
     deadline = time.monotonic() + 10
-    # Whoever takes over the child may be slow to collect it.
+    # The process that adopts the killed child may reap it late.
     while child.exists() and "zombie" not in child.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""When somebody is told: at the begin, again after a pause, once at the end, and never in a flood."""
+"""When an alert is sent: at its begin, again after a pause, once at its end, and never in a flood."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def an_alert(severity: Severity = Severity.WARNING) -> Alert:
 def told_over(
     holds: Iterable[tuple[float, Severity | None]], *, repeat_after: float = DAY, takes: bool = True
 ) -> list[tuple[float, str]]:
-    """Follow one alert over ticks; return what was sent when."""
+    """Follow one alert over several ticks; return what was sent at which tick."""
     known: Mapping[str, Told] = {}
     sent: list[tuple[float, str]] = []
     for now, severity in holds:
@@ -94,7 +94,7 @@ def test_what_holds_is_told_and_what_is_over_ends(holds: list[Any], step: int, t
     calm = [((len(holds) + more) * step * MINUTE + more * DAY, None) for more in (1, 2)]
     sent = [state for _, state in told_over([*ticks, *calm], takes=takes)]
     assert (sent.count("new") > 0) == (takes and any(holds))
-    # Between two ends there is a begin, and whoever was told of a begin is told of an end.
+    # Each end has a begin before it, and recipients of a begin also get the end.
     events = [state for state in sent if state != "stands"]
     assert all(before != "over" or after != "over" for before, after in pairwise(events))
     assert not events or events[-1] == "over"

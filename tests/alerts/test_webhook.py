@@ -1,4 +1,4 @@
-"""A web server gets each message once it works; what it says decides whether it is asked again."""
+"""A web server gets each message once; its status code and Retry-After decide about further attempts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "T0K3N/with-a secret"
 
 @pytest.fixture
 def message(alert: Any) -> Message:
-    """A message with one alert."""
+    """Build a message with one alert."""
     return Message(identity="0f", deployment="production", begun=(alert(),))
 
 

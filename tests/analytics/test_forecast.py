@@ -1,4 +1,4 @@
-"""The forecast is made of complete days, and what is no longer what the team relies on is named; without Spark.
+"""The forecast uses complete days only, and names columns it needs that changed; without Spark.
 
 Pattern: Isolated Sequencer.
 """
@@ -53,7 +53,7 @@ def test_a_partial_day_makes_no_forecast_smaller() -> None:
     assert found[-1] == Forecast(
         day="2026-01-08", views=100.0, method="recent", days_used=1, days_left_out=2, actual=None
     )
-    # Nor is it what a forecast is compared with.
+    # A partial day is not compared with a forecast either.
     assert [one.actual for one in found] == [None, None, None]
 
 
@@ -121,9 +121,9 @@ def test_the_newsletter_names_incomplete_days() -> None:
     text = newsletter.written(MONDAY, rows, {"/c": 1000})
     assert "Figures are too small: 2026-01-06 has 9 of 24 hours; 2026-01-11 is missing." in text
     assert "| 1 | /a\\|b | 12 | new |\n| 2 | /c | 7 | 1,000 |\n| 3 | /d | 1 | new |" in text
-    # Ties are in the order of the names, and no week before is no news.
+    # Pages with equal counts are sorted by name; without a previous week there is no comparison.
     assert "| 1 | /a\\|b | 12 |  |" in newsletter.written(MONDAY, rows, {})
-    assert newsletter.views_of(MONDAY, rows) == {}, "a partial week is nothing to compare with"
+    assert newsletter.views_of(MONDAY, rows) == {}, "a partial week is not compared"
 
 
 def test_a_newsletter_written_again_replaces_the_file(places: PlacesResource) -> None:
@@ -146,7 +146,7 @@ def test_weeks_begin_with_the_first_published_day(places: PlacesResource) -> Non
     write_deltalake(gold_tables / "page_stats", pages, partition_by="event_date")
     weeks = newsletter.weeks_since(gold.first_day(gold_tables))
     assert weeks.get_partition_keys(now) == [MONDAY, "2026-01-12"]
-    assert newsletter.weeks_since(None).get_partition_keys() == [], "no week is missing before there are page views"
+    assert newsletter.weeks_since(None).get_partition_keys() == [], "weeks before the first page views are not missing"
 
 
 def test_folders_follow_the_platforms_home() -> None:

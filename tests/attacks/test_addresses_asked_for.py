@@ -1,4 +1,4 @@
-"""What a geolocation service learns and is paid for, whatever addresses are written and whatever it answers."""
+"""Requests to a geolocation service and their cost, for hostile addresses and hostile answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_answer_that_makes_no_sense_is_paid_for_once_a_day(server: LocationSe
         assert rows(server, journal, "1.1.1.1", "9.9.9.9")["1.1.1.1"] == "waiting"
         journal.settle()
     assert server.paid == {"1.1.1.1": 1, "9.9.9.9": 1}
-    # A day later the journal has forgotten it; the service has come to its senses.
+    # A day later the journal entry has expired; the service answers correctly again.
     AnswerJournal(path=journal.path, kept=0).settle()
     server.senseless = frozenset()
     assert rows(server, journal, "1.1.1.1")["1.1.1.1"] in ("found", "unknown")

@@ -1,4 +1,4 @@
-"""Bytes that a disk has flipped, and files it has lost: each is named, and the remedy that is named mends it."""
+"""Bytes flipped by a disk and lost files: each is named, and the suggested remedy repairs the table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def publish(spark: Any, root: Path, run: str, hours: tuple[str, ...] = HOURS) ->
 
 @pytest.fixture(scope="module")
 def whole(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of four publications with a checkpoint, the last one of the second hour only; and a note about it."""
+    """A table with four publications, a checkpoint and a note about it; the last one has the second hour only."""
     root = tmp_path_factory.mktemp("corruption") / "lake"
     publish(spark, root, "first")
     spark.sql(f"ALTER TABLE delta.`{root}/silver/clicks` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
@@ -56,12 +56,12 @@ def whole(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def lake(whole: Path, tmp_path: Path) -> Lake:
-    """A copy of it, to be damaged."""
+    """A copy of the whole table, to be damaged by one test."""
     return Lake(root=str(shutil.copytree(whole, tmp_path / "lake")))
 
 
 def flip(file: Path, at: int, mask: int = 1) -> None:
-    """Flip bits of a byte, as a disk does: neither the size nor a checksum follows."""
+    """Flip the bits of one byte as a disk does: size and checksum file stay the same."""
     content = bytearray(file.read_bytes())
     content[at % len(content)] ^= mask
     file.write_bytes(content)
@@ -73,7 +73,7 @@ def inspected(lake: Lake) -> list[Damage]:
 
 
 def mended(lake: Lake) -> None:
-    """Do what `blogdata repair --yes` does with a table."""
+    """Repair a table as `blogdata repair --yes` does."""
     while damages := inspected(lake):
         mend(lake, EventLog(lake), CONTRACT, damages)
         if all(one.partition is not None or one.kind is DamageKind.CHECKSUMS for one in damages):
@@ -119,7 +119,7 @@ def test_any_flipped_byte_of_the_platforms_own_tables_is_named(whole: Path, data
 
 
 def changes_a_value(file: Path) -> int:
-    """Find a byte whose change gives other values, and no error, to a reader that verifies nothing."""
+    """Find a byte whose change yields other values, without an error, in a reader that verifies nothing."""
     content = file.read_bytes()
     for at in range(4, len(content)):
         changed = bytearray(content)
@@ -127,7 +127,7 @@ def changes_a_value(file: Path) -> int:
         try:
             if not pq.ParquetFile(io.BytesIO(changed)).read().equals(pq.ParquetFile(file).read()):
                 return at
-        except Exception:  # noqa: BLE001 - that byte is noticed by everybody
+        except Exception:  # noqa: BLE001 - every reader notices that byte
             continue
     raise AssertionError("no such byte")
 
@@ -169,7 +169,7 @@ def gone(lake: Lake) -> Path:
 
 
 def flipped_commit(lake: Lake) -> Path:
-    """The entry is JSON as before, with another figure in it."""
+    """Change a figure in the commit's entry; it stays valid JSON."""
     file = max(log_of(lake).glob("*.json"))
     flip(file, file.read_bytes().index(b'numRecords\\":') + len(b'numRecords\\":'))
     return file
@@ -218,7 +218,7 @@ def test_the_remedy_brings_every_row_back(spark: Any, lake: Lake, harm: Callable
 
 
 def killed(*given: Any, **how: Any) -> None:
-    """Be where the process ends."""
+    """Stop here, as a process that is killed."""
     raise KeyboardInterrupt
 
 
@@ -263,7 +263,7 @@ def test_a_damaged_event_log_is_made_again(
             patch.setattr(log_anew, dies, killed)
             with pytest.raises(KeyboardInterrupt):
                 own_tables.mend_own(lake, EVENTS, [DATASET])
-        assert list(own_tables.inspect_own(lake, [DATASET])) == [EVENTS], "it is as damaged as before"
+        assert list(own_tables.inspect_own(lake, [DATASET])) == [EVENTS], "the damage is unchanged"
     done = own_tables.mend_own(lake, EVENTS, [DATASET])
     assert own_tables.inspect_own(lake, [DATASET]) == {}
     assert events.history(DATASET) == before
@@ -276,7 +276,7 @@ def test_a_damaged_event_log_is_made_again(
 
 
 def test_a_missing_publication_is_found(lake: Lake) -> None:
-    # As if an append had been lost with its entry: nothing of the log itself tells.
+    # Simulates a lost append together with its log entry: the log itself shows no gap.
     before = EventLog(lake).history(DATASET)
     oldest = before[0].version
     (file,) = [

@@ -1,4 +1,4 @@
-"""What the ledger, repair, doctor and a run say of damaged files: each names them, with a remedy that works."""
+"""Ledger, repair, doctor and run name damaged files, each with a remedy that works."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from toy import HOURS
 
 
 class Said:
-    """Runs a command in this process; returns its exit code, its output and its errors."""
+    """Runs a command in this process; returns its exit code, stdout and stderr."""
 
     def __init__(self, home: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.home, self._patch, self._capsys = home, patch, capsys
@@ -38,7 +38,7 @@ class Said:
 
 @pytest.fixture
 def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """The commands of a deployment with two hours that are published."""
+    """The commands of a deployment with two published hours."""
     for variable in ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE", "BLOGDATA_SPARK_MODE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path / "home"))
@@ -126,7 +126,7 @@ def test_doctor_names_a_damaged_database(said: Said, name: str, harm: Callable[[
 
 
 def problems_of(said: Said) -> str:
-    """Give what doctor calls a problem, with its remedy."""
+    """Return the problems that doctor reports, each with its remedy."""
     lines = said("doctor")[1].splitlines()
     found = [" ".join(pair) for pair in pairwise(lines) if pair[0].startswith("problem")]
     assert all("->" in line for line in found)

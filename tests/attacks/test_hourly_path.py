@@ -1,4 +1,4 @@
-"""What is asked for again keeps no hour waiting that lands: events with a long span, replays, repairs, late rows."""
+"""A landed hour does not wait behind recomputation: long event spans, replays, repairs, late rows."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def defs() -> dg.Definitions:
 
 
 class Asked:
-    """What one tick asks for, and has under way afterwards."""
+    """The requests of one tick, and the runs in progress afterwards."""
 
     def __init__(self, lake: LakeResource, instance: dg.DagsterInstance, defs: dg.Definitions) -> None:
         self._lake, self._instance, self._defs = lake, instance, defs
 
     def tick(self) -> dict[str, dict[str, Any]]:
-        """Return what is asked for by lane."""
+        """Run one tick; return its requests by lane."""
         resources = {"lake": self._lake, "deployment": DeploymentResource(home=str(self._lake.landing_path.parent))}
         context = dg.build_sensor_context(instance=self._instance, definitions=self._defs, resources=resources)
         found = whatever_is_stale().evaluate_tick(context).run_requests or ()
@@ -57,7 +57,7 @@ class Asked:
         return {request.tags[LANE]: request.run_config["resources"]["request"]["config"] for request in found}
 
     def begin(self, tags: Any, status: dg.DagsterRunStatus) -> None:
-        """Have a run of the job under way."""
+        """Start a run of the job and leave it in progress."""
         place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("blogdata"), "blogdata")
         origin = RemoteJobOrigin(place, JOB)
         self._instance.add_run(dg.DagsterRun(job_name=JOB, status=status, tags=dict(tags), remote_job_origin=origin))
@@ -76,7 +76,7 @@ def test_an_hour_is_asked_for_beside_what_runs_again(
     land(lake, "visits", NEXT, {"a.json": "{}\n"})
     found = asked.tick()
     assert {lane: (one["scope"], one["again"]) for lane, one in found.items()} == {"landed": ("ready", {})}
-    assert asked.tick() == {}, "one run for what has landed at a time"
+    assert asked.tick() == {}, "one run for landed data at a time"
 
 
 def test_what_a_replay_makes_stale_is_left_to_it(lake: LakeResource, asked: Asked) -> None:
@@ -89,7 +89,7 @@ def test_what_a_replay_makes_stale_is_left_to_it(lake: LakeResource, asked: Aske
 
 
 def test_many_late_hours_are_a_run_of_their_own(lake: LakeResource, asked: Asked) -> None:
-    """Nobody asked for them: late rows, or a repair, have made more of them stale than a new hour can take along."""
+    """Late rows or a repair, not a request, have made more hours stale than the run of a new hour takes along."""
     read = bronze(lake.lake, {key: {key: 1} for key in PAST})
     silver(lake.lake, dict.fromkeys(PAST, 1), read=read)
     bronze(lake.lake, {NEXT: dict.fromkeys(PAST, 1)})

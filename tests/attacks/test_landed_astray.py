@@ -1,4 +1,4 @@
-"""What lies beside the folders of a table is named, and a producer whose clock is ahead does not stop its own hours."""
+"""Files outside of a table's folders are named; a producer whose clock is ahead does not block its own hours."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_lies_outside_of_all_hours_is_named(tmp_path: Path, name: str) -> N
     assert not any("outside" in line for line in said(landing, "bronze.visits"))
     put(landing / "visits" / name)
     (warning,) = [line for line in said(landing, "bronze.visits") if "outside" in line]
-    # The first folder that is none of a partition is named once, whatever is in it.
+    # The first folder that is no partition is named once, whatever it contains.
     (entry,) = Arrivals.of(CONTRACTS["bronze.visits"], landing).zone.astray("visits", CONTRACTS["bronze.visits"].grain)
     assert str(landing / "visits" / name).startswith(entry)
     assert entry in warning

@@ -1,4 +1,4 @@
-"""Landed files that are removed, cut off, renamed, restored or rewritten after they were published."""
+"""Landed files that are removed, truncated, renamed, restored or rewritten after publication."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(folder: Path, files: Files) -> None:
 
 
 def lost(tmp_path: Path, before: Files, after: Files) -> Loss | None:
-    """What an hour lost that was published with some files and has others now, which are read from the disk."""
+    """Compute which lines an hour lost between its published files and its current files, read from disk."""
     folder = tmp_path / "visits" / "date=2026-01-05" / "hour=10"
     inside = str(folder.relative_to(tmp_path))
     write(folder, after)
@@ -116,7 +116,9 @@ HOURS_OF_FILES = st.dictionaries(st.sampled_from(["1.json", "2.json", "3.json"])
 
 @given(HOURS_OF_FILES, HOURS_OF_FILES)
 def test_no_line_of_a_lacking_file_vanishes_unseen(before: Files, after: Files) -> None:
-    """Counted beside it: of the files that lack lines, each line is in the hour as often as before, or missed."""
+    """Counted independently: each line of a file with missing lines is in the hour as often as before, or reported
+    missing.
+    """
     there, now = (
         [Line(name, at, line.encode()) for name, found in files.items() for at, line in enumerate(found)]
         for files in (before, after)
@@ -155,7 +157,7 @@ def lake(tmp_path: Path) -> LakeResource:
 
 
 def publish(lake: LakeResource, record: Callable[[readiness_marker.LandedPartition], str]) -> None:
-    """Publish the rows of the hour as they are in its files now, and what a release records of these."""
+    """Publish the rows of the hour from its current files, with the file record of the given release."""
     (partition,) = scan(lake.landing_path / "visits", Grain.HOUR)
     files = [partition.folder / file.name for file in partition.files]
     rows = [line._asdict() for line in landed_content.landed_lines(files, lake.landing_path)]
@@ -193,7 +195,7 @@ def compare(lake: LakeResource) -> dict[str, list[str]]:
 
 
 def rewrite(file: Path, content: str) -> None:
-    """Write a file as `rsync -t --inplace` does: the same size, and the time of the original."""
+    """Rewrite a file as `rsync -t --inplace` does: same size, original modification time."""
     before = file.stat()
     assert len(content) == before.st_size
     file.write_text(content)
@@ -209,7 +211,7 @@ def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource, re
     assert (stale(lake), found_touched(lake)) == ([], [])
     folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
     rewrite(folder / "a.json", "1\n7\n")
-    assert (stale(lake), found_touched(lake)) == ([], [HOUR]), "its content alone tells"
+    assert (stale(lake), found_touched(lake)) == ([], [HOUR]), "only its content differs"
     (warning,) = [
         line for line in warnings([VISITS], lake.landing_zone, lake.events, datetime.now(timezone.utc)) if HOUR in line
     ]
@@ -258,7 +260,9 @@ def flagless(table: Path, after: timedelta) -> Lack | None:
 
 
 def test_preserved_times_do_not_complete_half_a_delivery(tmp_path: Path) -> None:
-    """As `rsync -t`, `cp -p` and tar leave them: one of two files is there, a later hour too, all of long ago."""
+    """As after `rsync -t`, `cp -p` or tar: one of two files is there, and a later hour, both with old modification
+    times.
+    """
     for hour in ("10", "11"):
         folder = tmp_path / "date=2026-01-05" / f"hour={hour}"
         write(folder, {"a.json": ["1"]})
@@ -281,7 +285,7 @@ def test_a_file_that_came_after_the_flag_is_late_whatever_its_time(tmp_path: Pat
 
 
 def wait_for_the_clock(file: Path, tick: Path) -> None:
-    """Wait until a file that is changed now has a later time; the file system's clock is coarse."""
+    """Wait until a file changed now gets a later modification time; the file system's clock is coarse."""
     while True:
         tick.touch()
         if tick.stat().st_ctime_ns > file.stat().st_ctime_ns:
@@ -367,7 +371,7 @@ def test_no_published_row_vanishes_with_its_file(deploy: Deploy) -> None:
     assert made.run(for_=READERS).runs == 0
     assert made.problems() == []
 
-    # The landing zone is restored from a backup: all is read once, and nothing computed.
+    # The landing zone is restored from a backup: every file is read once, nothing is recomputed.
     versions = {name: version for name, version in made.versions().items() if name != "ops.events"}
     shutil.copytree(made.landing, made.landing.with_name("backup"))
     shutil.rmtree(made.landing)

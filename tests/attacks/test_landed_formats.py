@@ -1,4 +1,4 @@
-"""The bytes of a landed file decide what it is, accounts hold for each file, and no file is read whole into memory."""
+"""A landed file's format follows from its bytes, each file is accounted for, and none is read whole into memory."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ def test_neither_reader_holds_more_than_a_line_within_the_bounds(spark: Any, tmp
     for file in (bomb, long):
         with pytest.raises(LandedFileRefused, match="a line of more than 16,777,216 bytes"):
             measure(file)
-    # In KiB; each content is 100 MiB or more.
+    # In KiB; each file has 100 MiB of content or more.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60 << 10
-    # A file that grows after it was judged: the engine has the same bound.
+    # A file that grows after it was judged: the engine applies the same bound.
     for file in (bomb, long):
         with pytest.raises(LandedFileUnreadable) as told, store_faults("bronze.visits"):
             read(spark, tmp_path, [file]).count()
@@ -138,7 +138,7 @@ def test_neither_reader_holds_more_than_a_line_within_the_bounds(spark: Any, tmp
 def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], writes: str
 ) -> None:
-    """The accounts of the hour balance: as many lines and bytes are there as have landed."""
+    """The hour's totals balance: as many lines and bytes are read as have landed."""
     deployment = deploy(writes)
     with (deployment.settings.home / "blogdata.toml").open("a") as file:
         file.write(f'writes = "{writes}"\n')
@@ -168,7 +168,7 @@ def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
 
 @pytest.fixture
 def zone() -> Iterator[Path]:
-    """A landing zone that others may read."""
+    """A landing zone that other users may read."""
     with readable_folder() as folder:
         yield folder / "landing"
 
@@ -222,7 +222,7 @@ def test_a_folder_without_permission_is_named_by_plan_without_a_traceback(
         give_away(folder)
         monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
         said = Said(monkeypatch, capsys)
-        # Once as the superuser: what is imported on the way may lie where others cannot look.
+        # Run once as the superuser: modules imported on the way may lie in folders that other users cannot read.
         assert said("plan")[0] == 0
         (deployment.landing / place).chmod(0)
         with unprivileged():

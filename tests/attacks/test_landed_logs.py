@@ -1,4 +1,4 @@
-"""Access logs that servers rotate, and a landing zone that somebody tampers with: each line is taken once, or named."""
+"""Access logs that servers rotate, and a manipulated landing zone: each line is taken once, or named."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = START + timedelta(days=2)
 
 
 def lines(first: int, end: int) -> bytes:
-    """One line a minute."""
+    """Write lines, one a minute."""
     return b"".join(
         f'203.0.113.9 - - [{START + timedelta(minutes=at):%d/%b/%Y:%H:%M:%S +0000}] "GET /{at} HTTP/1.1" 200 5 "-" '
         '"Firefox/145.0"\n'.encode()
@@ -42,7 +42,7 @@ def log(landing: Path, data: bytes, name: str = "a.log") -> Path:
 
 
 def split_all(landing: Path) -> list[PlatformError]:
-    """Split all logs as a run does; return what is said of those that wait."""
+    """Split all logs as a run does; return the problems of logs that wait."""
     faults = []
     for file in unsplit_logs(landing):
         try:
@@ -53,7 +53,7 @@ def split_all(landing: Path) -> list[PlatformError]:
 
 
 def taken(landing: Path) -> Counter[bytes]:
-    """Every line in the hours, with its number."""
+    """List every line in the hours, with its number."""
     found = landing.glob("visits/*/*/*.log")
     return Counter(line for file in found for line in file.read_bytes().splitlines(keepends=True))
 
@@ -72,7 +72,7 @@ def test_a_log_that_is_rotated_and_landed_each_hour_is_taken_once(tmp_path: Path
             file.write(lines(written, 60 * hour - 7))
             written = 60 * hour - 7
         if hour % 12 == 0:
-            # What the server writes between the last landing and the rotation is in the rotated log only.
+            # Lines written between the last landing and the rotation are in the rotated log only.
             with current.open("ab") as file:
                 file.write(lines(written, 60 * hour))
                 written = 60 * hour
@@ -170,7 +170,7 @@ def test_progress_that_is_lost_or_damaged_doubles_nothing(
     assert split_all(landing) == []
     assert unsplit_logs(landing) == []
     assert taken(landing) == once(lines(5, 6) + lines(10, 75))
-    assert {*before} - {*landing.glob("visits/*/*/*.log")} == set(), "a part that moved would be another visit's"
+    assert {*before} - {*landing.glob("visits/*/*/*.log")} == set(), "a moved part would change visit ids"
     assert [*tmp_path.iterdir()] == [landing]
 
 
@@ -183,7 +183,7 @@ def test_progress_is_found_again_from_the_hours_that_are_left(tmp_path: Path, re
     shutil.rmtree(tmp_path / "access_logs" / PROGRESS)
     log(tmp_path, lines(0, 210))
     assert split_all(tmp_path) == []
-    assert taken(tmp_path) == once(lines(60 * len(removed), 210)), "what was removed stays so"
+    assert taken(tmp_path) == once(lines(60 * len(removed), 210)), "removed parts stay removed"
 
 
 def test_parts_of_another_log_are_no_progress(tmp_path: Path) -> None:

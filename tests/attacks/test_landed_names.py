@@ -1,6 +1,6 @@
-"""Hours of generated files: each line is in a table or its hour is held with a reason, and other hours are published.
+"""Generated files in an hour: each line is published, or its hour is held with a reason; other hours are published.
 
-What the platform has to do with a file is known by how the file was made; plain Python counts beside it.
+What should happen to a file follows from how it was generated; plain Python counts independently.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SPOILED: dict[str, Callable[[bytes], bytes]] = {
 
 @dataclass(frozen=True)
 class Made:
-    """A file of an hour: its name and bytes, the lines to be found in it, or why it holds its hour."""
+    """A generated file: its name and bytes, the lines it contains, or the reason why it holds its hour."""
 
     name: bytes
     content: bytes = field(repr=False)
@@ -106,7 +106,7 @@ def good(draw: st.DrawFn) -> Made:
     text = b"".join(line + b"\n" for line in lines)
     if lines and lines[-1] and draw(st.booleans()):
         text = text[:-1]
-    # A mark that is there already is one, whoever wrote it.
+    # An existing marker counts, whoever wrote it.
     if not mark and text.startswith(MARK):
         lines, mark = (lines[0].removeprefix(MARK), *lines[1:]), True
     elif mark:
@@ -129,7 +129,7 @@ def bad(draw: st.DrawFn) -> Made:
 
 
 def one_of_each_name(files: Sequence[Made]) -> list[Made]:
-    """Leave out files whose place is taken: by a file of that name, or by one in place of a folder."""
+    """Leave out files whose path is taken by a file of that name, or by a file in place of a folder."""
     kept: dict[bytes, Made] = {}
     for file in files:
         ways = {file.name[: at + 1].rstrip(b"/") for at, byte in enumerate(file.name) if byte == ord("/")}
@@ -148,12 +148,12 @@ HOURS = st.tuples(GOOD, GOOD, BAD, BAD)
 
 @pytest.fixture(scope="module")
 def world(spark_server: SparkServer) -> Iterator[Deployment]:
-    """A deployment of somebody whom permissions stop."""
+    """A deployment of an unprivileged user, whom file permissions stop."""
     with readable_folder() as folder:
         made = Deployment.create(folder / "home", spark_server.url)
         with (made.settings.home / "blogdata.toml").open("a") as file:
             file.write('[landing]\nlongest_line = "64k"\nlargest_file = "1m"\n')
-        # Once as the superuser: what is imported on the way may lie where others cannot look.
+        # Run once as the superuser: modules imported on the way may lie in folders that other users cannot read.
         for encoding in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"):
             codecs.lookup(encoding)
         made.land("2026-01-04T10", [event("10:00", "first")])

@@ -1,4 +1,4 @@
-"""A column that somebody still reads is not removed, also where what was read is hard to see, or was not recorded."""
+"""A column with a reader is not removed, even if its lineage is hard to see or was not recorded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 @pytest.fixture
 def clicks(spark: Any, lake: Lake) -> Any:
-    """Rows that read one column, the key: all others are constants."""
+    """Build rows that read only the key column: all others are constants."""
     frame = lake.read(spark, CLICKS)
     constants = {"hour": F.lit(toy.HOURS[0]), "stands_for": F.lit(1).cast("bigint"), "page": F.lit("/")}
     assert set(frame.columns) == ALL
@@ -55,19 +55,19 @@ def clicks(spark: Any, lake: Lake) -> Any:
 
 
 def read(lake: Lake, commit: Commit) -> set[str] | None:
-    """Give the columns of the clicks that a publication says it has read."""
+    """Return the columns of the clicks that a publication records as read."""
     found = fine_grained_tracker.read(lake, "/landing", commit)
     return found and {source.column for source in found if source.dataset == CLICKS}
 
 
 def sources(lake: Lake, commit: Commit) -> dict[str, set[str]]:
-    """Give the columns of the clicks by the column that is computed from them."""
+    """Map each computed column to the columns of the clicks it comes from."""
     found = fine_grained_tracker.sources(lake, "/landing", commit)
     return {name: {source.column for source in of} for name, of in found.items() if of}
 
 
 def readers(lake: Lake, column: str, contracts: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """Give who still reads a column of the clicks, and how that is known."""
+    """Return the readers of a column of the clicks, and the evidence for each."""
     declared = contracts or {COPY.dataset: COPY}
     now = datetime.now(timezone.utc)
     found = column_readers.readers(lake, EventLog(lake), declared, CLICKS, column, landing="/landing", now=now)
@@ -111,7 +111,7 @@ def test_kept_rows_know_what_they_were_computed_from(spark: Any, lake: Lake, cli
     expected = {"hour": {"hour"}, "click": {"click", "stands_for"}, "stands_for": {"click"}, "page": {"page", "hour"}}
     with kept_rows.computed(swapped) as kept, kept_rows.computed(kept.where("click >= 0")) as twice:
         assert sources(lake, publish(twice, Path(lake.root), "kept twice")) == expected
-        # Spark gives the rows other identifiers where they are joined with themselves.
+        # Spark assigns new column identifiers in a self-join.
         itself = twice.join(twice.selectExpr("click AS id", "page AS other"), F.col("click") == F.col("id"))
         joined = itself.select("hour", "click", "stands_for", F.col("other").alias("page"))
         assert sources(lake, publish(joined, Path(lake.root), "joined with itself")) == expected
@@ -134,12 +134,12 @@ def test_what_lost_its_lineage_reads_everything(spark: Any, lake: Lake, clicks: 
     frame, filled = clicks
     root = Path(lake.root)
     told = {COPY.dataset: "the columns that it reads were not recorded; run it again 2026-01-05T00 and 1 more"}
-    # Kept by Spark's own means; then by a deployment that may not load the engine.
+    # Checkpointed by Spark itself, then in a deployment that may not load the engine's jar.
     for lost, engine in ((filled(frame).localCheckpoint(), Engine.TRANSACTION), (filled(frame), Engine.CHECKPOINT)):
         commit = publish(lost, root, f"lost {engine.value}", engine=engine)
         assert read(lake, commit) is None
         assert {column: readers(lake, column) for column in ALL} == dict.fromkeys(ALL, told)
-    # Not even the rows that were chosen are known, whether or not a column of theirs is used.
+    # The selection of rows alone is not traceable either, whether or not a column is used.
     one = frame.where("page <> ''").limit(1).localCheckpoint()
     assert read(lake, publish(filled(one.select(F.lit(1).cast("bigint").alias("click"))), root, "chosen")) is None
     publish(filled(frame), root, "found")
@@ -149,7 +149,7 @@ def test_what_lost_its_lineage_reads_everything(spark: Any, lake: Lake, clicks: 
 
 
 def recorded(lake: Lake, dataset: str, *, read: list[str] | None, code: str = "new", **more: Any) -> None:
-    """Add a publication of one hour, or what is given of it, as a platform of today or of earlier says it."""
+    """Commit one hour, or the given parts of it, as the current or an earlier platform records it."""
     lineage = [f"file:{lake.path(CLICKS)}#{column}" for column in read or ()]
     info = {
         "commit_id": f"{dataset} {code} {read}",
@@ -173,13 +173,13 @@ def test_the_newest_code_decides_what_a_dataset_reads(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
     recorded(lake, COPY.dataset, read=None, code="old", **hour("a"))
     assert "run it again a" in readers(lake, "page")[COPY.dataset]
-    # Of what the code does now, each partition may show another part.
+    # Each partition may show another part of what the current code reads.
     recorded(lake, COPY.dataset, read=["page"], **hour("b"))
     recorded(lake, COPY.dataset, read=["click"], **hour("c"))
     assert set(readers(lake, "page")) == set(readers(lake, "click")) == {f"{COPY.dataset}.page"}
     recorded(lake, COPY.dataset, read=["click"], **hour("b"))
     assert readers(lake, "page") == {}
-    # A platform that has gone back to an earlier version, or does without the engine, for one hour.
+    # A platform rolled back to an earlier version, or without the engine, for one hour.
     recorded(lake, COPY.dataset, read=None, **hour("d"))
     assert "run it again d" in readers(lake, "page")[COPY.dataset]
     recorded(lake, COPY.dataset, read=["click"], **hour("d"))

@@ -1,4 +1,4 @@
-"""A neighbour: an unprivileged user of the same machine, a real process, tries to get at a deployment."""
+"""An unprivileged user of the same machine, in a real process, tries to access a deployment."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ with file.writing() as connection:
 
 
 def neighbour(code: str, **given: Any) -> Any:
-    """Run code as a neighbour; return what it prints as JSON."""
+    """Run code as the other user; return the JSON it prints."""
     script = AS_NEIGHBOUR.format(nobody=NOBODY) + code
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=120)
@@ -124,10 +124,10 @@ def neighbour(code: str, **given: Any) -> Any:
 
 
 def listening(server: SparkServer) -> dict[int, str]:
-    """The TCP ports that a Spark server and its children listen on, with their addresses."""
+    """List TCP ports and addresses on which a Spark server and its children listen."""
     assert server.pid is not None
     process = psutil.Process(server.pid)
-    # Of the whole machine: a child that ends while it is asked is no error then.
+    # psutil lists the whole machine; a child that ends meanwhile is no error.
     family = {process.pid, *(each.pid for each in process.children(recursive=True))}
     found = [one for one in psutil.net_connections(kind="tcp") if one.pid in family]
     return {one.laddr.port: one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
@@ -135,7 +135,7 @@ def listening(server: SparkServer) -> dict[int, str]:
 
 @pytest.fixture
 def reachable() -> Iterator[Path]:
-    """A folder that everybody can enter and list; pytest's own ones are closed to others."""
+    """A folder that everybody can enter and list; pytest's own folders are closed to other users."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield folder
@@ -143,18 +143,18 @@ def reachable() -> Iterator[Path]:
 
 
 def test_sparks_ports_answer_no_stranger(settings: Settings, spark_server: SparkServer, spark: Any) -> None:
-    # A Python process of a UDF, too; with the first session Spark has begun to serve its folder of artifacts.
+    # A UDF's Python process as well; the first session makes Spark serve its artifact folder.
     assert spark.range(3).mapInPandas(lambda frames: frames, "id long").count() == 3
     ports = listening(spark_server)
     assert {address.removeprefix("::ffff:") for address in ports.values()} == {"127.0.0.1"}
-    assert len(ports) == 3, "Connect's, the driver's and the block manager's; none of Python processes, none of a UI"
+    assert len(ports) == 3, "Connect, driver and block manager; no Python process, no UI"
     state = settings.home / "services" / "spark" / "server.json"
     token = spark_server.url.partition("token=")[2]
     assert token in state.read_text(encoding="utf-8")
     answers = neighbour(CONNECT, ports=[*ports], file=str(state))
     assert "token=" not in json.dumps(answers)
     calls = [call for call, *_ in answers]
-    # A call that is let in reaches the endpoint `MapOutputTracker`, which would not know what to do with a text.
+    # An accepted call reaches the endpoint `MapOutputTracker`, which cannot process a text.
     assert sum("Expected SaslMessage" in call for call in calls) == 2
     assert sum("HTTP/2 client preface" in call for call in calls) == 1
     assert not any("MapOutputTracker" in call for call in calls)
@@ -180,7 +180,7 @@ def test_every_request_needs_the_token(spark_server: SparkServer, token: str | N
 
 
 def test_the_token_is_in_no_process_that_others_see(spark_server: SparkServer) -> None:
-    assert neighbour(PROCESSES, token="SparkConnectServer"), "the command is seen"
+    assert neighbour(PROCESSES, token="SparkConnectServer"), "the command line is visible"
     assert neighbour(PROCESSES, token=spark_server.url.partition("token=")[2]) == []
 
 
@@ -207,7 +207,7 @@ def test_a_home_is_closed_whatever_the_umask(reachable: Path) -> None:
     assert set(modes.values()) == {"600"}
     tried = neighbour(LIST, home=str(home), paths=[*modes])
     assert tried == {"parent": True, "home": False, "reached": []}
-    # The other way round: in an open home the same attempts reach what is there.
+    # The opposite: with an open home the same attempts succeed.
     home.chmod(0o755)
     assert neighbour(LIST, home=str(home), paths=[str(home / "people.sqlite")])["reached"]
     assert privacy.exposed_secrets(home) == []
@@ -221,5 +221,5 @@ def test_the_database_asks_everybody_for_a_password(postgres_server: str) -> Non
     everyone = psutil.net_connections(kind="tcp")
     (owner,) = {one.pid for one in everyone if one.status == psutil.CONN_LISTEN and one.laddr.port == int(port)}
     unix = psutil.Process(owner).net_connections(kind="unix")
-    assert [one.laddr for one in unix if one.laddr] == [], "it has no other socket"
+    assert [one.laddr for one in unix if one.laddr] == [], "there is no other socket"
     assert {one.laddr.ip for one in psutil.Process(owner).net_connections(kind="tcp")} == {"127.0.0.1"}

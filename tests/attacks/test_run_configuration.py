@@ -1,4 +1,4 @@
-"""The configuration of a run says what runs; where and as what it runs is the home's."""
+"""A run's configuration chooses what runs; paths and the user it runs as come from the home."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ READS = re.compile(r"\.(?:op_config|resource_config|solid_config)\b")
 
 
 def texts(kind: Any, *path: str) -> Iterator[tuple[str, str]]:
-    """The places in a configuration that take a text, and those that take anything; with their kind."""
+    """List the config fields that take a text or any value, with their kind."""
     fields = getattr(kind, "fields", None)
     if fields is not None:
         for name, field in fields.items():
@@ -50,7 +50,7 @@ def texts(kind: Any, *path: str) -> Iterator[tuple[str, str]]:
     elif kind.kind.name == "MAP":
         yield from texts(kind.inner_type, *path, "{}")
     elif kind.kind.name == "SCALAR_UNION":
-        # A value, or the name of a variable that holds it.
+        # A value, or the name of the environment variable that holds it.
         yield ".".join(path), "a variable"
     elif kind.kind.name == "ANY" or kind.given_name == "String":
         yield ".".join(path), kind.kind.name
@@ -65,7 +65,7 @@ def test_no_text_of_a_run_is_a_place(locations: list[dg.Definitions]) -> None:
     }
     assert not [place for place, kind in found.items() if kind == "a variable"]
     assert {place for place, kind in found.items() if kind != "ANY"} == {*TEXTS}
-    # What takes anything is Dagster's place for what has no configuration of its own.
+    # Dagster accepts any value where an op has no config schema.
     others = {place.split(".")[0] for place, kind in found.items() if kind == "ANY"}
     assert others <= {"ops", "execution", "resources"}
     folders = ("platform", "assets", "sensors", "quality", "resources", "analytics")

@@ -1,7 +1,7 @@
-r"""Values that visitors and producers choose: shown as text on every medium, and in no error.
+r"""Values chosen by visitors and producers: shown as text on every medium, and in no error.
 
-What is printed of a hostile value is visible: `\x1b`, `\u202e`. Errors of Spark and of drivers quote rows; what the
-platform keeps of them does not.
+A hostile value is printed visibly escaped: `\x1b`, `\u202e`. Errors of Spark and of drivers quote rows; the errors
+that the platform stores do not.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ MARKER = "marker-of-a-person-4711"
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """An hour whose values are hostile, and one whose file's name is."""
+    """One hour with hostile values, and one with a hostile file name."""
     found = deploy("shown")
     with (found.settings.home / "blogdata.toml").open("a", encoding="utf-8") as settings:
         settings.write('\n[[alerts]]\nchannel = "log"\n')
     context = {"technical": {"browser": HOSTILE, "device_type": HOSTILE}, "referral": f"https://{HOSTILE}"}
     bad = event("10:05", f"{HOSTILE}?utm_campaign={HOSTILE}", context=context, user_id=HOSTILE, **{f"new{HOSTILE}": 1})
     found.land("2026-01-05T10", [event("10:06", "/a"), bad, b'{"page": "' + HOSTILE.encode() + b'"'])
-    # No archive: it holds its hour, and is named.
+    # Not a valid archive: it holds its hour, and is named.
     found.land("2026-01-05T11", [b"\x1f\x8b\x08 damaged"], name=f"visits{HOSTILE[1:12]}\u202e\nFORGED.json.gz")
     return Deployment(
         settings=module("blogdata.services.config").load(overrides={"BLOGDATA_HOME": str(found.settings.home)})
@@ -73,7 +73,7 @@ COMMANDS = [
 def test_no_command_prints_what_a_terminal_would_obey(
     said: Said, deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In this order: the first publishes what the others show."""
+    """The order matters: the first command publishes what the others show."""
     told = {command: said(*command) for command in COMMANDS}
     obeyed = {command: FORBIDDEN.findall(out + err) for command, (_, out, err) in told.items()}
     assert {command: found for command, found in obeyed.items() if found} == {}
@@ -88,7 +88,7 @@ def test_no_command_prints_what_a_terminal_would_obey(
     sent = [record.getMessage() for record in caplog.records if record.name == "alerts"]
     assert sent
     assert not [line for line in sent if FORBIDDEN.findall(line) or "\n" in line]
-    # As JSON the value is exact.
+    # JSON output keeps the exact value.
     query = "SELECT page FROM silver.visits WHERE page LIKE '%FORGED%'"
     code, out, _ = said("sql", query, "--json")
     assert code == 0
@@ -106,12 +106,12 @@ def test_each_medium_shows_a_hostile_value_as_text() -> None:
     assert all(each.startswith(shown.INDENT) for each in shown.markdown(f"# a\n{HOSTILE}\n- b").split("\n"))
     for text in (shown.line(HOSTILE), shown.block(HOSTILE), shown.message(HOSTILE, 99), shown.json_text(HOSTILE)):
         assert not FORBIDDEN.findall(text)
-    # A joiner, accents and other scripts stay.
+    # Joiners, accents and other scripts are kept.
     assert shown.line("é 日本 👩\u200d💻") == "é 日本 👩\u200d💻"
 
 
 def printed_around(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Whatever prints and is not of `blogdata.cli.output`, by line."""
+    """Find statements that print without `blogdata.cli.output`, by line."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
@@ -149,7 +149,7 @@ def test_commands_print_through_one_module() -> None:
 
 
 def quoting(spark: Any, folder: Path, database: str) -> Iterator[tuple[BaseException, str]]:
-    """Errors that quote a marker, each with a word that says what it is about."""
+    """Build errors that quote a marker, each with a word that names its rule."""
     table = f"delta.`{folder}/t`"
     spark.sql(f"CREATE TABLE {table} (login STRING NOT NULL, n INT) USING delta")
     spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT short_login CHECK (length(login) < 5)")

@@ -1,4 +1,4 @@
-"""Clients without a token try to keep those with one out: real sockets, and a receiver with few places."""
+"""Slow clients without a token cannot lock out clients with one: real sockets, a receiver with few places."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def own(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def server(own: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[event_receiver.Server]:
-    """Its receiver, which has few places."""
+    """The receiver of the deployment, which has few places."""
     monkeypatch.setattr(event_receiver, "_MOST_AT_ONCE", PLACES)
     server = event_receiver.Server(("127.0.0.1", 0), external_events.answer(external_events.trigger(own, CONTRACTS)))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
@@ -48,18 +48,18 @@ def server(own: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[event_rec
 
 @pytest.fixture
 def address(server: event_receiver.Server) -> tuple[str, int]:
-    """The address of its receiver."""
+    """The address of the receiver."""
     host, port = server.server_address[:2]
     return str(host), int(port)
 
 
 def send(address: tuple[str, int], body: object) -> int:
-    """Make a call as a sender with a token; return the status."""
+    """Call as a sender with a token; return the status."""
     return post(f"http://{address[0]}:{address[1]}/events", body)[0]
 
 
 def drip(connections: list[socket.socket], ended: threading.Event) -> None:
-    """Send a byte now and then on each connection."""
+    """Send a byte on each connection now and then."""
     while not ended.wait(0.02):
         for connection in connections:
             with suppress(OSError):
@@ -101,7 +101,7 @@ def test_who_has_shown_a_token_keeps_the_place(server: event_receiver.Server, ad
             held.enter_context(socket.create_connection(address, timeout=30))
         assert send(address, event(id="2")) == 202
         sender.sendall(b"}")
-        assert b" 400 " in sender.recv(4096), "it is answered: its event has no fields"
+        assert b" 400 " in sender.recv(4096), "answered: the event has no fields"
 
 
 def test_a_flood_from_one_address_takes_no_place_of_another(address: tuple[str, int]) -> None:
@@ -112,14 +112,14 @@ def test_a_flood_from_one_address_takes_no_place_of_another(address: tuple[str, 
             held.enter_context(socket.create_connection(address, timeout=30))
         assert send(address, event()) == 202
         sender.sendall(b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n" % (TOKEN.encode(), len(body)) + body)
-        assert b" 400 " in sender.recv(4096), "it is answered: its event has too few fields"
+        assert b" 400 " in sender.recv(4096), "answered: the event has too few fields"
 
 
 @pytest.mark.parametrize("name", ["never sends its body", "has another's token"])
 def test_the_body_of_a_stranger_is_not_read(address: tuple[str, int], name: str) -> None:
     with socket.create_connection(address, timeout=30) as stranger:
         stranger.sendall(SLOW[name])
-        assert b" 401 " in stranger.recv(4096), "answered, and no byte of the body was sent"
+        assert b" 401 " in stranger.recv(4096), "answered before any byte of the body was sent"
 
 
 def test_endless_headers_are_cut_off(address: tuple[str, int]) -> None:
@@ -129,7 +129,7 @@ def test_endless_headers_are_cut_off(address: tuple[str, int]) -> None:
             stranger.sendall(LINE)
             while sent < 5_000_000:
                 sent += stranger.send(line)
-        # What the system's own buffers hold was sent; the receiver read 16 KiB.
+        # Counted are bytes in the system's buffers; the receiver read 16 KiB.
         assert sent < 5_000_000
 
 

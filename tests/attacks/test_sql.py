@@ -1,4 +1,4 @@
-"""`blogdata sql` reads the lake's tables and nothing else, whatever a statement looks like."""
+"""`blogdata sql` reads the lake's tables and nothing else, whatever the statement."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ EMBEDDED = {"statement": "{}", "query": "{}", "relationPrimary": "SELECT * FROM 
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """An hour of two visits."""
+    """One hour with two visits."""
     found = deploy("sql")
     found.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
     assert found.run(for_=VIEWS[:1]).ok
@@ -189,7 +189,7 @@ def deployment(deploy: Deploy) -> Deployment:
 
 @pytest.fixture(scope="module")
 def secret(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file that the server may read, and no person may have it read."""
+    """A file that the server may read, but that no statement may return."""
     file = tmp_path_factory.mktemp("system") / "passwd"
     file.write_text(SECRET + "\n", encoding="utf-8")
     return file
@@ -197,7 +197,7 @@ def secret(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def judge(deployment: Deployment) -> Iterator[Judge]:
-    """Tells what becomes of a statement: `accepted`, `refused`, or the condition of Spark's error."""
+    """Return the fate of a statement: `accepted`, `refused`, or the error condition of Spark."""
     with deployment.session() as spark:
         for name in VIEWS:
             deployment.lake.read(spark, "silver.visits").createOrReplaceTempView(view(name))
@@ -215,12 +215,12 @@ def judge(deployment: Deployment) -> Iterator[Judge]:
 
 
 def named(statement: str) -> str:
-    """A statement with the names of the views, as the command writes it."""
+    """Add the view names to a statement, as the command does."""
     return TABLE.sub(lambda match: view(match.group(0)), statement)
 
 
 def state(deployment: Deployment, secret: Path, spark: Any) -> dict[str, Any]:
-    """All that a statement could change: files, the session's views, functions and settings."""
+    """Return all state that a statement could change: files, the session's views, functions and settings."""
     folders = (deployment.settings.lake, deployment.landing, secret.parent, Path("spark-warehouse"))
     return {
         "files": {
@@ -250,7 +250,7 @@ def test_what_does_anything_else_is_refused_and_does_nothing(
         judge("SELECT 1")
         before = state(deployment, secret, spark)
         told = {attack: judge(named(attack)) for attack in attacks}
-        # Spark's own parser has refused what is a syntax error for it, before it is run.
+        # Spark's own parser has refused it as a syntax error before it was run.
         assert {
             attack: outcome for attack, outcome in told.items() if outcome not in ("refused", "PARSE_SYNTAX_ERROR")
         } == {}
@@ -285,12 +285,14 @@ def test_no_statement_of_the_grammar_does_anything_but_read(
 
 
 def statements(settings: Settings, secret: Path, classes: Path) -> list[str]:
-    """A few hundred statements: some of each alternative of the grammar's statements, relations and expressions."""
+    """Draw a few hundred statements: several of each alternative of the grammar's statements, relations and
+    expressions.
+    """
     jars = package_folder("pyspark") / "jars"
     class_path = [*jars.glob("antlr4-runtime-*.jar"), *jars.glob("spark-sql-api_*.jar")]
     words = [*map(view, VIEWS), "page", "text", "delta", "reflect", str(secret), "java.lang.System"]
     run = [str(java.find(settings).executable), "-XX:TieredStopAtLevel=1", "-cp"]
-    # By the engine's compiler: a Java runtime has none.
+    # Use the engine's compiler: a Java runtime has none.
     compiler = [*run, ":".join(map(str, locate(settings).files("tool")))]
     options = ["-source", "17", "-target", "17", "-nowarn", "-cp", ":".join(map(str, class_path)), "-d", classes]
     source = Path(__file__).parent / "grammar" / "GrammarWalk.java"

@@ -1,4 +1,4 @@
-"""A stream takes names for names, and bytes for what they are, as the batch datasets do."""
+"""A stream reads file names literally and detects formats by content, as the batch datasets do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody but the owner gets anything done through Dagster's web server: not another user, not a foreign page."""
+"""Only the owner can act through Dagster's web server: no other user and no foreign page."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def test_another_user_of_the_machine_is_refused(served: Guarded) -> None:
     status = ("-s", "-o", "/dev/null", "-w", "%{http_code}")
     assert runs(curl, *status, f"{served.url}{IN_QUERY}") == "405"
     assert runs(curl, *status, "--json", BODY, f"{served.url}/graphql") == "401"
-    assert runs(curl, "-s", f"{served.url}/healthz") == "not ok\n", "whether it works is for everyone"
-    # What it would need is the owner's, and so is the way around the web server.
+    assert runs(curl, "-s", f"{served.url}/healthz") == "not ok\n", "the health check is public"
+    # The code server's socket belongs to the owner, so nobody bypasses the web server.
     token = served.settings.home / "secrets" / dagster_home.UI_TOKEN
     assert runs("cat", str(token)) == ""
     assert stat.S_IMODE(token.stat().st_mode) == 0o600
     assert [stat.S_IMODE(path.stat().st_mode) for path in (served.sockets, token.parent)] == [0o700, 0o700]
-    assert len(list(served.sockets.iterdir())) == 2, "the code server and the one behind it"
+    assert len(list(served.sockets.iterdir())) == 2, "the code server and its child"
     assert not served.instance.get_runs()
 
 

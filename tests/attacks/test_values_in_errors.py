@@ -1,4 +1,4 @@
-"""What Dagster stores of an error, of a final one and of one that is retried, has no value that its cause quotes."""
+"""Dagster's stored errors, final or retried, contain no value quoted by their cause."""
 
 import dagster as dg
 import pyarrow as pa
