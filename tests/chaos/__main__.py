@@ -1,6 +1,7 @@
-"""`python -m chaos [WRITER …] [-n KILLS] [--seed SEED]`: kills every writer so many times, and certifies what is left.
+"""`python -m chaos [WRITER …] [-n KILLS] [--seed SEED]`: kills every writer N times, and certifies the remaining
+tables.
 
-What was done before with the same seed and code is not done again. Ends with 1 when anything was not as it must be.
+Rounds already done with the same seed and code are skipped. Exits with 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ HEAP = "3g"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do a campaign, or repeat one kill."""
+    """Run a campaign, or repeat one kill."""
     given = _parsed(arguments)
     for variable in [name for name in os.environ if name.startswith(("BLOGDATA_", "SPARK_", "DAGSTER_"))]:
         if variable not in ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR"):

@@ -1,4 +1,4 @@
-"""What all rounds of a campaign share: a world, what an undisturbed run makes of it, and the Spark server."""
+"""The shared parts of a campaign: a simulated world, the result of an undisturbed run, and the Spark servers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from lineage.worker import Job, Worker
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Where rounds happen.
+    """The environment of all rounds.
 
     Args:
-        folder: Of the campaign.
+        folder: The campaign's folder.
         fixed: Settings that all deployments share, as TOML.
-        servers: What they run on.
-        world: What lands.
-        first: A deployment that has published what lands first.
+        servers: The Spark servers.
+        world: The landing zones.
+        first: A deployment that has published the first landing zone.
         order: Writers in the order in which they publish.
-        contents: Every row that an undisturbed run of everything has published.
+        contents: Every row published by an undisturbed run.
     """
 
     folder: Path
@@ -44,14 +44,14 @@ class Bench:
     def create(
         cls, folder: Path, seed: int, *, heap: str = "1g", archive: Path | None = None, spares: bool = False
     ) -> Bench:
-        """Prepare a campaign: simulate, start a server, run twice undisturbed, and see that the rules agree.
+        """Prepare a campaign: simulate, start a server, run twice undisturbed, and compare with the plain rules.
 
         Args:
             folder: A new one.
             seed: Of the simulated world.
-            heap: Memory of a Spark server. It keeps some 4 MB of every run that was killed, for as long as it lives.
-            archive: As :class:`Servers` takes it.
-            spares: As :class:`Servers` takes it.
+            heap: Memory of a Spark server, which keeps some 4 MB of every killed run until it ends.
+            archive: See :class:`Servers`.
+            spares: See :class:`Servers`.
         """
         folder.mkdir(parents=True)
         fixed = (
@@ -59,7 +59,7 @@ class Bench:
             f'"spark.sql.warehouse.dir" = {json.dumps(str(folder / "warehouse"))}\n'
             '"spark.driver.defaultJavaOptions" = ""\n'
             f'"spark.databricks.delta.properties.defaults.checkpointInterval" = "{CHECKPOINT_INTERVAL}"\n'
-            # For few rows, code is sooner interpreted than compiled.
+            # With few rows, interpreting code is faster than compiling it.
             '"spark.sql.codegen.wholeStage" = "false"\n'
         )
         world = World.create(folder / "world", seed)
@@ -70,7 +70,7 @@ class Bench:
             servers.serve(whole, doomed=False)
             order = undisturbed(whole, folder / "runs" / "whole")
             first = world.deployment(folder / "published", fixed)
-            # What the doomed ones will have to load is what this run does.
+            # This run loads all classes that the doomed servers will need.
             servers.serve(first, doomed=True)
             undisturbed(first, folder / "runs" / "first")
             never = sorted(set(WRITERS) - set(order))
@@ -88,11 +88,11 @@ class Bench:
         )
 
     def deployment(self, home: Path, *, empty: bool, doomed: bool) -> Deployment:
-        """Make the deployment of a round: everything has landed.
+        """Make the deployment of a round, in which everything has landed.
 
         Args:
             home: Its home, a new folder.
-            empty: Nothing is published yet; otherwise what landed first is.
+            empty: Whether nothing is published yet; otherwise the first landing zone is published.
             doomed: Whether its server will be killed.
         """
         made = self.world.deployment(home, self.fixed)
@@ -104,7 +104,7 @@ class Bench:
 
 
 def undisturbed(deployment: Deployment, folder: Path) -> list[str]:
-    """Run everything; gives the datasets in the order in which they were published first."""
+    """Run everything undisturbed; return the datasets in the order of their first publication."""
     run = Worker(Job(home=str(deployment.settings.home), folder=str(folder)))
     assert run.problems() == []
     return list(dict.fromkeys(run.outcome()["order"]))

@@ -1,4 +1,4 @@
-"""What a campaign knows: every round it has done, and for each writer a certificate."""
+"""The record of a campaign: every round done so far, and a certificate for each writer."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CODE = ("assets", "platform", "quality", "resources", "sensors", "definitions.p
 
 
 class Kept:
-    """The rounds that were done, one JSON object a line.
+    """The rounds done so far, one JSON object a line.
 
     Args:
-        folder: Where they are, and certificates go.
+        folder: Folder of the rounds and the certificates.
         seed: Of the campaign.
-        also: Digests of earlier code whose rounds count too: what has changed since cannot reach a row.
+        also: Digests of earlier code whose rounds count too, because the changes since cannot affect a row.
     """
 
     def __init__(self, folder: Path, seed: int, also: Sequence[str] = ()) -> None:
@@ -39,7 +39,7 @@ class Kept:
 
     @property
     def known(self) -> list[dict[str, Any]]:
-        """Those of the code that counts."""
+        """The rounds that count for the current code."""
         if not self._file.exists():
             return []
         found = [json.loads(line) for line in self._file.read_text().splitlines()]
@@ -47,7 +47,7 @@ class Kept:
 
     @property
     def rounds(self) -> list[dict[str, Any]]:
-        """Those of this seed."""
+        """The rounds of this seed."""
         return [each for each in self.known if each["seed"] == self._seed]
 
     @property
@@ -57,11 +57,11 @@ class Kept:
 
     @property
     def next_round(self) -> int:
-        """The first number that was not done."""
+        """The number of the first round not done yet."""
         return max((each["round"] for each in self.rounds), default=-1) + 1
 
     def keep(self, number: int, done: Done) -> None:
-        """Remember a round."""
+        """Store a round."""
         assert done.verdict is not None
         row = {
             "seed": self._seed,
@@ -81,7 +81,7 @@ class Kept:
             file.write(json.dumps(row) + "\n")
 
     def certify(self, writers: Sequence[str]) -> list[str]:
-        """Write the certificates of writers, of all seeds; gives each as a line."""
+        """Write the certificates of writers over all seeds; return each as a line of text."""
         return [self._certify(writer) for writer in writers]
 
     def _certify(self, writer: str) -> str:
@@ -137,7 +137,7 @@ def _counts(values: Any) -> dict[str, int]:
 
 
 def code_version() -> str:
-    """Give the commit, and a digest of the platform's code as it is."""
+    """Return the commit, and a digest of the platform's current code."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *_CODE]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     digest = hashlib.sha256()
@@ -148,5 +148,5 @@ def code_version() -> str:
 
 
 def command(kill: Kill) -> str:
-    """Give what repeats the kills of one writer in a round."""
+    """Return the command that repeats the kills of one writer in a round."""
     return f'make chaos SEED={kill.seed} ARGS="{kill.writer} --round {kill.round}"'

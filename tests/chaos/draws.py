@@ -1,4 +1,4 @@
-"""What is killed when: drawn from a seed, so that each kill can be repeated by its own."""
+"""Draws what is killed when from a seed, so that each kill can be repeated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITERS = tuple(
 )
 """Datasets that a run publishes; what appears with one of them is published by its commit."""
 LONGEST_MILLISECONDS = 300
-# A checkpoint of a small table takes a tenth of this.
+# Writing a checkpoint of a small table takes a tenth of this.
 AFTER_THE_ENTRY_MILLISECONDS = 60
 ATTEMPTS = 5
 """So often a publication is killed in one round at most."""
@@ -42,14 +42,15 @@ class Kill:
 
     Args:
         seed: Of the campaign.
-        round: In which it happens.
-        writer: Dataset that is being published, or whose table is being maintained.
+        round: The number of its round.
+        writer: Dataset being published, or whose table is being maintained.
         attempt: How often this publication was killed before.
         victim: The process of the run, or the Spark server.
         moment: Phase of the publication, or the kind of maintenance.
-        delay: Milliseconds after the moment, while work goes on; None: exactly then, held there.
-        fate: Of the write that a killed run has begun in the server: it goes on `beside` the next run, only `after`
-            that has published (when it is held), or is `ended`, as Spark ends what nobody asks for any more.
+        delay: Milliseconds after the moment, while work continues; None: exactly at the moment, with the process held
+            there.
+        fate: Fate of the write that a killed run began in the server: it continues `beside` the next run, is held and
+            continues `after` the next run has published, or is `ended`, as Spark does with abandoned executions.
     """
 
     seed: int
@@ -63,18 +64,18 @@ class Kill:
 
     @property
     def is_maintenance(self) -> bool:
-        """Whether it is not a publication that is cut off."""
+        """Whether it interrupts maintenance instead of a publication."""
         return self.moment in MAINTENANCE
 
     @property
     def text(self) -> str:
-        """What happens, for people."""
+        """Describe the kill for people."""
         when = self.moment if self.delay is None else f"{self.moment} + {self.delay} ms"
         return f"{self.writer}: {self.victim} killed {'again ' if self.attempt else ''}at {when}"
 
 
 def drawn(seed: int, round_: int, writers: Sequence[str]) -> list[Kill]:
-    """Draw the kills of a round; an attempt is killed again where the one before has published nothing.
+    """Draw the kills of a round; a publication may be killed again if the attempt before published nothing.
 
     Args:
         seed: Of the campaign.
@@ -109,7 +110,7 @@ def draw(seed: int, round_: int, writer: str, attempt: int = 0, *, servers: floa
         round_: Number of the round.
         writer: The dataset.
         attempt: How often the publication was killed before.
-        servers: Share of kills whose victim is the server.
+        servers: The share of kills whose victim is the server.
     """
     dice = random.Random(f"{seed}/{round_}/{writer}/{attempt}")
     victim = _victim(dice, servers)

@@ -1,8 +1,8 @@
-"""One round: a pipeline in which every writer is killed on its way to the end; then everything is compared.
+"""One round: a pipeline in which every writer is killed; then everything is compared.
 
-The next run, or the next attempt, does what is left: where nothing was published it is killed there as well, otherwise
-at the next writer. So each kill costs little more than what it cut off. A round depends on its seed only, so it can be
-repeated, with all of its kills or with those of one writer.
+The next run or attempt completes what is left. If a publication is missing it is killed there again, otherwise at the
+next writer, so each kill costs little more than the work it interrupted. A round depends on its seed only, so it can be
+repeated with all of its kills or with those of one writer.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Hit:
     """A kill that happened.
 
     Args:
-        kill: Which.
-        reached: Newest phase the publication had been at, or what was left of the maintenance.
-        checkpoint: Of the version that was being published: `whole`, `cut off`, `none` (none was due), or `not yet`.
-        seconds: From the moment the one before had happened.
+        kill: The kill.
+        reached: The last phase that the publication reached, or what the maintenance left.
+        checkpoint: Of the interrupted version: `whole`, `cut off`, `none` (none was due), or `not yet`.
+        seconds: Seconds since the kill before.
     """
 
     kill: Kill
@@ -49,13 +49,13 @@ class Hit:
     seconds: float
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as plain values."""
+        """Return it as plain values."""
         return asdict(self)
 
 
 @dataclass(kw_only=True)
 class Done:
-    """A round that was done."""
+    """A completed round."""
 
     hits: list[Hit] = field(default_factory=list)
     missed: list[Kill] = field(default_factory=list)
@@ -68,11 +68,11 @@ class Round:
     """A round.
 
     Args:
-        bench: Where.
-        number: Which.
-        kills: What is killed in it: of a writer, each is for the attempt after the one before.
+        bench: Its environment.
+        number: Its number.
+        kills: Its kills, in order; several kills of one writer are for consecutive attempts.
         empty: Whether it begins with an empty lake.
-        tell: Told each kill as it happens.
+        tell: Called with each kill as it happens.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Round:
         self._last = time.monotonic()
 
     def run(self) -> Done:
-        """Do it."""
+        """Run the round."""
         began = time.monotonic()
         self._publish()
         self._maintain()
@@ -123,7 +123,7 @@ class Round:
             hit = self._strike(kill, hold, run)
             self._note(kill, hit)
             for other, touched in holds.items():
-                # The run was faster than the kill, which has cut off this publication as well.
+                # The run finished the publication before the kill, which interrupted this publication as well.
                 if touched.touched:
                     holds[other] = self._arm(other)
                     if kill.victim == RUN:
@@ -145,7 +145,7 @@ class Round:
         self._free()
 
     def _first_reached(self, holds: Mapping[Kill, Hold], run: Worker) -> Kill | None:
-        """Wait until any publication is where it will be killed; None when the run has ended without."""
+        """Wait until any publication reaches its kill point; None if the run ended before."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             working = run.working
@@ -170,7 +170,7 @@ class Round:
         self._holds += 1
         folder = self._folder / "holds" / f"{kill.writer}-{self._holds}"
         hold = Hold(folder, kill.writer, *phases).prepare()
-        # Replaced as a whole; and what was cut off keeps the folder that it was given.
+        # A whole-table dataset; and the interrupted write keeps its folder.
         link = self._folder / "holds" / "link"
         link.symlink_to(folder)
         link.replace(self._folder / "armed" / kill.writer)
@@ -214,7 +214,7 @@ class Round:
             self._tell(hit)
 
     def _look(self, kill: Kill, noted: int) -> None:
-        """See that whoever reads now sees the version before, or the whole one after."""
+        """Check that readers see either the version before or the whole new one."""
         newest = self._version(kill.writer)
         if newest != noted and kill.writer not in self._raced:
             self._done.problems.append(f"{kill.text}: version {newest} appeared")
@@ -230,24 +230,24 @@ class Round:
             if kill.fate != ENDED or kill.delay is not None:
                 self._went_on(kill.writer)
         if kill.victim == RUN and kill.delay is not None and CONTRACTS[kill.writer].executed:
-            # The run may have begun the execution of another period, which goes on in the server.
+            # The run may have started executing another period, which continues in the server.
             self._went_on(kill.writer)
         if kill.victim == RUN and kill.delay is not None and hit is not None and hit.reached == RECORDED:
-            # The run may have sent its next publication, of which nothing was to be seen yet.
+            # The run may have sent its next publication, of which nothing was visible yet.
             following = dict(pairwise(writer for writer in self._bench.order if writer in WRITERS))
             if kill.writer in following:
                 self._went_on(following[kill.writer])
         hold.release()
 
     def _went_on(self, writer: str) -> None:
-        """Note that a killed run's write goes on in the server, beside the next run's."""
+        """Record that a killed run's write continues in the server, beside the next run's."""
         self._raced |= {writer, *(name for name, each in CONTRACTS.items() if each.appears_with == writer)}
 
     def _free(self) -> None:
         for hold in self._outliving:
             hold.release()
         if self._outliving:
-            # Most end by being refused, which leaves no trace to wait for.
+            # Most are refused at the end, which leaves no trace to wait for.
             time.sleep(1)
 
     def _maintain(self) -> None:
@@ -276,7 +276,7 @@ class Round:
         return Worker(Job(home=str(self.deployment.settings.home), folder=str(folder), statement=statement))
 
     def _again(self, folder: Path, statement: str) -> None:
-        # The one that was killed may go on in the server, and only one of them can win.
+        # The killed run's write may continue in the server; only one of the two can win.
         for attempt in range(_TRIES):
             work = self._do(folder / f"again-{attempt}", statement)
             _until(lambda at_work=work: not at_work.working)  # type: ignore[misc]
@@ -291,14 +291,14 @@ class Round:
             return f"VACUUM {table}"
         contract = CONTRACTS[kill.writer]
         there = self.deployment.lake.caught_up(kill.writer)
-        # A table that points to others has none of the dataset's columns.
+        # A pointer table has none of the dataset's columns.
         held = {field.name for field in there.schema().fields} - {contract.partition_column} if there else set()
         columns = [f"`{name}`" for name in contract.statistics if name in held]
-        # Files are rewritten by this one also when they are few and large.
+        # This option rewrites files even if they are few and large.
         return f"OPTIMIZE {table}" + (f" ZORDER BY ({', '.join(columns[:2])})" if columns else "")
 
     def _leave_files(self, kill: Kill) -> list[Path]:
-        """Leave files of runs that were killed so long ago that the table's retention is over."""
+        """Leave files of killed runs that are older than the table's retention."""
         root = Path(self.deployment.lake.path(kill.writer))
         samples = [file for file in sorted(root.rglob("*.parquet")) if "_delta_log" not in file.parts]
         data, content = (samples[0], samples[0].read_bytes()) if samples else (root / "none", b"")
@@ -314,7 +314,7 @@ class Round:
         return left
 
     def _settle(self) -> list[str]:
-        """Run once more, and again where that had anything to do: then nothing is; gives what it had to do."""
+        """Run until nothing is left to do; return what the first of these runs had to do."""
         late = self._done_by_one_more()
         again = self._done_by_one_more() if late else []
         if again:

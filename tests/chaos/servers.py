@@ -1,9 +1,9 @@
-"""The Spark servers of a campaign: one that lasts, and those that are doomed.
+"""The Spark servers of a campaign: one that lasts, and doomed ones that are killed.
 
-Rounds that kill no server share one that is warm. A server that was killed costs a new one: each of the doomed is the
-platform's own command once more, on another port, started on classes from an archive, and made for a short life: it
-compiles quickly rather than well. A spare one boots while another works, and takes the dead one's place in the state
-file where the platform looks.
+Rounds that kill no server share a warm one. Each killed server costs a new one: a doomed server is started with the
+platform's own command, on another port, from a class archive, and tuned for a short life (fast compilation instead of
+optimized code). A spare boots while another works, and replaces a killed server in the state file that the platform
+reads.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _DUMP_SECONDS = 180
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A server of a campaign: its process, and what the platform's state file says of it."""
+    """A server of a campaign: its process, and its entry in the platform's state file."""
 
     process: ProcessIdentity
     state: dict[str, Any]
 
 
 class Servers:
-    """The one that lasts, the doomed one that works, and the one that will.
+    """The lasting server, the working doomed server, and its spare.
 
     Args:
-        folder: Where logs and properties go.
+        folder: Folder of logs and properties.
         fixed: Settings that all deployments of the campaign share, as TOML.
-        archive: Folder with archives of classes that servers are started from; None: they are started without.
-        spares: Whether a doomed one works beside the one that lasts, and a spare one boots all the time; without
-            them it is the lasting one that is killed first.
+        archive: Folder with class archives from which servers are started; None: no archives.
+        spares: Whether a doomed server works beside the lasting one, with a spare booting all the time; otherwise the
+            lasting server is killed first.
     """
 
     def __init__(self, folder: Path, fixed: str, *, archive: Path | None, spares: bool) -> None:
@@ -77,18 +77,18 @@ class Servers:
         return Server(process=server.process, state=self._state)
 
     def _training(self) -> tuple[str, ...]:
-        """Give what has a server note its classes, when nobody has before."""
+        """Return the JVM option that makes a server record its classes, if there is no archive yet."""
         if self._archive is None or self._archive.is_file():
             return ()
         return (f"-XX:ArchiveClassesAtExit={self._archive}",)
 
     def trained(self) -> None:
-        """Write the archive, from what the server has loaded by now; later servers start from it."""
+        """Write the archive from the classes loaded so far; later servers start from it."""
         if self._training():
             os.kill(self._doomed.process.pid, signal.SIGTERM)
             deadline = time.monotonic() + _DUMP_SECONDS
             while processes.is_alive(self._doomed.process):
-                assert time.monotonic() < deadline, "the server does not end"
+                assert time.monotonic() < deadline, "the server does not stop"
                 time.sleep(0.1)
             self._doomed = self._start()
         self._prepare()
@@ -124,10 +124,10 @@ class Servers:
         )
 
     def serve(self, deployment: Deployment, *, doomed: bool) -> None:
-        """Have a deployment use a server, also one that boots yet.
+        """Make a deployment use a server, even if it is still booting.
 
         Args:
-            deployment: Which.
+            deployment: The deployment.
             doomed: Whether it will be killed.
         """
         state = deployment.settings.service_folder("spark") / "server.json"
@@ -135,7 +135,7 @@ class Servers:
         write_atomically(state, json.dumps(server.state).encode(), mode=0o600)
 
     def kill(self, deployment: Deployment) -> None:
-        """Kill the doomed server with -9; the spare takes its place."""
+        """Kill the doomed server with -9; the spare replaces it."""
         kill(self._doomed.process)
         self._doomed = self._spare or self._start()
         self._spare = None
@@ -143,7 +143,7 @@ class Servers:
         self._prepare()
 
     def stop(self) -> None:
-        """End them all."""
+        """Stop all servers."""
         for server in (self._lasting, self._doomed, self._spare):
             if server is not None:
                 processes.stop(server.process)

@@ -1,4 +1,4 @@
-"""A short crash campaign: every writer killed, some of them twice, and no row lost or doubled."""
+"""A short crash campaign: every writer is killed, some twice, and no row is lost or doubled."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ OUTLIVED = "silver.visits_enriched"
 
 @pytest.fixture(scope="module")
 def bench(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """A world, and a Spark server that may be killed."""
+    """A simulated world, and a Spark server that may be killed."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
         patch.setenv("BLOGDATA_JARS", str(settings.jars))
-        # For the few minutes that the server is there, code is sooner compiled quickly than well.
+        # For a short-lived server, fast compilation matters more than optimized code.
         patch.setenv("JAVA_TOOL_OPTIONS", " ".join(QUICK))
         made = Bench.create(tmp_path_factory.mktemp("chaos") / "bench", SEED)
         yield made
@@ -90,10 +90,11 @@ def test_a_run_killed_at_every_writer_is_completed(bench: Bench, tmp_path: Path)
 def test_killed_runs_still_publish_later_data_once(bench: Bench) -> None:
     kills = {kill.writer: [kill] for kill in kills_of_runs(bench.order, 1)}
     for writer in bench.order[::2]:
-        # Ended, as a write that goes on could publish before the next run looks what there is to do.
+        # Ended, because a continuing write could publish before the next run plans.
         kills[writer] = [cut_off(writer, "opened", fate=ENDED), draw(SEED, 1, writer, 1)]
     kills[DOOMED] = [Kill(seed=SEED, round=1, writer=DOOMED, victim=SERVER, moment="written", delay=None)]
-    # What killed runs have left in the server goes on after the next one has published, and must not replace it.
+    # Writes that killed runs left in the server continue after the next run has published, and must not replace its
+    # rows.
     kills[OUTLIVED] = [
         cut_off(OUTLIVED, moment, attempt=n, fate=AFTER) for n, moment in enumerate(("audited", "opened"))
     ]
@@ -102,7 +103,7 @@ def test_killed_runs_still_publish_later_data_once(bench: Bench) -> None:
     assert_nothing_was_lost(done)
     assert len(done.hits) >= 20, [kill.text for kill in done.missed]
     assert {hit.kill.writer for hit in done.hits} == set(WRITERS)
-    # A server that is gone is a fault that may pass: the step is run again, on the next server.
+    # A killed server is a transient fault: the step is retried on the next server.
     assert retries(later.deployment, DOOMED) == ["SparkServerLost"]
     assert {hit.kill.writer for hit in done.hits if hit.kill.victim == SERVER} == {DOOMED}
     assert [hit.kill.attempt for hit in done.hits if hit.kill.writer == OUTLIVED] == [0, 1]

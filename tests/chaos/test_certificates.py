@@ -1,4 +1,4 @@
-"""A certificate counts the kills on the code it names, and no others."""
+"""A certificate counts only kills on the code it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether everything is as it must be after a round: rows, accounts, publications, every version one can ask for."""
+"""Checks everything after a round: rows, accounts, publications, and every version of every table."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ ROWS_KEPT = ("CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END")
 
 @dataclass(kw_only=True)
 class Verdict:
-    """What a round left.
+    """The result of checking a round.
 
     Args:
-        differences: Dataset to what is wrong with its rows, all columns, against an undisturbed run.
-        counted: The same against the rules in plain Python, for the columns these tell.
-        versions: Versions that were read, of all tables.
-        twice: Dataset to partitions that were published more than once by what a killed run had left in the server, or
-            because of it.
-        problems: Everything that is not as it must be.
+        differences: Dataset to the difference of its rows from those of an undisturbed run, over all columns.
+        counted: The same compared with the rules in plain Python, for the columns they compute.
+        versions: Number of versions read, over all tables.
+        twice: Dataset to partitions published more than once because a killed run's write continued in the server.
+        problems: Everything that is wrong.
     """
 
     differences: dict[str, Difference] = field(default_factory=dict)
@@ -50,18 +49,18 @@ class Verdict:
 def of(
     bench: Bench, deployment: Deployment, *, before: Mapping[str, int], raced: Set[str], late: Collection[str]
 ) -> Verdict:
-    """Look at everything.
+    """Check everything.
 
-    A killed run that was planned before an earlier one's write appeared, and has read the table after that, is refused
-    by nobody: it publishes the same rows once more, whenever it goes on, and what is made of them follows. Where it
-    restores first, it may end between restoration and merge, and the execution is there to be merged again.
+    A killed run that was planned before an earlier run's write appeared, but read the table after it, is not refused:
+    when it continues it publishes the same rows again, and downstream datasets follow. If it restores first, it may end
+    between restoration and merge, and then the execution has to be merged again.
 
     Args:
-        bench: What must be there.
-        deployment: What is.
+        bench: The expected content.
+        deployment: The deployment to check.
         before: Versions of the tables when the round began.
-        raced: Datasets of which a killed run's write went on in the server beside the next run.
-        late: Datasets that there was left to do when all runs had ended.
+        raced: Datasets of which a killed run's write continued in the server beside the next run.
+        late: Datasets that were still stale when all runs had ended.
     """
     found = Verdict()
     for dataset, contents in worlds.everything(deployment).items():
@@ -81,7 +80,7 @@ def of(
         deployment.lake, deployment.events, CONTRACTS, landing=str(deployment.settings.landing)
     )
     outdated = {name for dataset in raced if again.get(dataset) for name in lineage.downstream(dataset)}
-    # What goes on may be a restoration, before which the earlier run's execution had appeared.
+    # The continuing write may be a restoration, after the earlier run's execution had appeared.
     outdated |= {dataset for dataset in raced if again.get(dataset) and CONTRACTS[dataset].executed}
     for dataset, keys in again.items():
         if dataset in raced | outdated:
@@ -97,11 +96,11 @@ def of(
 
 
 def _versions(deployment: Deployment, dataset: str, before: int, found: Verdict) -> dict[str, int]:
-    """Look at every version of a round; gives how often partitions were published that were more than once."""
+    """Check every version written in a round; return the partitions published repeatedly, with their counts."""
     commits: Counter[str] = Counter()
     partitions: Counter[str] = Counter()
     published: Counter[tuple[str, int]] = Counter()
-    # Read first: what is committed in between is in the log of the table alone.
+    # Read first: later commits are then found in the table's log only.
     recorded = Counter((entry.partition, entry.version) for entry in deployment.events.history(dataset))
     for version, entry in deployment.lake.commits(DeltaTable(deployment.lake.path(dataset))):
         info = parse(entry.get("userMetadata"))
@@ -122,7 +121,7 @@ def _versions(deployment: Deployment, dataset: str, before: int, found: Verdict)
 
 
 def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
-    """Read a version, and hold its rows against what its own commit has counted; gives what is wrong."""
+    """Read a version and compare its rows with the counts in its own commit; return the differences."""
     if version < 0:
         return []
     path, column = deployment.lake.path(dataset), CONTRACTS[dataset].partition_column
@@ -136,7 +135,7 @@ def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
         return []
     there = deployment.lake.row_counts(dataset, column, version)
     if CONTRACTS[dataset].executed is not None:
-        # The line is about the execution; the table has no partitions.
+        # The commit's line counts the execution; the table has no partitions.
         there = dict.fromkeys(entries_of(dataset, version, info), sum(there.values()))
     return [
         f"{dataset} version {version} {key}: {there.get(key, 0)} rows, {line.rows_out} were audited"
@@ -146,11 +145,11 @@ def unreadable(deployment: Deployment, dataset: str, version: int) -> list[str]:
 
 
 def newest(table: Path) -> int:
-    """Give the newest version of a table from the names in its log; -1: there is none."""
+    """Return the newest version of a table from the names in its log; -1: there is none."""
     names = [file.stem for file in (table / "_delta_log").glob("*.json")]
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def as_json(found: Mapping[str, Difference]) -> str:
-    """Give differences as one line."""
+    """Format differences as one line."""
     return json.dumps({dataset: vars(each) for dataset, each in found.items() if not each.none})

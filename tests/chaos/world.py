@@ -1,4 +1,4 @@
-"""What the campaign's pipelines work on: a small seeded landing zone with faults, as it is first and as it is then."""
+"""The input of a campaign: a small seeded landing zone with faults, in a first and a later state."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ UNORDERED = frozenset({"reasons"})
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What a table holds, against what it must hold.
+    """The difference between a table's rows and the expected rows.
 
     Args:
-        compared: Rows that must be there.
-        lost: Of these, how many are not.
-        doubled: Rows that are there more often than they must be.
-        foreign: Rows that must not be there at all.
+        compared: Number of expected rows.
+        lost: Expected rows that are missing.
+        doubled: Rows that occur more often than expected.
+        foreign: Rows that are not expected at all.
     """
 
     compared: int
@@ -44,20 +44,20 @@ class Difference:
 
     @property
     def none(self) -> bool:
-        """Whether the table is right."""
+        """Whether there is no difference."""
         return not (self.lost or self.doubled or self.foreign)
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """Landing zones of one seed, and what they must become.
+    """Landing zones of one seed, and the expected rows.
 
     Args:
         seed: Of the simulation.
         first: Landing zone of two hours of arrival, and the first deliveries of users and devices.
-        then: The same and more: a new hour, a file that came late into one of the two, the next delivery of the users,
-            and a second one of the devices for the same day, which so has never been preceded by another list.
-        rules: What every dataset must hold of `then`, counted in plain Python.
+        then: The first landing zone plus a new hour, a late file in one of the two hours, the next delivery of users,
+            and a second delivery of devices for the same day, so no other day's list precedes it.
+        rules: The expected rows of every dataset for `then`, counted in plain Python.
     """
 
     seed: int
@@ -82,7 +82,7 @@ class World:
         return cls(seed=seed, first=first.landing, then=then.landing, rules=expected.of(then.landing))
 
     def deployment(self, home: Path, fixed: str) -> Deployment:
-        """Make a deployment whose landing zone is as it is first.
+        """Make a deployment with the first landing zone.
 
         Args:
             home: Its home.
@@ -94,7 +94,7 @@ class World:
         return Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
 
     def arrive(self, deployment: Deployment) -> None:
-        """Have everything else land."""
+        """Land everything else."""
         shutil.copytree(self.then, deployment.landing, dirs_exist_ok=True)
 
 
@@ -108,7 +108,7 @@ def _other_devices(landing: Path) -> None:
 
 
 def _late_file(deployment: Deployment) -> None:
-    # Into both hours that are published already come events, one of them twice, and something that is none.
+    # Both published hours receive late events: one of them twice, and one invalid line.
     lines = []
     for hour in FIRST:
         (file, *_) = sorted(deployment.folder(hour).glob("*.json"))
@@ -118,7 +118,7 @@ def _late_file(deployment: Deployment) -> None:
 
 
 def _late_displays(deployment: Deployment) -> None:
-    # The same of displayed ads, of which an hour of so few visits may have none, and one that differs from the others.
+    # The same for displayed ads, which an hour of so few visits may lack; one differs from the others.
     ad = {"ad_id": "late", "page": "/", "visit_id": "late", "campaign": "late"}
     lines = [json.dumps({**ad, "display_time": f"{hour}:30:00Z"}).encode() for hour in FIRST for _ in range(2)]
     lines += [line.replace(b'"campaign": "late"', b'"campaign": "other"') for line in lines[:1]]
@@ -126,7 +126,7 @@ def _late_displays(deployment: Deployment) -> None:
 
 
 def rows(deployment: Deployment, dataset: str, columns: Sequence[str]) -> Counter[Row]:
-    """Read a table without Spark; lists become tuples, sorted ones where the order does not count."""
+    """Read a table without Spark; lists become tuples, sorted where their order does not matter."""
 
     def cell(name: str, value: Any) -> Any:
         return tuple(sorted(value) if name in UNORDERED else value) if isinstance(value, list) else value
@@ -136,13 +136,13 @@ def rows(deployment: Deployment, dataset: str, columns: Sequence[str]) -> Counte
 
 
 def everything(deployment: Deployment) -> dict[str, Counter[Row]]:
-    """Read every row of every table, as text."""
+    """Read every row of every table as text."""
     names = [name for name in CONTRACTS if deployment.lake.caught_up(name) is not None]
     return {name: Counter((text,) for text in deployment.contents_of(name)) for name in names}
 
 
 def difference(found: Counter[Row], wanted: Counter[Row]) -> Difference:
-    """Compare rows."""
+    """Compare rows with the expected ones."""
     more = found - wanted
     return Difference(
         compared=wanted.total(),

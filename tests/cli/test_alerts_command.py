@@ -1,4 +1,4 @@
-"""`blogdata alerts`, `blogdata run` and `blogdata metrics`: what a person at a terminal sees of alerts and figures."""
+"""What a person at a terminal sees of alerts and metrics: `blogdata alerts`, `blogdata run` and `blogdata metrics`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SECRET = "S3CR3Tpath"
 
 @pytest.fixture
 def hook() -> Iterator[Posted]:
-    """A web server that takes messages."""
+    """A web server that receives messages."""
     with web_server() as posted:
         yield posted
 
 
 @pytest.fixture
 def home(tmp_path: Path, hook: Posted, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A deployment where an hour is overdue, and a webhook with a secret."""
+    """A deployment with an overdue hour, and a webhook with a secret."""
     home = tmp_path / "home"
     land(deployment(home), "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
     (home / "secrets").mkdir()

@@ -1,4 +1,4 @@
-"""`blogdata break` breaks a copy, says what happened, and counts what is lost; the deployment itself stays as it is."""
+"""`blogdata break` breaks a copy, explains what happened, and counts lost rows; the original stays unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOURS = ("2026-01-05T10", "2026-01-05T11")
 
 
 class Terminal:
-    """Runs a command as a person types it; gives its exit code, and what it said."""
+    """Runs a command as a person types it; returns its exit code and its output."""
 
     def __init__(self, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._patch, self._capsys = patch, capsys
@@ -48,7 +48,7 @@ class Terminal:
 
 
 class Answers:
-    """A person at a terminal, who answers line by line."""
+    """A person at a terminal who answers line by line."""
 
     def __init__(self, text: str) -> None:
         self._lines = iter(text.splitlines(keepends=True))
@@ -135,7 +135,7 @@ def test_a_copy_has_flags_but_no_outward_links(tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture(scope="module")
 def blog(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Two published hours, on the tests' Spark server; a session begins in the first and goes on in the second."""
+    """Two published hours on the tests' Spark server; one session begins in the first and continues in the second."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
@@ -162,7 +162,7 @@ def scene(blog: Deployment, name: str) -> dict[str, Any]:
 
 
 class Hurried(Story):
-    """A story whose scenes run nothing: what they land is taken in together, in the end."""
+    """A story whose scenes start no runs: everything they land is processed together at the end."""
 
     def run(self, why: str, plan: Plan | None = None) -> Outcome:
         self.narrate(why)
@@ -170,7 +170,7 @@ class Hurried(Story):
 
 
 def test_the_scenes_together_lose_and_double_nothing(blog: Deployment) -> None:
-    # Each scene with its own runs is a campaign. All of them count in this way.
+    # Running each scene separately would be a campaign. Here all are counted together.
     copied = break_copy.copy(blog.settings, "together", seed=3).settings
     story = Hurried(settings=copied, draw=random.Random(3), say=lambda text: None)
     landing = [scene for scene in SCENES if not scene.own_server]
@@ -201,7 +201,7 @@ def test_late_rows_reach_the_hours_they_are_of(blog: Deployment) -> None:
     found = scene(blog, "late-rows")
     taken = found["runs"][1]
     assert taken["planned"][0]["partitions"] == ["2026-01-05T11"]
-    # Planned is what has arrived; that older hours are concerned is seen when it is read.
+    # The plan lists arrivals; which older hours they touch is found when they are read.
     assert HOURS[0] in taken["published_again"]["silver.visits"]
     assert HOURS[0] in taken["published_again"]["silver.visits_enriched"]
     before, after = (found[when]["accounts"] for when in ("before", "after"))
@@ -233,7 +233,7 @@ def test_a_stopped_clock_delays_rows_but_loses_none(blog: Deployment) -> None:
     told = "visits: 1 hour is overdue, due 1 h after the end: 2026-01-05T12 (data without _SUCCESS)"
     assert any(line.startswith(told) for line in found["happened"])
     assert taken["planned"][0]["partitions"] == ["2026-01-05T12"]
-    # Their events belong to the hour in which the clock stopped, and that is what runs again.
+    # Their events belong to the hour in which the clock stopped, so that hour runs again.
     assert taken["published_again"]["silver.visits"] == ["2026-01-05T11"]
     before, after = (found[when]["accounts"]["silver.visits"]["rows_out"] for when in ("before", "after"))
     assert after == before + 20
@@ -243,7 +243,7 @@ def test_a_publication_whose_server_is_killed_appears_once(blog: Deployment, tmp
     home = shutil.copytree(blog.settings.home, tmp_path / "home", ignore=shutil.ignore_patterns("break"))
     (home / "blogdata.toml").write_text(OWN_SERVER, encoding="utf-8")
     settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
-    # This seed draws gold.page_stats: little else is computed again, by a server that is started for it twice.
+    # This seed draws gold.page_stats, which few datasets depend on; its server is started twice.
     found = play(settings, SCENES[0], seed=7, quiet=True)
     assert found["verdict"] == {"fine": True, "rows_lost": 0, "rows_doubled": 0, "problems": []}
     assert any(text.startswith("gold.page_stats") for text in found["happened"])

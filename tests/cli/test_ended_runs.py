@@ -1,4 +1,4 @@
-"""What `blogdata ui` prints of a run that a sensor has started, and the report after it; without Spark."""
+"""What `blogdata ui` prints about a sensor's run, and the report it writes afterwards; without Spark."""
 
 import re
 from pathlib import Path

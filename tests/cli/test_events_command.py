@@ -21,7 +21,7 @@ from quality.contracts import CONTRACTS
 
 @pytest.fixture
 def settings_of_senders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A deployment with senders, as that of the commands."""
+    """A deployment with senders, used by the commands under test."""
     settings = deployed(tmp_path / "home")
     monkeypatch.setenv("BLOGDATA_HOME", str(settings.home))
     return settings

@@ -1,4 +1,4 @@
-"""`blogdata feed` shows what the partner has, sends what is due, and settles what waits for a person."""
+"""`blogdata feed` shows the partner's state, sends due events, and settles requests that need a decision."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from quality.contracts import GRAPH, SERVED
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A deployment with a partner who needs a key."""
+    """A deployment with a partner that requires a key."""
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
     secret = tmp_path / "secrets" / "partner"
     secret.parent.mkdir()
@@ -39,7 +39,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def call(*words: str) -> tuple[int, str]:
-    """Type a command; returns its exit code and what it says, its spaces and lines as one."""
+    """Run a command; return its exit code and its output with whitespace collapsed."""
     done = CliRunner().invoke(app, ["feed", *words])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, re.sub(r"\s+", " ", done.output)
@@ -70,7 +70,7 @@ def test_a_person_settles_a_request(settings: Settings, monkeypatch: pytest.Monk
         monkeypatch.setenv("BLOGDATA_PARTNER", server.url)
         with box.alone(), pytest.raises(Undelivered):
             of_deployment.send(config.load(), box)
-        # A visitor asks not to be shared: nobody may repeat the request.
+        # A visitor opts out of sharing: the open request must not be repeated.
         box.take(PARTITION, "t:2", [row("a", 1)], rows_in=2, private=1)
         code, said = call()
         assert (code, "1 of its events may not be sent any more" in said) == (1, True)
@@ -79,7 +79,7 @@ def test_a_person_settles_a_request(settings: Settings, monkeypatch: pytest.Monk
         (one,) = box.open()
         refused = CliRunner().invoke(app, ["feed", settled, ""])
         assert isinstance(refused.exception, ConfigurationError)
-        assert box.open() == [one], "no name is not the name of the only one"
+        assert box.open() == [one], "an empty name does not select the only request"
         server.faults = PartnerFaults()
         assert call(settled, one.request.id[:6])[0] == 0
         call("--send")

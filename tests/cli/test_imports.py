@@ -1,4 +1,4 @@
-"""A command imports what it needs, and the list of commands none of them."""
+"""A command imports the packages it needs, and the list of commands imports none of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ finally:
 
 
 def imported(program: str, home: Path, *arguments: str) -> tuple[str, set[str]]:
-    """Run a program; returns what it printed, and the packages it had imported in the end."""
+    """Run a program; return its output, and the packages it had imported at the end."""
     environment = {**os.environ, "BLOGDATA_HOME": str(home)}
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],

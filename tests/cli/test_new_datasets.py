@@ -1,4 +1,4 @@
-"""Commands that need a dataset which an upgrade has brought, before a run has computed it, and wrong questions."""
+"""Commands on datasets that an upgrade added and no run has computed yet, and invalid queries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 
 @pytest.fixture
 def said() -> Said:
-    """What a command prints, or the next step of its error."""
+    """Return the output of a command, or the next step of its error."""
 
     def run(*arguments: str) -> str:
         done = CliRunner().invoke(app, arguments)
@@ -95,7 +95,7 @@ def test_names_that_are_almost_right_are_suggested(lake: Lake, said: Said) -> No
 
 
 def test_a_span_that_ends_before_it_begins_is_refused(lake: Lake, said: Said) -> None:
-    """It was "nothing to do", as if everything in it were there."""
+    """Regression: it printed "nothing to do", as if all partitions were up to date."""
     for command in ("run", "audience"):
         refused = said(command, "--from", "2026-01-07", "--to", "2026-01-05")
         assert "no hour is between 2026-01-07T00 and 2026-01-05T00" in refused

@@ -1,4 +1,4 @@
-"""`blogdata places` counts answers, and can be a service to try with."""
+"""`blogdata places` counts answers, and can serve a simulated location service."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_answers_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert {(one["outcome"], one["told_by"]): one["answers"] for one in found["answers"]} == {
         (outcome, told_by): 1 for _, _, outcome, told_by in rows
     }
-    assert found["paid_and_not_published"] == 1, "the answer of the address that waits"
+    assert found["paid_and_not_published"] == 1, "the answer of the waiting address"
     assert "1 answers are paid for" in CliRunner().invoke(app, ["places"]).output
 
 

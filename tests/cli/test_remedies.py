@@ -1,4 +1,4 @@
-"""The library names what a person can do; the command line says what to type for it."""
+"""The library names actions that fix an error; the command line renders the commands to type."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_loading_the_definitions_makes_remedies_name_commands(
 
 @pytest.fixture
 def neutral(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has no command line."""
+    """A process without a command line."""
     monkeypatch.setattr(actions, "_say", str)
 
 
@@ -187,7 +187,7 @@ COMMAND = re.compile(rf"blogdata\s+({'|'.join(main.COMMANDS)})\b")
 
 
 def texts(module: ast.Module) -> Iterator[str]:
-    """Give every text of a module that is not documentation."""
+    """List every text of a module except documentation."""
     documentation = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:

@@ -119,7 +119,7 @@ def test_a_run_with_nothing_to_do_writes_only_a_page_that_is_out_of_date(home: P
         assert report_command.made_after_a_run(settings, outcome or Outcome()) == []
         return page.stat().st_ino != before
 
-    # The first one also records the publications that are not recorded yet.
+    # The first command also records publications missing from the event log.
     assert (is_written(), is_written(), is_written()) == (True, True, False)
     assert is_written(Outcome(runs=1))
     assert is_written(Outcome(problems=["an hour waits for a person"]))

@@ -1,4 +1,4 @@
-"""`blogdata run` with one end of a span computes much again only if a person wants it."""
+"""`blogdata run` with one end of a span recomputes many partitions only if a person agrees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Refused = Callable[..., ConfigurationError]
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """A deployment in which five days of visits are published, ten rows an hour."""
+    """A deployment with five published days of visits, ten rows an hour."""
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
     lake = Lake(root=str(config.load().lake))
     published.bronze(lake, {hour: {hour: 10} for hour in HOURS})
@@ -38,7 +38,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 
 @pytest.fixture
 def refused(lake: Lake) -> Refused:
-    """The error of a run, which ends before it begins to compute."""
+    """Return the error of a run that ends before it computes anything."""
 
     def run(*options: str) -> ConfigurationError:
         error = CliRunner().invoke(app, ("run", *options, PASSED, "gold.page_stats")).exception
@@ -52,7 +52,7 @@ def test_without_a_terminal_much_is_not_computed_again(refused: Refused) -> None
     error = refused("--from", "2026-01-05")
     assert error.what == "120 published partitions (1,200 rows) would be computed again: the span has one end only"
     assert (error.where, error.exit_code) == ("--from 2026-01-05", 2)
-    # As many as are in the span.
+    # Equal to the number of partitions in the span.
     assert refused("--from", "2026-01-05T19").what.startswith("101 published partitions (1,010 rows)")
     assert refused("--to", "2026-01-09T22").what.startswith("118 published partitions (1,180 rows)")
 

@@ -1,4 +1,4 @@
-"""What a person sees on a terminal while Dagster's executor keeps the output of the steps; without Spark."""
+"""The terminal of a person while Dagster's executor captures the output of steps; without Spark."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path, 
     with on_terminal([sys.executable, "-c", RUN], columns=columns, BLOGDATA_HOME=str(tmp_path)) as terminal:
         for lines in terminal.changes():
             clocks |= {line.split()[-1] for line in lines if "computing what is stale of bronze.visits" in line}
-    # What steps print comes between the lines of the run, in its own time.
+    # Output of the steps appears between the lines of the run, when it is printed.
     printed = {"from Python", "from a child", "its error", "half a line"}
     assert [line for line in lines if line not in printed] == ["everything that is stale", *FIGURES, "done"]
     assert printed <= {*lines}

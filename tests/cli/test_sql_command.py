@@ -1,4 +1,4 @@
-"""`blogdata sql --as-of` reads every table as it was at one time, also those that changed before it last."""
+"""`blogdata sql --as-of` reads every table as it was at one time, also tables whose last change is older."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def times(lake: Lake) -> list[datetime]:
 
 
 def test_a_time_after_all_commits_reads_the_newest(lake: Lake) -> None:
-    """Delta's own time travel refuses it, so a query over two tables could name no time at all."""
+    """Delta's own time travel refuses such a time, so a query over two tables could name no common time."""
     assert version_at(lake, "gold.page_stats", times(lake)[-1] + timedelta(days=1)) == 1
 
 

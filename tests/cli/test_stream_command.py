@@ -1,4 +1,4 @@
-"""`blogdata stream` begins the new checkpoint that a person asked for once, whatever cuts off its attempts."""
+"""`blogdata stream` starts a requested new checkpoint only once, whatever interrupts its attempts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from resources import spark
 
 
 class Attempts:
-    """Stands for a server that goes away at chosen attempts; notes what each of the others is asked for.
+    """Simulates a server that fails at chosen attempts; records the request of each other attempt.
 
     Args:
-        before: Attempts that do not reach the stream.
-        within: Attempts that end once its checkpoint is open.
+        before: Attempts that fail before the stream is reached.
+        within: Attempts that fail once its checkpoint is open.
     """
 
     def __init__(self, *, before: int, within: int) -> None:

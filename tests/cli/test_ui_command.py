@@ -1,4 +1,4 @@
-"""`blogdata ui` ends as a supervisor of services expects it, and says whether the daemon is at work; without Spark."""
+"""`blogdata ui` ends as a service supervisor expects, and reports whether the daemon works; without Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTITIONS = '{ assetNodeOrError(assetKey: {path: ["gold", "page_stats"]}) { ...
 
 
 class Ui:
-    """A `blogdata ui` in a home of its own; no Spark is started for a server that is elsewhere."""
+    """A `blogdata ui` with its own home; no Spark is started because the configured server is remote."""
 
     def __init__(self, home: Path) -> None:
         own = ("BLOGDATA_", "SPARK_", "DAGSTER_", "ANALYTICS_")
@@ -47,7 +47,7 @@ class Ui:
         return [sys.executable, "-m", "blogdata", *arguments]
 
     def status(self) -> tuple[int, str]:
-        """What `blogdata status` says of it, and its exit code."""
+        """Return the exit code of `blogdata status` and its line about the UI."""
         done = subprocess.run(self._command("status"), env=self.environ, capture_output=True, text=True, check=False)
         return done.returncode, next(line for line in done.stdout.splitlines() if line.startswith("ui"))
 
@@ -66,7 +66,7 @@ class Ui:
             (self.home / "landing" / "users" / f"date={day}").mkdir(parents=True)
 
     def days(self) -> list[str]:
-        """The partitions of a table by day, as the UI shows them."""
+        """List the partitions of a table by day, as the UI shows them."""
         token = secrets.read(config.load(self.environ), dagster_home.UI_TOKEN)
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/graphql",
@@ -75,7 +75,7 @@ class Ui:
         )
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
             found = json.load(answer)
-        # There is no such table while the code is loaded anew.
+        # The table is missing while the code is being reloaded.
         keys: list[str] = found["data"]["assetNodeOrError"].get("partitionKeys", [])
         return keys
 
@@ -90,7 +90,7 @@ class Ui:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def words(self) -> dict[psutil.Process, list[str]]:
-        """The command lines of its processes, without those that end meanwhile, such as replaced code servers."""
+        """List the command lines of its processes, except those that end meanwhile, such as replaced code servers."""
         found = {}
         for one in self.family():
             with contextlib.suppress(psutil.Error):
@@ -109,18 +109,18 @@ def ui(tmp_path: Path) -> Iterator[Ui]:
 
 def test_a_new_day_is_seen_and_a_killed_daemon_ends_everything_with_a_reason(ui: Ui) -> None:
     ui.until(lambda: ui.health() == (200, "ok\n"))
-    # Nothing is switched on, so there are partitions for what has landed only.
+    # No sensor is on, so there are partitions for landed data only.
     ui.land("2026-01-05", "2026-01-07")
     ui.until(lambda: ui.days() == ["2026-01-05", "2026-01-06", "2026-01-07"])
     assert ui.status()[1].startswith("ui       running")
     with dagster_home.open_instance(config.load(ui.environ)) as instance:
         now = time.time()
         assert heartbeat.is_beating(instance, now)
-        # What hangs, or was killed with everything else, leaves none.
+        # A process that hangs, or was killed together with the others, leaves no file.
         assert not heartbeat.is_beating(instance, now + 2 * heartbeat.PROCESS_SECONDS)
     assert not [one for one in psutil.net_connections("tcp") if one.pid in {p.pid for p in ui.family()} - {web(ui).pid}]
     said = ui.log.read_text()
-    # It started without a fault: what is in the file are a few lines of its own.
+    # It started without a fault: the file has only a few lines of its own.
     assert len(said.splitlines()) < 10, said
     assert not re.search(r"DEBUG|INFO|\x1b", said), said
     family = ui.family()

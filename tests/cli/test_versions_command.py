@@ -1,4 +1,4 @@
-"""`blogdata versions` shows which copy readers saw when, and `blogdata sql` reads the copy of its time."""
+"""`blogdata versions` lists which copy readers saw when, and `blogdata sql` reads the copy of a given time."""
 
 from __future__ import annotations
 

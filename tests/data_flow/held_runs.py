@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 
 class HeldRuns(RunLauncher[DagsterInstance], ConfigurableClass):
-    """Stands for the processes of runs: the queue cannot tell them from real ones, and they cost nothing."""
+    """Simulates the processes of runs at no cost; the queue cannot distinguish them from real ones."""
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
         self._inst_data = inst_data

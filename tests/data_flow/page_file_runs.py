@@ -1,4 +1,4 @@
-"""Runs of the job that writes the page statistics to files, in a deployment without Spark."""
+"""Runs of the job that writes page statistics to files, in a deployment without Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGES = ("/", "/2022/01/how-spark-works", '/a;"b"', "/\u00fcber uns", "/line\nbr
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended."""
+    """A completed run."""
 
     result: dg.ExecuteInProcessResult
     instance: dg.DagsterInstance
@@ -47,7 +47,7 @@ class Run:
         return [event for event in self.result.all_events if event.event_type is kind]
 
     def steps(self, kind: dg.DagsterEventType) -> set[str]:
-        """Names of the steps that ended in this way, without the names of the graphs around them."""
+        """List the names of the steps with this result, without the names of enclosing graphs."""
         found = (str(event.step_key).rpartition(".")[2] for event in self.events(kind))
         return {"compared" if name.endswith("_compared") else name for name in found}
 
@@ -74,7 +74,7 @@ class Run:
 
 
 class Files:
-    """A lake with page statistics, and the files of the editors."""
+    """A lake with page statistics, and the editors' files."""
 
     def __init__(self, home: Path, instance: dg.DagsterInstance) -> None:
         self.access = deployment(home / "home")

@@ -1,4 +1,4 @@
-"""A period says which of its partitions are there, so that nobody takes a part for the whole."""
+"""A period records which of its partitions are present, so that an incomplete period is recognized."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_missing_hour_makes_its_day_incomplete() -> None:
 
 
 def test_hours_of_another_day_do_not_count() -> None:
-    """Counting what is there, without looking at its keys, would call this day complete."""
+    """Counting partitions without checking their keys would call this day complete."""
     others = finer("2026-01-06", Grain.DAY, Grain.HOUR)
     assert len(others) == 24
     assert completeness([DAY], Grain.DAY, Grain.HOUR, others)[DAY].present == 0
@@ -50,7 +50,9 @@ def test_a_key_that_is_no_day_is_refused() -> None:
 
 
 def test_an_hour_whose_own_delivery_is_held_is_not_there(tmp_path: Path) -> None:
-    """Early rows of the hour before have published it; rows alone are no proof that its delivery was read."""
+    """Early rows that arrived with the hour before published it; rows alone do not prove that its own delivery was
+    read.
+    """
     lake = Lake(root=str(tmp_path / "lake"))
     before, hour, after = HOURS[:3]
 
@@ -69,7 +71,7 @@ def test_an_hour_whose_own_delivery_is_held_is_not_there(tmp_path: Path) -> None
     silver(lake, {hour: 7}, read=held + 1)
     assert lacking() == set(), "a person has accepted it"
     bronze(lake, {hour: {hour: 5}}, dead={hour: 900})
-    assert lacking() == set(), "what was read before is there, whatever is held now"
+    assert lacking() == set(), "hours read earlier still count"
 
 
 def test_the_report_does_not_count_a_held_hour() -> None:

@@ -1,7 +1,7 @@
-"""Independent runs overlap up to the limits, and what has just landed is not kept waiting by a backfill.
+"""Independent runs overlap up to the limits, and newly landed data does not wait for a backfill.
 
-The queue, its daemon's iterations, `dagster.yaml`, the jobs and their pools are those of a deployment. Only the runs'
-processes are left out: the queue starts runs, and the test ends them.
+The queue, its daemon's iterations, `dagster.yaml`, the jobs and their pools are those of a deployment. Only the
+processes of the runs are missing: the queue starts runs, and the test ends them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Queue:
         return run.run_id
 
     def tick(self) -> None:
-        """Let the daemon look at the queue once."""
+        """Run one iteration of the queue's daemon."""
         workspace: Any = SimpleNamespace(instance=self.instance, create_request_context=lambda: None)
         for _ in self.daemon.run_iteration(workspace):
             pass
@@ -82,7 +82,7 @@ class Queue:
             self.end(run)
 
     def most_at_once(self, tag: tuple[str, str] | None = None) -> int:
-        """Read from the event log how many runs were executed at once, of all or with a tag."""
+        """Read from the event log how many runs were executed concurrently, of all runs or of those with a tag."""
         moments: list[tuple[float, int]] = []
         for run in self.instance.get_runs():
             if tag is not None and run.tags.get(tag[0]) != tag[1]:
@@ -100,7 +100,7 @@ class Queue:
         return most
 
     def waited(self, run_id: str) -> int:
-        """Count the runs that the queue started after this one was there and before it was started."""
+        """Count the runs that the queue started between this run's request and its start."""
         record = self.instance.get_run_record_by_id(run_id)
         assert record is not None
         assert record.start_time is not None
@@ -129,7 +129,7 @@ def test_a_backfill_of_110_days_leaves_slots_to_new_data(queue: Queue) -> None:
     first, second = queue.running()
     assert {run.tags[PARTITION_NAME_TAG] for run in (first, second)} == set(DAYS[:2]), "two, not four"
 
-    # The hour that lands now, behind 108 queued runs, while none of the running ones ends.
+    # A new hour lands behind 108 queued runs, while none of the running ones ends.
     hour = queue.add(queue.job(JOB))
     queue.tick()
     assert hour in [run.run_id for run in queue.running()]
@@ -143,10 +143,10 @@ def test_a_backfill_of_110_days_leaves_slots_to_new_data(queue: Queue) -> None:
         assert len(queue.running()) <= 5
         queue.end_all()
     assert queue.most_at_once() == 4
-    assert queue.most_at_once((BACKFILL_ID_TAG, "year")) == 2, "limited, and two at once all the same"
+    assert queue.most_at_once((BACKFILL_ID_TAG, "year")) == 2, "limited, but two run at once"
     assert queue.most_at_once(("blogdata/lane", "background")) == 1
     done = queue.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))
-    assert done == len(DAYS) - 1 + len(files) + 1, "one failed run stopped no other"
+    assert done == len(DAYS) - 1 + len(files) + 1, "a failed run stops no other"
 
 
 def test_without_the_limit_the_backfill_takes_every_slot(queue: Queue) -> None:
@@ -160,11 +160,11 @@ def test_without_the_limit_the_backfill_takes_every_slot(queue: Queue) -> None:
     assert hour not in [run.run_id for run in queue.running()]
     queue.end(queue.running()[0])
     queue.tick()
-    assert hour in [run.run_id for run in queue.running()], "at least it is the next one"
+    assert hour in [run.run_id for run in queue.running()], "the new hour runs next"
 
 
 def test_what_is_asked_for_again_leaves_a_slot_to_an_hour_that_lands(queue: Queue) -> None:
-    """Replays, and events with a year's span: each a run of the same job, all of them there before the hour."""
+    """Replays, and events with a span of a year: each is a run of the same job, and all are queued before the hour."""
     again = [queue.add(queue.job(JOB), AGAIN) for _ in range(24)]
     for day in DAYS[:6]:
         queue.add(queue.files, {**BACKFILL, PARTITION_NAME_TAG: day})
@@ -184,7 +184,7 @@ def test_runs_of_one_table_do_not_overlap(queue: Queue) -> None:
         for dataset in ("gold.page_stats", "gold.referral_stats")
     )
     first = queue.add(stats)
-    # Dagster knows a pool once it has looked at a queued run of it.
+    # Dagster registers a pool once it has seen a queued run that uses it.
     queue.tick()
     second, other = queue.add(stats), queue.add(referrals)
     queue.tick()

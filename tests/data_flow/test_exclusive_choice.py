@@ -1,4 +1,4 @@
-"""A partition takes the branch its date says, and the run's graph shows which one that was."""
+"""A partition takes the branch that its date selects, and the run's graph shows which one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_run_graph_shows_the_branch_not_taken(files: Files, day: str, skippe
 
 
 def test_a_backfill_takes_the_branch_of_its_day(files: Files) -> None:
-    """Today is after the cut-over of the choice by clock; the old day still belongs to the old branch."""
+    """Today is after the cut-over, but the old day still belongs to the old branch."""
     files.publish(BEFORE, AFTER)
     first = files.run(BEFORE).materialized()
     assert files.run(AFTER).materialized() == {"parquet"}

@@ -1,4 +1,4 @@
-"""Two teams' pipelines run one after the other, and neither's fault becomes the other's; without Spark.
+"""Two teams' pipelines run one after the other, and a fault of one does not affect the other; without Spark.
 
 Pattern: Isolated Sequencer.
 """
@@ -48,14 +48,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @pytest.fixture
 def server(guarded: Guarded) -> Guarded:
-    """The same without runs of before."""
+    """The same server without earlier runs."""
     for run in guarded.instance.get_runs():
         guarded.instance.delete_run(run.run_id)
     return guarded
 
 
 def runs(server: Guarded) -> list[dict[str, str]]:
-    """What the platform has called for: the tags of the runs, the oldest first."""
+    """List the tags of the runs that the platform has requested, oldest first."""
     kept = ("dagster/partition", CAUSE)
     found = reversed(server.instance.get_runs())
     return [{name: value for name, value in run.tags.items() if name in kept} for run in found]
@@ -82,7 +82,7 @@ Tick = Callable[[], tuple[str, list[str]]]
 
 @pytest.fixture
 def tick(lake: LakeResource, instance: dg.DagsterInstance, guarded: Guarded) -> Tick:
-    """Evaluates the sensor with the cursor it left; its skip reason and what it has called for."""
+    """Evaluates the sensor with the cursor it left; returns its skip reason and the requested runs."""
     cursor: list[str | None] = [None]
     resources = {"lake": lake, "deployment": DeploymentResource(home=str(guarded.settings.home))}
 
@@ -112,7 +112,7 @@ def test_a_daily_dataset_calls_a_weekly_job_once(
     said, called = tick()
     (run,) = server.instance.get_runs()
     assert (said, called) == (f"analytics/newsletter {WEEK}: run {run.run_id}", [WEEK])
-    # Late rows publish a day again: the week was called for.
+    # Late rows publish a day again whose week was already called for.
     published(lake, DAYS[2])
     assert tick() == ("nothing is there that a consumer was not called for", [WEEK])
     assert runs(server) == [{"dagster/partition": WEEK, CAUSE: f"gold.page_stats {WEEK}"}]
@@ -160,7 +160,7 @@ def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInst
         data = sensor.evaluate_tick(dg.build_sensor_context(instance, cursor=cursor))
         cursor = data.cursor
         asked.append(data.run_requests[0].run_key if data.run_requests else None)
-    # Several days of a run are one reason, and a day that is published again is a new one.
+    # Several days of a run cause one call, and a republished day causes a new one.
     assert [key is not None for key in asked] == [False, True, False, True]
     assert asked[1] != asked[3]
 
@@ -188,17 +188,17 @@ def test_a_renamed_job_stops_nothing_of_ours(
         assert tick() == (f"analytics/weekly_letter {WEEK}: there is no job weekly_letter", [])
     with pytest.raises(ConsumerFault, match="ask team:analytics"):
         consumer_of(server).start(renamed, WEEK)
-    assert tick()[1] == [WEEK], "it is called again"
+    assert tick()[1] == [WEEK], "the call is repeated"
 
 
 def test_an_unreachable_consumer_is_called_again(server: Guarded) -> None:
     nowhere = DagsterConsumer(url=f"http://127.0.0.1:{free_port()}", token=server.token)
     result = call(nowhere, NEWSLETTER, [WEEK, NEXT])
-    assert list(result.faults) == [WEEK], "no further one is tried"
+    assert list(result.faults) == [WEEK], "no further call is tried"
     assert isinstance(result.faults[WEEK], ConsumerUnreachable)
     with pytest.raises(ConsumerUnreachable, match="nothing answers"):
         nowhere.start(NEWSLETTER, WEEK)
-    # A token that is not this deployment's is no fault that goes by.
+    # A token of another deployment is a permanent fault.
     stranger = DagsterConsumer(url=server.url, token="0" * 64)
     refused = call(stranger, NEWSLETTER, [WEEK, NEXT])
     assert [str(fault.what) for fault in refused.faults.values()] == ["the web server answers 401"] * 2
@@ -214,7 +214,9 @@ def test_every_call_names_a_job_that_exists() -> None:
 
 
 def test_the_other_team_relies_on_declared_columns() -> None:
-    """What it reads is in the contracts, and the contracts name it: whoever changes one side sees the other."""
+    """The columns the forecast reads are in the contracts, which name it as a consumer: changing one side breaks this
+    test.
+    """
     types = {"STRING": "string", "BIGINT": "long", "DOUBLE": "double", "INT": "integer"}
     for upstream in gold.UPSTREAM:
         contract = EVERY[upstream.dataset]
@@ -225,7 +227,7 @@ def test_the_other_team_relies_on_declared_columns() -> None:
 
 
 def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
-    """Its process imports nothing of the platform but the storage that Dagster's configuration names."""
+    """Its process imports nothing of the platform except the storage class in Dagster's configuration."""
     project = code_locations.ROOT / "analytics"
     if not (project / ".venv" / "bin" / "python").exists():
         pytest.skip("needs analytics/.venv: make setup")
@@ -251,7 +253,7 @@ def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
 
 
 def test_a_broken_location_leaves_the_other_loaded(tmp_path: Path) -> None:
-    """Each location is loaded in its own process: the error of one is not the end of the other."""
+    """Each location is loaded in its own process: an error in one does not affect the other."""
     project = code_locations.ROOT / "analytics"
     if not (project / ".venv" / "bin" / "python").exists():
         pytest.skip("needs analytics/.venv: make setup")
@@ -279,6 +281,6 @@ def test_without_its_environment_only_the_platform_is_served(tmp_path: Path, mon
     python.parent.mkdir(parents=True)
     python.touch()
     found = code_locations.locations()
-    # The state of sensors is stored by the name of their location, which was this one before there were two.
+    # The state of sensors is stored under the name of their location, which was this one before there were two.
     assert [one.name for one in found] == ["definitions", "analytics"]
     assert found[1].command(tmp_path / "socket")[0] == str(tmp_path / "analytics" / "interpreter")

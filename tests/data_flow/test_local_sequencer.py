@@ -1,4 +1,4 @@
-"""The paid question is a step of its own: what fails later does not ask again."""
+"""The paid request is a step of its own: a later failure does not repeat it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def healthy() -> Iterator[LocationServer]:
 
 @pytest.fixture
 def turned_away(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Values of `Retry-After` with which a location server turns its next requests away, each once."""
+    """Set the values of `Retry-After` with which a location server rejects its next requests, each once."""
     values, respond = list[str](), _Handler.respond
 
     def respond_later(handler: _Handler, body: bytes) -> None:
@@ -77,7 +77,7 @@ def test_answers_are_the_truth_whatever_fails(faulty: LocationServer, tmp_path: 
             break
     assert answers == {address: expected(faulty, address) for address in [*ADDRESSES, PRIVATE]}
     assert set(faulty.met) == {"throttled", "failed", "timed_out", "crashed", "partial"}
-    # Paid twice: only what was taken and never answered.
+    # Paid twice: only requests that were accepted but never answered.
     again = sum(faulty.paid.values()) - len(faulty.paid)
     lost = faulty.met["timed_out"] + faulty.met["crashed"]
     assert again <= 20 * lost + 10 * faulty.met["partial"]
@@ -155,7 +155,7 @@ def test_requests_keep_to_the_rate_and_the_wanted_pause(tmp_path: Path, monkeypa
         pauses.append(round(seconds, 3))
         now[0] += seconds
 
-    # Clocks that stand still while nobody sleeps; that of the server is the same one.
+    # Clocks that advance only while somebody sleeps; the server uses the same clock.
     monkeypatch.setattr("time.sleep", sleep)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     with serving(LocationServer(rate=4)) as server:
@@ -165,7 +165,7 @@ def test_requests_keep_to_the_rate_and_the_wanted_pause(tmp_path: Path, monkeypa
         assert pauses == [0.25] * 7
         assert server.met["throttled"] == 0
         assert set(server.paid.values()) == {1}
-        # One that is faster than the service allows waits as long as the service says.
+        # A client faster than the service allows waits as long as the service says.
         pauses.clear()
         assert len(LocationService(url=server.url, rate=1000, pause=0.01).locate(ADDRESSES[:1])) == 1
         assert (server.met["throttled"], pauses) == (1, [1.0])

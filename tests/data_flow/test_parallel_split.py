@@ -1,4 +1,4 @@
-"""One read feeds two writers; each of them may fail without harm to the other, and their files are compared."""
+"""One read feeds two writers; each may fail without affecting the other, and their files are compared."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_one_read_feeds_both_writers(files: Files) -> None:
     for branch in ("csv", "parquet"):
         metadata = run.metadata(branch)
         assert (metadata["read_in_this_run"], metadata["dagster/partition_row_count"]) == (1, len(PAGES))
-        assert metadata["bytes_shared"] > 0, "what keeping the rows costs"
+        assert metadata["bytes_shared"] > 0, "the cost of keeping the rows"
     with files.file("csv", DAY).open(encoding="utf-8", newline="") as text:
         rows = list(csv.reader(text, delimiter=";"))
     assert rows[0] == ["Seite", "Aufrufe", "Besuche", "Besucher", "Anteil in Prozent"]
@@ -83,7 +83,7 @@ def test_a_failed_branch_stops_only_the_comparison(files: Files, failing: str, o
     assert f"the {failing} file cannot be written" in run.faults()
     assert files.due() == {DAY: [failing]}
 
-    # Only the failed branch is run again; what the other one has written is not touched.
+    # Only the failed branch is run again; the other branch's file is not touched.
     file.rmdir()
     written = files.receipt(other, DAY)
     again = files.run(DAY, *files.due()[DAY], "compared")
@@ -122,7 +122,7 @@ def test_a_day_published_between_the_branches_is_due_in_both(files: Files, monke
 
 
 def test_files_of_other_versions_are_not_compared(files: Files) -> None:
-    """A comparison would call every row different, though both writers are right."""
+    """A comparison would report every row as different, though both writers are right."""
     files.publish(DAY)
     assert files.run(DAY).success
     files.publish(DAY, views=3)
@@ -132,7 +132,7 @@ def test_files_of_other_versions_are_not_compared(files: Files) -> None:
 
 
 def test_a_comparison_that_was_cut_off_is_due(files: Files) -> None:
-    """The run ends between the branches and their comparison; the files of the next version, too."""
+    """The run ends between the branches and their comparison; later also with the files of the next version."""
     for views in (1, 3):
         files.publish(DAY, views=views)
         assert files.run(DAY, "csv", "parquet").success
@@ -140,7 +140,7 @@ def test_a_comparison_that_was_cut_off_is_due(files: Files) -> None:
         assert files.run(DAY, "compared").success
         assert files.due() == {}
     assert compared(files.folder) == {DAY: Comparison(equal=len(PAGES), examples=())}
-    # An earlier release did not record which version it compared.
+    # An earlier release did not record the compared version.
     file = files.folder / "compared" / f"date={DAY}" / "comparison.json"
     older = {name: value for name, value in json.loads(file.read_bytes()).items() if name != "read"}
     file.write_text(json.dumps(older))
@@ -148,7 +148,7 @@ def test_a_comparison_that_was_cut_off_is_due(files: Files) -> None:
 
 
 def test_a_wrong_writer_is_found_by_day(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old writer of the story loses a page and doubles another one; its counts are one too high."""
+    """The old writer of the story loses a page and doubles another; its counts are one too high."""
     files.publish(DAY, "2026-01-06")
     assert files.run("2026-01-06").checks() == [(True, None)]
     honest = declared.to_csv
@@ -162,7 +162,7 @@ def test_a_wrong_writer_is_found_by_day(files: Files, monkeypatch: pytest.Monkey
     branch = declared.page_files.branches[0]
     monkeypatch.setitem(vars(branch), "encode", wrong)
     run = files.run(DAY)
-    assert run.success, "a difference is told; it stops no writer"
+    assert run.success, "a difference is reported; it stops no writer"
     assert run.checks() == [(False, "1 of 2 partitions differ")]
     found = compared(files.folder)[DAY]
     assert (found.equal, found.different, found.only_first, found.only_second) == (len(PAGES) - 2, 1, 0, 1)
@@ -172,7 +172,7 @@ def test_a_wrong_writer_is_found_by_day(files: Files, monkeypatch: pytest.Monkey
 
 
 def test_a_file_without_receipt_is_written_again(files: Files) -> None:
-    """A process that dies between the file and its receipt."""
+    """A process dies between writing the file and its receipt."""
     files.publish(DAY)
     assert files.run(DAY).success
     content = files.file("csv", DAY).read_bytes()
@@ -181,7 +181,7 @@ def test_a_file_without_receipt_is_written_again(files: Files) -> None:
     assert files.run(DAY, "csv").success
     assert files.file("csv", DAY).read_bytes() == content
     files.file("parquet", DAY).unlink()
-    assert files.due() == {DAY: ["parquet"]}, "a receipt without its file counts for nothing"
+    assert files.due() == {DAY: ["parquet"]}, "a receipt without its file is ignored"
 
 
 def test_a_table_built_anew_is_written_again(files: Files) -> None:

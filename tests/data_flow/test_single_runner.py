@@ -1,4 +1,4 @@
-"""Periods that build on one another run one at a time and in order; a failed one stops the later ones."""
+"""Periods that depend on each other run one at a time and in order; a failure stops the later ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeResource:
 
 
 class Runner:
-    """Executes days, and notes how many it executes at once."""
+    """Executes days, and records how many it executes at once."""
 
     def __init__(self, *failing: str) -> None:
         self.executed: list[str] = []
@@ -61,7 +61,7 @@ def test_the_first_failure_stops_the_later_days() -> None:
         in_turn(MANY, runner.due, runner.execute)
     assert runner.executed == list(MANY[:40])
     assert refused.value.partitions == {FAILED}
-    assert before(MANY, refused.value.partitions) == list(MANY[:40]), "what is published all the same"
+    assert before(MANY, refused.value.partitions) == list(MANY[:40]), "the days that are published anyway"
 
 
 @given(st.sets(st.sampled_from(MANY)), st.sets(st.sampled_from(MANY)))
@@ -78,7 +78,7 @@ def test_nothing_runs_after_a_failed_day(asked: set[str], failing: set[str]) -> 
 
 
 def test_days_that_become_due_run_in_their_turn() -> None:
-    """An old day makes the later ones due that the table has."""
+    """An old day makes all later days of the table due."""
     runner = Runner()
 
     def due(left: Collection[str]) -> list[str]:
@@ -96,7 +96,7 @@ def test_only_later_days_wait() -> None:
 
 
 def test_a_new_day_waits_for_the_failed_one(lake: LakeResource) -> None:
-    """The sensor requests what does not wait: without this it would run the new day on a state that lacks the old."""
+    """The sensor must not request the new day: it would run on a state without the failed day."""
     deliver(lake.lake, *MANY[39:42])
     task = GRAPH.task_of(USERS)
     states = planner(lake).stale(task)
@@ -106,9 +106,9 @@ def test_a_new_day_waits_for_the_failed_one(lake: LakeResource) -> None:
     deliver(lake.lake, MANY[42])
     waiting = planner(lake).waiting(task)
     assert list(waiting) == list(MANY[40:43])
-    assert set(planner(lake).stale(task)) - waiting.keys() == {MANY[39]}, "the day before it runs"
+    assert set(planner(lake).stale(task)) - waiting.keys() == {MANY[39]}, "the day before runs first"
     deliver(lake.lake, FAILED)
-    assert planner(lake).waiting(task) == {}, "its input has changed: all of them run, in order"
+    assert planner(lake).waiting(task) == {}, "the input has changed: all days run, in order"
 
 
 def planner(lake: LakeResource) -> Planner:

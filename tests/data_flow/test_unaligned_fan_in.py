@@ -1,4 +1,5 @@
-"""At its deadline a period is computed from what is there, and again when the rest comes; without Spark.
+"""At its deadline a period is computed from the parts that have arrived, and again when the rest arrives; without
+Spark.
 
 Pattern: Unaligned Fan-In.
 """
@@ -34,7 +35,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def delivered(lake: Lake, hours: Sequence[str]) -> dict[str, int]:
-    """Publish hours of visits; returns the versions of what the report reads."""
+    """Publish hours of visits; return the versions of the report's inputs."""
     read = bronze(lake, {hour: {hour: 1} for hour in hours})
     letters = publish(
         lake, "bronze.dead_letters", "arrival_hour", dict.fromkeys(hours, 0), inputs={"bronze.visits": read}
@@ -47,7 +48,7 @@ def reported(lake: Lake, day: str, inputs: dict[str, int]) -> None:
 
 
 def runs(lake: Lake, now: str, scope: Scope = Scope.READY) -> list[str]:
-    """Give the days whose report runs by itself at a moment."""
+    """List the days whose report runs by itself at a given time."""
     with pytest.MonkeyPatch.context() as clock:
         clock.setattr("blogdata.planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
         look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))
@@ -62,7 +63,7 @@ def test_the_deadline_does_not_wait_for_missing_parts(lake: Lake) -> None:
 
 
 def test_all_parts_there_do_not_wait_for_the_deadline(lake: Lake) -> None:
-    # Ads have never come, so nothing waits for them.
+    # Ads have never been delivered, so nothing waits for them.
     delivered(lake, HOURS)
     assert runs(lake, f"{NEXT}T00:10") == [DAY]
     publish(lake, "bronze.ads", "arrival_hour", {HOURS[0]: 1})
@@ -74,8 +75,8 @@ def test_a_missing_part_replaces_the_report_when_it_comes(lake: Lake) -> None:
     reported(lake, DAY, delivered(lake, HOURS[:20]))
     assert runs(lake, f"{NEXT}T02:00") == []
     delivered(lake, HOURS[20:21])
-    assert runs(lake, f"{NEXT}T02:00") == [DAY], "one of four is reason enough"
-    # A source that comes for the first time, too.
+    assert runs(lake, f"{NEXT}T02:00") == [DAY], "one missing part of four is reason enough"
+    # The same holds for the first delivery of a source.
     reported(lake, DAY, delivered(lake, HOURS[21:]))
     publish(lake, "silver.ads", "display_hour", {HOURS[0]: 1})
     assert runs(lake, f"{NEXT}T09:00") == [DAY]
