@@ -1,4 +1,4 @@
-"""A partner's server and an outbox for tests, and the truth about what the partner has to receive."""
+"""A partner's server and an outbox for tests, and the records that the partner should receive."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def partner(file: Path, faults: PartnerFaults | None = None, **more: Any) -> Ite
 
 
 def rows(keys: int, each: int) -> list[Row]:
-    """Rows of some keys, their times interleaved; one key has five times as many."""
+    """Build rows of several keys with interleaved times; one key has five times as many."""
     counts = {f"user-{number:03d}": each * (5 if number == 0 else 1) for number in range(keys)}
     return [row(key, position) for key, count in counts.items() for position in range(count)]
 
 
 def row(key: str, position: int, **payload: object) -> Row:
-    """The row of a key at a position in time."""
+    """Build the row of a key at a position in time."""
     return Row(identity=[key, str(position)], key=key, at=position, payload={"at": position, **payload})
 
 
 def outbox(folder: Path, taken: Sequence[Row] = (), **more: Any) -> Outbox:
-    """An outbox with rows that wait."""
+    """An outbox with pending rows."""
     made = Outbox(path=folder / "outbox.db", protected=DAY, **more)
     if taken:
         made.take(PARTITION, "1", taken, rows_in=len(taken), private=0)
@@ -60,7 +60,7 @@ def target(server: Partner, timeout: float = 0.1) -> Iterator[HttpTarget]:
 
 
 def expected(taken: Sequence[Row]) -> dict[str, list[tuple[int, int]]]:
-    """The truth: by key, the numbers and times of its records in their order."""
+    """Compute the expected deliveries: numbers and times of the records by key, in order."""
     found: dict[str, list[int]] = defaultdict(list)
     for one in sorted(taken, key=lambda one: one.at):
         found[one.key].append(one.at)
@@ -68,7 +68,7 @@ def expected(taken: Sequence[Row]) -> dict[str, list[tuple[int, int]]]:
 
 
 def by_key(records: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, int]]]:
-    """What a partner received, by key, in its order."""
+    """Group the records that a partner received by key, in order of receipt."""
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for one in records:
         found[one["key"]].append((one["sequence"], one["payload"]["at"]))
@@ -76,6 +76,6 @@ def by_key(records: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, int]]
 
 
 def received(file: Path) -> list[dict[str, Any]]:
-    """The records that a partner took by its file, in its order, with doubled ones."""
+    """Read the records that a partner accepted from its file, in order, including doubled ones."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [record for line in lines for record in json.loads(line)["taken"]]

@@ -1,4 +1,4 @@
-"""Bins keep the order of each key through a bulk API that takes parts of a request.
+"""Bins keep the order of each key through a bulk API that accepts a request partly.
 
 Pattern: Bin Pack Orderer.
 """
@@ -49,7 +49,7 @@ def test_bins_hold_one_record_per_key(counts: dict[str, int], size: int, chance:
         bins += 1
     assert taken == Counter(counts)
     if not failing:
-        # As few as possible.
+        # The minimum number of bins.
         assert bins == max(max(counts.values(), default=0), math.ceil(len(records) / size))
 
 
@@ -58,7 +58,7 @@ def test_a_record_that_is_never_taken_holds_its_key_only() -> None:
     packer, tried, taken = pack(records, size=2), Counter[str](), list[str]()
     while found := packer.next():
         tried.update(one.id for one in found)
-        assert max(tried.values()) <= MOST_TRIES, "the next run tries it again"
+        assert max(tried.values()) <= MOST_TRIES, "the next run retries it"
         taken += [one.id for one in found if one.key != "bad"]
         packer.settle(found, {index for index, one in enumerate(found) if one.key == "bad"})
     assert sorted(taken) == [one.id for one in records if one.key != "bad"]
@@ -75,7 +75,7 @@ def test_partial_failures_keep_the_order(tmp_path: Path) -> None:
 
 
 def test_bulk_requests_without_bins_break_the_order(tmp_path: Path) -> None:
-    """What the bins are for: a batch in the order of time, and its failed records once more."""
+    """Why bins are needed: a batch in the order of time, with its failed records sent again."""
     taken, file = rows(10, 5), tmp_path / "partner.jsonl"
     waiting = list(outbox(tmp_path, taken).due(before=LATER))
     with partner(file, PartnerFaults(partial=0.3), seed=7) as server, target(server) as there:
@@ -94,7 +94,7 @@ def test_every_fault_at_once_loses_nothing(tmp_path: Path) -> None:
     box = outbox(tmp_path, taken)
     with partner(file, PartnerFaults.every(0.05, slow_seconds=0.15), seed=3) as server, target(server) as there:
         deliver(pack(box.due(before=LATER), size=20), box, there, patience=20)
-        assert server.repeated > 0, "something was sent twice, and taken once"
+        assert server.repeated > 0, "a record was sent twice and accepted once"
     assert by_key(received(file)) == expected(taken)
     assert box.open() == []
 
@@ -111,7 +111,7 @@ def test_every_fault_at_once_loses_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_an_answer_that_makes_no_sense_settles_nothing(answer: Any, tmp_path: Path) -> None:
-    """Nobody knows what was taken: read as "all of it", records would be lost, as "nothing", sent twice."""
+    """Nobody knows which records were accepted: assuming all loses records, assuming none sends some twice."""
 
     class Handler(JsonHandler):
         def respond(self, body: bytes) -> None:

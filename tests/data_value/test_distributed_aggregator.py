@@ -1,4 +1,4 @@
-"""Aggregates equal brute force, whichever way the rows travel."""
+"""Aggregates equal a brute-force computation, with and without partial aggregation."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_approximate_counts_stay_within_three_stated_errors(spark: Any) -> None:
 
 
 def test_sketches_are_read_by_the_other_library(spark: Any) -> None:
-    """What Spark writes, DataSketches' library for Python merges and estimates."""
+    """Spark's sketches are merged and estimated by the DataSketches library for Python."""
     frame = spark.range(30_000).selectExpr("concat('g', id % 3) AS a", "concat('u', id % 20000) AS who")
     measures = (Measure(name="seen", how=How.SKETCH, column="who"),)
     plain = distributed_aggregator.aggregate(frame, ("a",), measures)

@@ -1,4 +1,4 @@
-"""Clicks and displays meet whichever comes first, each without a partner comes out once, and the state stays small."""
+"""Clicks and displays are joined in any order, each unmatched row appears once, and the state stays bounded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def naive(time: datetime | None) -> datetime | None:
 
 
 def expected(clicks: Sequence[Click], displays: Sequence[Display]) -> list[tuple[Any, ...]]:
-    """What must come out, by a comparison of every click with every display."""
+    """Compute the expected rows by comparing every click with every display."""
     met, rows = set(), []
     for visit, ad, clicked in clicks:
         found = [d for d in displays if d[:2] == (visit, ad) and timedelta(0) <= clicked - d[2] <= SPEC.bound]
@@ -61,7 +61,7 @@ def batch(spark: Any, clicks: Sequence[Click], displays: Sequence[Display]) -> A
 
 
 def drawn(seed: int, days: int = 1, visits: int = 40) -> tuple[list[Click], list[Display]]:
-    """Draw the clicks and displays of some days: some lonely, some with several partners, some on the bound."""
+    """Draw clicks and displays of some days: some without a partner, some with several, some on the time bound."""
     draw = random.Random(seed)
     clicks, displays = set(), set()
     for number in range(visits * days):
@@ -105,7 +105,7 @@ def test_columns_of_both_sides_are_refused(spark: Any) -> None:
 
 
 class Streams:
-    """Two folders of JSON files that are joined as they come, a file of each in a batch."""
+    """Two folders of JSON files that a stream joins, one file of each per batch."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
         spark.conf.set("spark.sql.shuffle.partitions", "1")
@@ -123,7 +123,7 @@ class Streams:
             os.utime(file, (1_767_600_000 + self._landed,) * 2)
 
     def take_in(self) -> Any:
-        """Take in what is there; returns the last batch's progress."""
+        """Process the available files; return the last batch's progress."""
         frames = [
             self.spark.readStream.schema(ddl).option("maxFilesPerTrigger", "1").json(str(self.folder / name))
             for name, ddl in (("clicks", CLICKS), ("displays", DISPLAYS))
@@ -142,7 +142,7 @@ class Streams:
 
 
 def arrivals(rows: Sequence[Any], draw: random.Random, hours: int) -> list[list[Any]]:
-    """Spread rows over the hours in which they arrive, up to an hour late, in any order within one."""
+    """Spread rows over the hours of their arrival, up to an hour late, in any order within an hour."""
     found: list[list[Any]] = [[] for _ in range(hours)]
     for row in draw.sample(rows, len(rows)):
         arrived = (row[2] - START) / timedelta(hours=1) + draw.uniform(0, 0.999)
@@ -157,7 +157,7 @@ def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) ->
     clicks, displays = drawn(3)
     streams, draw = Streams(session, tmp_path), random.Random(3)
     landed = list(zip(arrivals(clicks, draw, 26), arrivals(displays, draw, 26), strict=True))
-    # Four hours a batch; it is stopped in between, and goes on.
+    # Four hours a batch; the stream is stopped in between and continues.
     for begin in range(0, 26, 4):
         hours = landed[begin : begin + 4]
         streams.land(*([row for hour in hours for row in hour[side]] for side in (0, 1)))
@@ -177,18 +177,18 @@ def test_a_row_waits_for_its_partner_only(session: Any, tmp_path: Path) -> None:
     streams.land([], [("v", "a", at(0), "c")])
     streams.take_in()
     assert [row[-1] for row in streams.rows()] == ["both"]
-    # An hour and a half after the display nothing can come for it any more, once that has been seen on both sides.
+    # Once both watermarks are an hour and a half after the display, no partner can arrive.
     streams.land([("x", "a", at(91))], [])
     streams.take_in()
     assert [row[-1] for row in streams.rows()] == ["both"]
-    # Since it was started again it has to see both sides.
+    # After a restart it needs new rows on both sides for its watermark.
     streams.land([], [("y", "a", at(91), "c")])
     streams.take_in()
     assert [row[-1] for row in streams.rows()] == ["both"]
     streams.land([("x", "a", at(92))], [("y", "a", at(92), "c")])
     streams.take_in()
     assert sorted(row[-1] for row in streams.rows()) == ["both", "display"]
-    # What comes later than that is dropped, and counted.
+    # Later rows are dropped and counted.
     streams.land([("w", "a", at(1))], [])
     progress = streams.take_in()
     dropped = [each["stateOperators"][0]["numRowsDroppedByWatermark"] for each in progress]
@@ -208,7 +208,8 @@ def test_the_state_does_not_grow_with_days(session: Any, tmp_path: Path, days: i
         )
     held = {each["batchId"]: each["stateOperators"][0]["numRowsTotal"] for each in streams.take_in()}
     in_order = [rows for _, rows in sorted(held.items())]
-    # A batch of a day holds that day; what it was about to let go, the next one does. The first one has nothing before.
+    # Each batch of a day keeps that day in state; the next batch emits its expired rows. The first batch has none
+    # before it.
     assert set(in_order[1:days]) == {in_order[1]}
     assert in_order[-1] < in_order[1] <= 2 * len(clicks + displays)
     assert len(streams.rows()) > (days - 1) * len(expected(clicks, displays))

@@ -1,4 +1,4 @@
-"""Records are forwarded in their order, each acknowledged before the next one of its key.
+"""Records are forwarded in order, each acknowledged before the next one of its key.
 
 Pattern: FIFO Orderer.
 """
@@ -41,7 +41,7 @@ def test_a_bulk_request_ends_before_a_key_repeats(tmp_path: Path) -> None:
     assert len({one.key for one in first}) == len(first) == 3
     assert fifo.next() == [], "one request at a time"
     fifo.settle(first, {1})
-    assert fifo.next()[0] == first[1], "what failed comes first"
+    assert fifo.next()[0] == first[1], "failed records come first"
 
 
 def test_lanes_send_at_once_and_keep_keys_apart(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_lanes_send_at_once_and_keep_keys_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "sent_at_least"), [(Mode.INDIVIDUAL, 1), (Mode.BULK, 3), (Mode.CONCURRENT, 30)])
 def test_a_record_that_is_never_taken_ends_its_lane(mode: Mode, sent_at_least: int, tmp_path: Path) -> None:
-    """What is behind it in its lane waits for the next run; other lanes go on."""
+    """The records behind it in its lane wait for the next run; other lanes continue."""
     fifo = line_up(outbox(tmp_path, rows(40, 1)).due(before=LATER), mode=mode, size=3)
     bad, sent = "user-001", Counter[str]()
     while found := fifo.next():
@@ -65,7 +65,7 @@ def test_a_record_that_is_never_taken_ends_its_lane(mode: Mode, sent_at_least: i
 
 
 class OneRefused:
-    """A target that refuses one key for good, and answers the others only after that."""
+    """A target that permanently refuses one key, and answers the others only after that."""
 
     def __init__(self, key: str) -> None:
         self.key, self.refused = key, threading.Event()
@@ -85,13 +85,13 @@ def test_a_refusal_in_one_lane_keeps_the_answers_of_others(tmp_path: Path) -> No
     with pytest.raises(Refused):
         deliver(fifo, box, OneRefused(first), patience=0)
     (line,) = box.lines()
-    assert box.open() == [], "what was answered is no open request"
+    assert box.open() == [], "an answered request is not open"
     assert line.states["delivered"] >= LANES - 1
     assert line.missing == 0
 
 
 def test_sending_and_acknowledging_is_not_exactly_once(tmp_path: Path) -> None:
-    """What the outbox is for: a sender that forgets unanswered requests sends their records a second time."""
+    """Why the outbox is needed: a sender that forgets unanswered requests sends their records a second time."""
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path, rows(2, 1))
     with partner(file, PartnerFaults(late_error=1.0)) as server, target(server) as there:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Sessions are the same whether hours are computed one by one, scattered, or all at once; late rows reach forward."""
+"""Sessions are equal whether hours are computed one by one, scattered, or together; late rows affect later hours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def view(time: str, page: str, user: str = "u", *, private: bool = False) -> byt
 
 
 def check(deployment: Deployment) -> None:
-    """The rows are those that plain Python computes from the landed files."""
+    """Check that the rows equal those that plain Python computes from the landed files."""
     lines, rules = brute_force.read(deployment.landing), dict(expected.RULES)
     for name in DATASETS:
         columns, told = rules[name]
@@ -47,7 +47,7 @@ def versions(deployment: Deployment) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def quiet(deploy: Deploy) -> Deployment:
-    """Hours 9 to 11 and 13 to 15; a session of three hours, and one that an hour without rows has to close."""
+    """Hours 9 to 11 and 13 to 15 with a session of three hours, and one that only an hour without rows closes."""
     deployment = deploy("quiet")
     views = {
         9: [view("09:40:00", "/a"), view("09:00:00", "/once", "w")],
@@ -68,9 +68,9 @@ def test_a_session_spans_three_partitions(quiet: Deployment) -> None:
     mine = sorted(row[:5] for row in rows if row[5] == "u")
     assert mine == [
         (hour(9), False, 1, 1, False),
-        # Private since a page view is: what came before and comes after does not undo it.
+        # Private from one page view on: the page views before and after it do not change that.
         (hour(10), False, 3, 2, True),
-        # Another one begins more than half an hour later, by a microsecond; an hour that never landed closes it.
+        # The next session begins just over half an hour later, by a microsecond; a missing hour closes it.
         (hour(11), False, 1, 1, False),
         (hour(11), True, 4, 1, True),
         (hour(12), True, 1, 0, False),
@@ -87,7 +87,7 @@ def test_the_newest_sessions_stay_open(quiet: Deployment) -> None:
 def test_a_late_row_reaches_as_far_as_it_changes(quiet: Deployment) -> None:
     before = versions(quiet)
     ids = dict(quiet.rows("silver.sessions", "exit_page", "session_id"))
-    # Earlier than the first page view of the session, which keeps its id.
+    # Earlier than the session's first page view; the session keeps its id.
     quiet.land(hour(16), [view("09:20:00", "/before")], name="late.json")
     assert quiet.run(for_=DATASETS).problems == []
     check(quiet)
@@ -110,7 +110,7 @@ def test_a_replay_with_the_same_outcome_goes_no_further(quiet: Deployment) -> No
 def test_hours_rerun_in_the_middle_equal_a_new_lake(quiet: Deployment, deploy: Deploy) -> None:
     new = deploy("new")
     new.copy_hours(quiet, [hour(number) for number in (9, 10, 11, 13, 14, 15, 16)])
-    # The hours with rows, and then all hours at once: also the one that never landed.
+    # First the hours with rows, then all hours at once, including the one that never landed.
     for datasets in (("bronze.visits", "silver.visits", "silver.sessions"), DATASETS):
         assert new.run(select=datasets).problems == []
     expected_rows = {name: new.contents_of(name) for name in DATASETS}
@@ -126,7 +126,7 @@ def test_every_fault_leaves_the_sessions_plain_python_finds(deploy: Deploy) -> N
     deployment.simulate(SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES)))
     assert deployment.run(for_=DATASETS).problems == []
     check(deployment)
-    # Late rows in scattered hours, of the busiest visitors.
+    # Late rows in scattered hours, from the busiest visitors.
     users = Counter(deployment.rows("silver.visits", "user_id"))
     busy = [user for user, _ in users.most_common(6)]
     late = [view(f"{at:02d}:{59 - at:02d}:30", "/late", user) for at in (1, 4, 5, 14, 20) for user in busy]

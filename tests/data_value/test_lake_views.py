@@ -1,4 +1,4 @@
-"""Metadata Decorator: any Spark, and DuckDB, has the lake's views by the SQL that is written for it."""
+"""Metadata Decorator: Spark without the platform and DuckDB can use the lake's views by executing the generated SQL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def publish_week(spark: Any, lake: Lake, contract: Any, week: str, values: str) 
 
 @pytest.fixture(scope="module")
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A table, of which a day was published twice, and two weeks behind one name, the second with one column more."""
+    """A table with a day that was published twice, and two weekly tables behind one name, the second with an extra
+    column.
+    """
     lake = Lake(root=str(tmp_path_factory.mktemp("the lake's folder")))
     publish(spark, lake, FIRST, "2026-01-05", "2026-01-06")
     publish(spark, lake, SECOND, "2026-01-06")
@@ -47,7 +49,7 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 @pytest.fixture(params=[lake_views.SPARK, lake_views.DUCKDB], ids=["spark", "duckdb"])
 def ask(request: pytest.FixtureRequest, lake: Lake) -> Iterator[Ask]:
-    """Asks a reader that knows of the lake what is in the file that was written for it, and nothing else."""
+    """Runs queries in an engine that knows only the SQL file generated for it."""
     written = {file.name: file for file in lake_views.write(lake, CONTRACTS)}
     script = written[request.param.file].read_text(encoding="utf-8").split(";\n")[:-1]
     if request.param is lake_views.DUCKDB:

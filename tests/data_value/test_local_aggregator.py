@@ -1,4 +1,4 @@
-"""Local Aggregator: no shuffle, the result of the distributed one, and no trust in how rows are said to lie."""
+"""Local Aggregator: no shuffle, same result as the distributed one, and the declared partitioning is verified."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BY = ("hour", "page")
 
 
 def clicks(lake: Lake, hours: tuple[str, ...] = HOURS, *, by: list[str] | None = None, backwards: bool = False) -> None:
-    """Write two files a partition, the first hour with most of the rows."""
+    """Write two files a partition; the first hour has most of the rows."""
     for half in (0, 1):
         rows = [
             (hour, f"/{row % 5}", f"u{row * 7 % 90}")
@@ -61,18 +61,18 @@ def test_local_groups_are_the_distributed_ones(spark: Any, lake: Lake) -> None:
     everywhere = distributed_aggregator.aggregate(lake.read(spark, DATASET, 1), BY, MEASURES)
     plan = local._explain_string("simple")
     assert "Exchange" not in plan
-    # One scan a task, of whole partitions.
+    # One scan task reads whole partitions.
     assert plan.count("FileScan") == plan.count("Coalesce 1") == 3
     assert "Exchange hashpartitioning" in everywhere._explain_string("simple")
     estimated = ("hour", "page", "n", "people", F.hll_sketch_estimate("seen"))
     assert result(local.select(*estimated)) == result(everywhere.select(*estimated))
 
-    # Rows of another order are the same rows, and make the same bytes.
+    # The same rows in another order produce identical bytes.
     other = Lake(root=f"{lake.root}/other")
     clicks(other, backwards=True)
     assert result(local_aggregator.aggregate(spark, stored(other), BY, MEASURES, tasks=2)) == result(local)
 
-    # Only what was asked for is read, and what is not there has no rows.
+    # Only the requested partitions are read, and missing ones have no rows.
     asked = stored(lake, partitions=(HOURS[3], "2031-01-01T00"))
     assert result(local_aggregator.aggregate(spark, asked, BY, MEASURES)) == [
         row for row in result(local) if row[0] == HOURS[3]
@@ -80,7 +80,7 @@ def test_local_groups_are_the_distributed_ones(spark: Any, lake: Lake) -> None:
     nothing = stored(lake, partitions=("2031-01-01T00",))
     assert result(local_aggregator.aggregate(spark, nothing, BY, MEASURES)) == []
 
-    # A row that becomes several ones stays where it is.
+    # A row that is exploded into several stays in its partition.
     all_of_them = F.struct(F.lit("all").alias("of"), F.lit("").alias("value"))
     pieces = F.inline(F.array(F.struct(F.lit("page").alias("of"), F.col("page").alias("value")), all_of_them))
     expanded = local_aggregator.aggregate(
@@ -129,7 +129,7 @@ def test_large_partitions_are_dealt_first() -> None:
 
 
 def test_trusting_the_partitioning_doubles_groups(spark: Any, lake: Lake) -> None:
-    """What happens without the look into the log: tasks that have parts of a group give it twice."""
+    """Without the check of the log, tasks that each read a part of a group output the group twice."""
     clicks(lake, by=[])
     halves = [lake.read(spark, DATASET, version).coalesce(1) for version in (0, 1)]
     halves[1] = halves[1].exceptAll(halves[0])

@@ -1,4 +1,4 @@
-"""An engineer finds the run of a row, and a consumer sees neither that nor a person."""
+"""An engineer finds the run of a row; a consumer sees neither technical nor personal columns."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def publish(spark: Any, lake: Lake, run: RunContext, *days: str) -> None:
 
 @pytest.fixture(scope="module")
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Two days by the first run, of which the second run published one again."""
+    """Two days published by the first run; the second run published one of them again."""
     lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
     publish(spark, lake, FIRST, "2026-01-05", "2026-01-06")
     publish(spark, lake, SECOND, "2026-01-06")
@@ -127,14 +127,14 @@ def test_a_dataset_without_visible_columns_has_no_view(spark: Any, lake: Lake) -
 
 
 def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:
-    """The classification of a column is typed by hand: a dataset that forgets it would publish who somebody is."""
+    """Columns are classified by hand: a dataset that forgets a classification would publish personal data."""
     for dataset, contract in EVERY.items():
         personal = {each.name for each in contract.columns if each.classification is Classification.PERSONAL}
         assert PERSONAL & {each.name for each in contract.columns} <= personal, dataset
         assert not set(visible(contract)) & PERSONAL, dataset
-        # Nor do the counts that every commit has, and the ledger shows.
+        # The counts in commits and in the ledger are not personal either.
         assert not {name for names in contract.breakdowns.values() for name in names} & {*personal, "user_id"}, dataset
-        # Nor within a nested column: only its own classification hides it.
+        # Fields of a nested column are hidden only by the column's own classification.
         nested = {name for name in PERSONAL for each in contract.columns if f"{name}: " in each.type}
         assert nested == set(), dataset
 
@@ -147,7 +147,7 @@ def test_a_database_serves_no_personal_column() -> None:
 
 
 def test_pending_sessions_have_no_view() -> None:
-    """They have the layout that the next hour needs; whoever builds on it stops that from changing."""
+    """They have the layout that the next hour needs; a consumer depending on it would prevent changes."""
     assert [name for name, contract in EVERY.items() if not visible(contract)] == ["silver.sessions_pending"]
 
 
@@ -159,7 +159,7 @@ def test_a_partner_gets_only_what_a_consumer_sees() -> None:
         source, write = EVERY[read.dataset], contract.write
         assert isinstance(write, Feed)
         assert set(write.payload) <= set(visible(source))
-        # A referral may have anything in its query.
+        # A referral may contain anything in its query.
         assert "referral" not in write.payload
         unless = next(each for each in source.columns if each.name == write.unless)
-        assert (unless.type, unless.nullable) == ("BOOLEAN", False), "an unknown answer would be no refusal"
+        assert (unless.type, unless.nullable) == ("BOOLEAN", False), "an unknown answer would not count as a refusal"

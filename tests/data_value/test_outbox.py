@@ -1,4 +1,4 @@
-"""The outbox knows after any crash what was sent, sends nothing twice, and accounts for every row.
+"""After any crash the outbox knows what was sent, sends nothing twice, and accounts for every row.
 
 Patterns: Bin Pack Orderer, FIFO Orderer.
 """
@@ -33,7 +33,7 @@ def send(box: Outbox, server: Partner, patience: float = 5.0) -> int:
 
 
 def unanswered(box: Outbox, server: Partner) -> None:
-    """Leave one request open that the partner took."""
+    """Leave one request open that the partner accepted."""
     server.faults = PartnerFaults(late_error=1.0)
     with pytest.raises(Undelivered):
         send(box, server, patience=0.0)
@@ -56,7 +56,7 @@ def test_a_killed_sender_loses_and_doubles_nothing(tmp_path: Path) -> None:
             before = server.requests
             process = subprocess.Popen([*program, server.url])
             deadline = time.monotonic() + 60
-            # The kill falls between two moments of its work, not into the start of Python.
+            # The kill happens during the work, not during the start of Python.
             while process.poll() is None and server.requests == before and time.monotonic() < deadline:
                 time.sleep(0.001)
             if kills < KILLS and process.poll() is None:
@@ -81,7 +81,7 @@ def test_an_unanswered_request_is_repeated_unchanged(tmp_path: Path) -> None:
         unanswered(box, server)
         (one,) = box.open()
         assert not {record.key for record in box.due(before=LATER)} & {record.key for record in one.request.records}
-        # A correction meanwhile changes nothing of it.
+        # A correction in the meantime does not change the request.
         box.take(PARTITION, "2", [row(each.key, each.at, page="/b") for each in taken], rows_in=len(taken), private=0)
         send(box, server)
     assert by_key(received(file)) == expected(taken)
@@ -93,7 +93,7 @@ def test_an_unanswered_request_is_repeated_unchanged(tmp_path: Path) -> None:
 
 
 def test_a_repeat_that_is_turned_away_stays_open(tmp_path: Path) -> None:
-    """The first try may have been taken: given up now, its records would be sent once more under another id."""
+    """The first attempt may have been accepted: giving up now would send its records again under another id."""
     file, taken = tmp_path / "partner.jsonl", rows(3, 1)
     box = outbox(tmp_path, taken)
     with partner(file) as server:
@@ -127,7 +127,7 @@ def test_an_old_request_waits_for_a_person(tmp_path: Path) -> None:
 
 
 def test_a_repeat_after_a_day_would_double(tmp_path: Path) -> None:
-    """Why it waits: the partner has forgotten the key."""
+    """The reason for waiting: the partner has forgotten the idempotency key."""
     now = [1_000_000.0]
     file = tmp_path / "partner.jsonl"
     box = outbox(tmp_path, rows(3, 1), clock=lambda: now[0])
@@ -154,12 +154,12 @@ def test_late_rows_are_kept_and_not_sent(tmp_path: Path) -> None:
 def test_private_rows_are_never_sent(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path)
     box.take(PARTITION, "1", [row("a", 1), row("b", 2)], rows_in=3, private=1)
-    # b asks not to be shared before anything is sent.
+    # Visitor b opts out of sharing before anything is sent.
     line = box.take(PARTITION, "2", [row("a", 1)], rows_in=3, private=2)
     assert (line.states, line.withdrawn) == ({"waiting": 1}, 0)
     with partner(file) as server:
         send(box, server)
-        # a does so afterwards: the partner has to be told, and the account still adds up.
+        # Visitor a opts out afterwards: the partner has to be told, and the account still balances.
         line = box.take(PARTITION, "3", [], rows_in=3, private=3)
         assert (line.states, line.withdrawn, line.missing) == ({}, 1, 0)
         assert box.take(PARTITION, "4", [row("a", 1)], rows_in=3, private=2).withdrawn == 0

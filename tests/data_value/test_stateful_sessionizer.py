@@ -1,4 +1,4 @@
-"""Stateful Sessionizer: rows in any order are the sessions of the batch, and a timer of event time lets them go."""
+"""Stateful Sessionizer: rows in any order give the sessions of the batch, emitted by event-time timers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def at(minutes: float) -> datetime:
 
 
 def held(*minutes: float) -> list[dict[str, Any]]:
-    """Rows as they are in the state."""
+    """Return rows as they are in the state."""
     return [
         {
             "_micros": round(at(each).timestamp() * 1e6),
@@ -76,7 +76,7 @@ def test_expirations_follow_the_newest_row() -> None:
         newest = max(newest, time)
         assert expires(session, SPEC) == at(expiration).timestamp() * 1000
         assert at(newest) - SPEC.late == at(watermark)
-    # By the watermark of its last row A would be over at 10:10, while rows until 10:18 still belong to it.
+    # A timer set to the watermark of its last row would end A at 10:10, while rows until 10:18 still belong to it.
     (whole,) = cut(merged(state["A"], held(17.5), SPEC), SPEC)
     assert len(whole) == 4
     assert expires(cut(state["A"], SPEC)[0], SPEC) > at(14).timestamp() * 1000 > at(10).timestamp() * 1000
@@ -95,7 +95,7 @@ def test_a_repeated_row_stays_once_and_is_counted() -> None:
 
 
 class Live:
-    """A folder of JSON files from which sessions are found, a file in a batch."""
+    """A folder of JSON files from which a stream computes sessions, one file per batch."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
         spark.conf.set("spark.sql.shuffle.partitions", "1")
@@ -113,7 +113,7 @@ class Live:
         os.utime(file, (1_767_600_000 + self._landed,) * 2)
 
     def take_in(self) -> list[Any]:
-        """Take in what is there; returns the progress of the batches."""
+        """Process the available files; return the progress of the batches."""
         rows = self.spark.readStream.schema(DDL).option("maxFilesPerTrigger", "1").json(str(self.folder / "in"))
         found = stateful_sessionizer.sessionize(rows, SPEC)
         writer = found.writeStream.format("delta").option("checkpointLocation", str(self.folder / "point"))
@@ -127,7 +127,7 @@ class Live:
 
 
 def batch(spark: Any, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """The completed sessions of the batch twin."""
+    """Compute the completed sessions with the batch counterpart."""
     first, last = min(each[1] for each in rows), max(each[1] for each in rows)
     hours = [first + timedelta(hours=each) for each in range((last - first) // timedelta(hours=1) + 2)]
     found = incremental_sessionizer.sessionize(
@@ -140,7 +140,7 @@ def batch(spark: Any, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 
 def drawn(seed: int, minutes: float = 240, visitors: int = 12) -> list[Row]:
-    """Draw rows of visitors: bursts, silences of about the inactivity, and some pages at one time."""
+    """Draw rows of visitors: bursts, pauses of about the inactivity gap, and pages with equal times."""
     draw = random.Random(seed)
     rows: set[Row] = set()
     for visitor in range(visitors):
@@ -155,10 +155,10 @@ def drawn(seed: int, minutes: float = 240, visitors: int = 12) -> list[Row]:
 def test_a_session_waits_for_its_watermark(session: Any, tmp_path: Path) -> None:
     live = Live(session, tmp_path)
     live.land([row("A", minutes, f"/{minutes}", number) for number, minutes in enumerate((0, 1, 8))])
-    # Each batch drops what was behind the watermark of the batch before.
+    # Each batch drops rows behind the watermark of the batch before.
     live.land([row("B", 15)])
     live.land([row("B", 15, "/b", 5)])
-    # Late within the watermark, 10:14: it joins A, which a timer by the watermark would have let go of at 10:10.
+    # Late within the watermark, 10:14: it joins A, which a timer at the watermark would have ended at 10:10.
     live.land([row("A", 14.5, "/late", 9), row("A", 13.9, "/too late", 10)])
     progress = live.take_in()
     assert live.rows() == []
@@ -168,7 +168,7 @@ def test_a_session_waits_for_its_watermark(session: Any, tmp_path: Path) -> None
     assert (visitor, pages, entry, last) == ("A", 4, "/0", "/late")
     assert (started, ended) == (at(0).replace(tzinfo=None), at(14.5).replace(tzinfo=None))
     assert sum(each["stateOperators"][0]["numRowsDroppedByWatermark"] for each in progress) == 1
-    # B is over at 10:25, exactly the watermark.
+    # B ends at 10:25, exactly the watermark.
     assert [each[3] for each in live.rows()] == ["A", "B"]
 
 
@@ -178,7 +178,7 @@ def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) ->
     assert len(expected) > 20
     for seed in (1, 2):
         live, draw = Live(session, tmp_path / str(seed)), random.Random(seed)
-        # Any order within a batch; what a batch cuts off, the next one continues.
+        # Any order within a batch; a session cut off by a batch continues in the next.
         middle = draw.randint(len(rows) // 3, len(rows) // 2)
         for part in (rows[:middle], rows[middle:]):
             live.land(draw.sample(part, len(part)))
@@ -195,7 +195,7 @@ def test_the_state_does_not_grow_with_days(session: Any, tmp_path: Path, days: i
         live.land([row(f"{day}-{each}", day * 1440 + each / 10, number=day * 1000 + each) for each in range(visitors)])
     in_order = sorted((each["batchId"], each["stateOperators"][0]["numRowsTotal"]) for each in live.take_in())
     held_rows = [rows for _, rows in in_order]
-    # A batch of a day holds that day; what it was about to let go, the next one does.
+    # Each batch of a day keeps that day in state; the next batch emits its expired sessions.
     assert set(held_rows[1:days]) == {2 * visitors}
     assert held_rows[-1] == visitors
     assert len(live.rows()) == (days - 1) * visitors

@@ -1,4 +1,4 @@
-"""Every fact comes out once, with what held when it happened."""
+"""Every fact appears once, joined with the version that was valid at its time."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_overlapping_versions_never_double_a_fact(spark: Any, ranges: Any, expec
 
 
 def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
-    """As in silver.visits_enriched, which is told that its users are disjoint."""
+    """As in silver.visits_enriched, where the join relies on disjoint versions of users."""
     history = versions(spark, ("old", 1, 7), ("new", 5, 20))
     contract = Contract(
         dataset="silver.joined",

@@ -1,4 +1,4 @@
-"""The raw part of a wrapped row is what was received, in every layout."""
+"""The raw part of a wrapped row equals the received bytes, in every layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The project's pages and the code in them."""
+"""Reads the documentation pages and the code in them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Block:
 
 
 def text(page: str) -> str:
-    """Read a page."""
+    """Return the text of a page."""
     return (ROOT / page).read_text(encoding="utf-8")
 
 
 def blocks(page: str, language: str) -> list[Block]:
-    """Give a page's blocks in one language."""
+    """List a page's blocks in one language."""
     return [
         Block(page=page, language=match[1], text=match[2])
         for match in FENCE.finditer(text(page))
@@ -56,7 +56,7 @@ def blocks(page: str, language: str) -> list[Block]:
 
 
 def files(page: str) -> dict[str, str]:
-    """Give the blocks that are the contents of files, by the file they name."""
+    """Map each file that a page shows to its block."""
     found = {}
     for block in blocks(page, "python"):
         match = FILE.match(block.text)
@@ -66,11 +66,11 @@ def files(page: str) -> dict[str, str]:
 
 
 def commands(page: str) -> list[str]:
-    """Give the lines of a page's shell blocks, without comments and continued lines joined."""
+    """List the lines of a page's shell blocks, without comments and with continued lines joined."""
     lines = []
     for block in blocks(page, "sh"):
         for line in block.text.replace("\\\n", " ").splitlines():
-            # A comment stands after two spaces, so that quotes need no parsing here.
+            # A comment follows two spaces, so quotes need no parsing here.
             bare = re.split(r"(?:^|\s{2,})# ", line)[0].strip()
             if bare:
                 lines.append(bare)
@@ -84,7 +84,7 @@ class Command:
     Args:
         script: The block.
         shown: The output that the page shows for it, if any.
-        not_run: Why the tests do not run it; None: they do.
+        not_run: Why the tests do not run it; None if they do.
     """
 
     script: str
@@ -93,7 +93,7 @@ class Command:
 
 
 def followed(page: str) -> list[Command]:
-    """Read the shell blocks of a page, each with the text block after it and the comment before it."""
+    """List the shell blocks of a page, each with the output block after it and the comment before it."""
     found: list[Command] = []
     for match in SHOWN.finditer(text(page)):
         mark = match["mark"] or ""
@@ -112,12 +112,12 @@ def quoted(page: str) -> dict[str, str]:
 
 
 def parse(arguments: list[str]) -> None:
-    """Let every level of the command line parse its arguments, and run nothing but `--help`."""
+    """Parse the arguments at every level of the command line, executing only `--help`."""
     command: Any = typer.main.get_command(app)
     parent: Any = None
     while True:
         if arguments == ["--help"]:
-            # It ends the parsing; a command that does not exist has been refused by then.
+            # `--help` ends the parsing; a command that does not exist was refused before.
             with pytest.raises(typer.Exit):
                 command.make_context(command.name, list(arguments), parent=parent)
             return

@@ -1,4 +1,4 @@
-"""What calls what is read off the code: an import alone is no call."""
+"""The call graph, read from the code: an import alone is not a call."""
 
 from __future__ import annotations
 

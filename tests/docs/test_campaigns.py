@@ -1,4 +1,4 @@
-"""What the page of guarantees says was done is what the kept logs of it say."""
+"""The figures on the page of guarantees equal the stored logs of the campaigns."""
 
 from __future__ import annotations
 

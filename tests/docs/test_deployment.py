@@ -1,4 +1,4 @@
-"""The deployment examples fit together and fit the project. No container is built here: nothing else is shown."""
+"""The deployment examples are consistent with each other and with the project. No container is built here."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ HOME = "/var/lib/blogdata"
 
 
 def lines(instruction: str) -> list[str]:
-    """The arguments of one kind of instruction of the Containerfile."""
+    """List the arguments of one kind of instruction in the Containerfile."""
     return re.findall(rf"^{instruction} +(.+)$", CONTAINERFILE, re.MULTILINE)
 
 
 def example() -> dict[str, str]:
-    """The variables of the example."""
+    """Read the variables of the example environment."""
     rows = [line for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     return {name: value for name, _, value in (row.partition("=") for row in rows)}
 
@@ -61,7 +61,7 @@ def pod(workload: dict[str, Any]) -> dict[str, Any]:
 
 
 def containers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each container of the manifests, with its workload."""
+    """List each container of the manifests with its workload."""
     for workload in WORKLOADS:
         for container in pod(workload)["containers"]:
             yield workload, container
@@ -153,7 +153,7 @@ def test_a_service_of_compose_uses_what_is_declared(name: str) -> None:
         parse(service["command"])
         assert f"home:{HOME}" in service["volumes"]
         (port,) = service["ports"]
-        assert port.startswith("127.0.0.1:"), "its sessions would go over the network as they are"
+        assert port.startswith("127.0.0.1:"), "its sessions would cross the network unencrypted"
         assert port.endswith(":" + lines("EXPOSE")[0])
 
 

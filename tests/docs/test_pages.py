@@ -1,4 +1,4 @@
-"""What the pages say can be done can be done: commands, options, targets, settings, links."""
+"""Commands, options, targets, settings and links on the pages exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of the patterns: every query is one that the tables answer, and the measured ones are those declared."""
+"""Figures of the patterns: every query resolves against the tables, and the declared figures are measured."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_query_resolves_to_one_column(session: Any) -> None:
     events.where(IS_PUBLICATION).selectExpr(*context).createOrReplaceTempView(PUBLICATIONS.replace(".", "__"))
     for query in QUERIES:
         rewritten = TABLE.sub(lambda match: match.group(0).replace(".", "__"), query)
-        # Spark analyses the query; it is not run.
+        # Spark analyses the query without running it.
         assert len(session.sql(rewritten).columns) == 1, query
 
 

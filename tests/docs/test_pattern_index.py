@@ -1,4 +1,4 @@
-"""Every pattern that is said to work has its module, its user, its caller and its test."""
+"""Every pattern marked as working has its module, its user, its caller and its test."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_pattern_has_a_user_a_caller_and_a_test(index: dict[str, Pattern])
 
 
 def test_the_index_says_which_part_of_a_pattern_is_used(index: dict[str, Pattern]) -> None:
-    """A dataset that only counts, removes or shows what belongs to a pattern is no user of it."""
+    """A dataset that only counts, removes or shows a pattern's columns is not a user of the pattern."""
     of_lake = {name for pattern in index.values() for name in pattern.datasets if name in EVERY}
     assert (
         of_lake
@@ -79,7 +79,7 @@ def test_every_pattern_label_is_backed_by_code(code: Definitions) -> None:
 
 
 def test_a_label_whose_code_does_something_else_is_found(code: Definitions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every dataset runs functions of these modules; not every one does what the patterns are about."""
+    """Every dataset runs functions of these modules, but not every dataset uses the patterns."""
     labels = ("Dead-Letter", "Filter Interceptor", "Metadata Decorator")
     stats = replace(EVERY["gold.page_stats"], patterns=labels)
     monkeypatch.setattr(pattern_index, "EVERY", {stats.dataset: stats})

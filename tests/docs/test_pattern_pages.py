@@ -1,4 +1,4 @@
-"""The pages of the patterns: what is on them, where their links lead, and what happens when one is missing."""
+"""The pages of the patterns: their content, the targets of their links, and errors for missing pages."""
 
 from __future__ import annotations
 

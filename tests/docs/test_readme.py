@@ -1,4 +1,4 @@
-"""The README stays short, and its code is the project's."""
+"""The README stays short, and its code quotes equal the project's code."""
 
 from __future__ import annotations
 

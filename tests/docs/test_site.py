@@ -1,4 +1,4 @@
-"""The site of the documentation: no dead link, nothing from another host, and every page in its menu."""
+"""The documentation site: no dead link, nothing loaded from another host, and every page in its menu."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link
 
 
 class _Tolerant(yaml.SafeLoader):
-    """Reads a file whose tags name Python objects, without them."""
+    """Loads a YAML file and ignores tags that name Python objects."""
 
 
 _Tolerant.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
@@ -33,7 +33,7 @@ _Tolerant.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 
 @dataclass
 class Html(HTMLParser):
-    """What a built page loads, links to, and can be linked to by."""
+    """Addresses that a built page loads, its links, and its ids."""
 
     loads: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Html(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the addresses and the id of an element."""
+        """Record the addresses and the id of an element."""
         values = {name: value for name, value in attrs if value is not None}
         self.ids |= {values[name] for name in ("id", "name") if name in values}
         if LOADED.get(tag) in values and values.get("rel") not in ("canonical", "next", "prev"):
@@ -131,7 +131,7 @@ def menu() -> Any:
 
 
 def entries(nav: Any) -> Iterator[str]:
-    """List the pages and folders that a part of the menu names."""
+    """List the pages and folders in a part of the menu."""
     if isinstance(nav, str):
         yield nav
     for item in nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else ():
@@ -139,14 +139,14 @@ def entries(nav: Any) -> Iterator[str]:
 
 
 def foreign(site: dict[Path, Html]) -> list[str]:
-    """List what pages load by an address with a host."""
+    """List the addresses with a host that pages load."""
     return [
         f"{file.name}: {address}" for file, page in site.items() for address in page.loads if urlsplit(address).netloc
     ]
 
 
 def dead(site: dict[Path, Html]) -> list[str]:
-    """List the links, and the files to load, that lead nowhere within the site."""
+    """List links and loaded files without a target on the site."""
     found = []
     for file, page in site.items():
         for address in (*page.loads, *page.links):

@@ -1,4 +1,4 @@
-"""Tutorial and README do what they say: their commands run in the order of the page, and print what it shows."""
+"""Commands of the tutorial and the README run in page order and print the output shown."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ANYTHING = "…"
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """A person who types what pages show, in the project's folder and a home of their own."""
+    """A person who types the commands of pages, in the project's folder with a separate home."""
 
     home: Path
     environ: Mapping[str, str]
 
     def types(self, command: Command) -> str:
-        """Run a block of a page; gives what it printed."""
+        """Run a block of a page; return its output."""
         ran = subprocess.run(
             ["sh", "-e", "-c", command.script], cwd=ROOT, env=self.environ, capture_output=True, text=True, check=False
         )
@@ -43,7 +43,7 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def reader(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """One reader for both pages: who has followed the tutorial has what the README shows, in small."""
+    """One reader for both pages: the tutorial's deployment is a small version of the README's."""
     deployment = Deployment.create(tmp_path_factory.mktemp("reader") / "home", spark_server.url)
     own = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -64,7 +64,7 @@ def test_each_command_of_the_tutorial_prints_what_the_page_shows(reader: Reader)
 
 
 def test_each_command_of_the_readme_prints_what_it_shows(reader: Reader) -> None:
-    """In the tutorial's small deployment: figures and pages are others, words and columns are not."""
+    """In the tutorial's small deployment: figures and pages differ, words and columns do not."""
     run = [command for command in README if command.not_run is None]
     assert [command.script.split()[:2] for command in run] == [["make", "run"], ["blogdata", "sql"]]
     for command in run:
@@ -74,7 +74,7 @@ def test_each_command_of_the_readme_prints_what_it_shows(reader: Reader) -> None
 
 
 def in_small(output: str) -> str:
-    """An output without what depends on how much there is: figures and names of pages."""
+    """Remove figures and page names, which depend on the size of the deployment, from an output."""
     return re.sub(r"\d[\d,]*", "#", re.sub(r"(?<=\s)/\S*", "/", output))
 
 
@@ -82,7 +82,7 @@ def test_a_command_that_is_not_run_says_why() -> None:
     reasons = [command.not_run for command in COMMANDS if command.not_run is not None]
     assert all(command.not_run != "" for command in README)
     assert all(len(reason) > len("not run") for reason in reasons)
-    # Most of the page is run: setting up, the kill, the user interface and cleaning up are not.
+    # Most blocks are run; not run are the setup, the kill, the user interface and the cleanup.
     assert (len(reasons), len(COMMANDS) - len(reasons)) == (4, 11)
 
 
@@ -102,7 +102,7 @@ def test_shown_lines_must_be_printed_in_order() -> None:
 
 
 def differing(shown: str, printed: str) -> str | None:
-    """Find the first lines that are shown and were not printed after those before them; None if there are none."""
+    """Return the first shown lines that are not printed in order; None if all are."""
     lines = normal(printed)
     position = 0
     for part in re.split(rf"^{re.escape(CUT)}$", "\n".join(normal(shown)), flags=re.MULTILINE):
@@ -116,10 +116,10 @@ def differing(shown: str, printed: str) -> str | None:
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Whether a line is printed as it is shown."""
+    """Tell whether a printed line matches a shown one."""
     return re.fullmatch(".*".join(map(re.escape, shown.split(ANYTHING))), printed) is not None
 
 
 def normal(output: str) -> list[str]:
-    """Return the lines with one space for several, without those that are empty."""
+    """Return the lines with spaces collapsed, without empty lines."""
     return [" ".join(line.split()) for line in output.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""What is installed is one package and the blog's own ones; whatever else lists the packages has the same."""
+"""The wheel contains one package besides the blog's own; every other list of packages is the same."""
 
 from __future__ import annotations
 

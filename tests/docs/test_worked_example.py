@@ -1,4 +1,4 @@
-"""The worked example of two how-to pages does what it says: its files are added to a copy of the project."""
+"""The worked example of two how-to pages works: its files are added to a copy of the project."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ASSET = "assets/gold/browser_stats.py"
 DATASET = "gold.browser_stats"
 MYPY = ".mypy_cache"
 COMMAND = "from blogdata.cli.main import main; main()"
-# What Dagster's pages show of the new asset, and what the job of the night would ask for now.
+# The new asset as Dagster's pages show it, and the requests of the nightly job.
 LOOK = f"""
 import json
 from datetime import datetime, timezone
@@ -74,13 +74,13 @@ print(json.dumps({{
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """A copy of the project, in processes of its own."""
+    """A copy of the project, run in separate processes."""
 
     root: Path
     deployment: Deployment
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Python in the copy, on the deployment."""
+        """Run Python in the copy, on its deployment."""
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=self.root,
@@ -102,17 +102,17 @@ class Project:
 
 @pytest.fixture(scope="module")
 def project(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The project with the page's files added, and a simulated day that has landed."""
+    """The project with the page's files added, and a landed simulated day."""
     folder = tmp_path_factory.mktemp("example")
     root = folder / "project"
     without = shutil.ignore_patterns(".*", "var", "__pycache__", "node_modules")
     shutil.copytree(ROOT, root, ignore=without)
-    # What `make lint` has found out about all other files.
+    # `make lint` already checks all other files.
     if (ROOT / MYPY).is_dir():
         shutil.copytree(ROOT / MYPY, root / MYPY)
     for name, text in FILES.items():
         file = root / name
-        # The contract stands among the others; what else there is are files of their own.
+        # The contract goes into the existing file of contracts; the other files are new.
         assert file.exists() == (name == CONTRACT)
         with file.open("a", encoding="utf-8") as stream:
             stream.write(text)
@@ -138,7 +138,7 @@ def test_the_files_pass_what_every_change_has_to_pass(project: Project) -> None:
         checked = [name for name in FILES if name not in TESTS or tool[0] == "ruff"]
         ran = project.python("-m", *tool, *checked)
         assert ran.returncode == 0, ran.stdout + ran.stderr
-    # Not released, its schema is no promise yet; then it is one.
+    # An unreleased schema may still change; then it is released.
     assert f"to release ({DATASET})" in project.command("schema", "check").stdout
     assert f"{DATASET}: version 1" in project.command("schema", "release").stdout
     assert "0 break their readers, 0 not released yet" in project.command("schema", "check").stdout
@@ -183,7 +183,7 @@ def test_the_dataset_is_computed_and_its_account_adds_up(project: Project) -> No
     largest = sorted(Counter(name or "unknown" for name in browsers).items(), key=lambda item: (-item[1], item[0]))
     expected = {**dict(largest[:2]), "other": sum(count for _, count in largest[2:])}
     assert counted(project) == expected
-    # It changes: what has ended is computed anew in the night, whether or not all of its hours are there.
+    # The source changes: at night ended days are recomputed, whether or not all their hours are there.
     land_late(project)
     assert project.command("run", "--select", "silver.visits_enriched").returncode == 0
     assert DATASET in shown(project)["tonight"]
@@ -205,7 +205,7 @@ def test_cutting_the_tail_is_refused_by_the_ledger(project: Project) -> None:
 
 
 def counted(project: Project) -> dict[str, int]:
-    """Give the rows of the new dataset."""
+    """Return the rows of the new dataset."""
     return dict(project.deployment.rows(DATASET, "browser", "events"))
 
 
@@ -218,7 +218,7 @@ def land_late(project: Project) -> None:
 
 
 def shown(project: Project) -> dict[str, Any]:
-    """Give what the definitions and the plan say of the new dataset."""
+    """Return the definitions and the plan of the new dataset."""
     looked = project.python("-c", LOOK)
     assert looked.returncode == 0, looked.stderr
     found: dict[str, Any] = json.loads(looked.stdout.splitlines()[-1])

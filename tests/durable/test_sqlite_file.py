@@ -1,4 +1,4 @@
-"""One SQLite file: a failed write leaves nothing, and is reported as what it is."""
+"""One SQLite file: a failed write leaves nothing behind and is reported with its cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numbers(folder: Path) -> SqliteFile:
 
 @pytest.mark.parametrize("rolled_back", ["ABORT", "ROLLBACK"])
 def test_a_failed_write_is_reported_as_what_it_is(tmp_path: Path, rolled_back: str) -> None:
-    # OR ROLLBACK has SQLite end the transaction by itself, as a full disk does.
+    # OR ROLLBACK makes SQLite end the transaction itself, as a full disk does.
     file = numbers(tmp_path)
     with pytest.raises(PlatformError, match="UNIQUE constraint failed") as raised, file.writing() as connection:
         connection.executemany(f"INSERT OR {rolled_back} INTO numbers VALUES (?)", [(1,), (1,)])

@@ -1,4 +1,4 @@
-"""Checkpointer: what a checkpoint says is read as Spark wrote it, or refused with advice; without Spark."""
+"""Checkpointer: a checkpoint is read as Spark wrote it, or refused with a remedy; without Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPEC = StreamSpec(
 
 
 def write(file: Path, text: str) -> None:
-    """Write a file and its sums, as Hadoop does."""
+    """Write a file and its checksum file, as Hadoop does."""
     file.parent.mkdir(parents=True, exist_ok=True)
     content = text.encode()
     file.write_bytes(content)
@@ -41,7 +41,7 @@ def write(file: Path, text: str) -> None:
 
 
 def entry(number: int) -> str:
-    """A line of the file source's log."""
+    """Format a line of the file source's log."""
     path = f"file:///landing/visits/date=2026-01-05/hour=00/a%20{number}.json"
     return json.dumps({"path": path, "timestamp": 0, "batchId": number})
 

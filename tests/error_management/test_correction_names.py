@@ -1,4 +1,4 @@
-"""Dead-Letter: what a correction's file is called, for streams that read no name twice."""
+"""Dead-Letter: file names of corrections, for streams that read no name twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def landing(tmp_path: Path) -> Path:
 
 
 def land(landing: Path, payload: str, name: str = "visits.json") -> str:
-    """Land a correction of one and the same line, which then is the only one; give the name of its file."""
+    """Land a correction of one line, as the only one; return its file name."""
     place = str(HOUR / name)
     replays.land_corrections(
         [Correction(source_file=place, source_offset=17, payload=payload)],
@@ -39,7 +39,7 @@ def land(landing: Path, payload: str, name: str = "visits.json") -> str:
 def test_a_better_correction_gets_a_new_name(landing: Path) -> None:
     first, better = land(landing, "{}"), land(landing, "[]")
     assert first != better
-    assert first[:23] == better[:23], "what it corrects"
+    assert first[:23] == better[:23], "the dead letter it corrects"
     assert land(landing, "{}") == first
 
 

@@ -1,4 +1,4 @@
-"""No bad row stops the rest, no row disappears, and each keeps all of its reasons."""
+"""A bad row does not stop the others, no row disappears, and each keeps all of its reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrected dead letters are landed once, in their hour, and nothing else is."""
+"""Corrected dead letters land exactly once, in their own hour."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ land = partial(replays.land_corrections, letters=CONTRACTS["bronze.dead_letters"
 
 @pytest.fixture
 def landing(tmp_path: Path) -> Path:
-    """A landing zone with the hour of the dead letters, an hour after its producer has flagged it."""
+    """A landing zone with the hour of the dead letters, an hour after its flag."""
     file = tmp_path / FILE
     file.parent.mkdir(parents=True)
     file.write_text("{")
@@ -116,7 +116,7 @@ def test_an_awaited_correction_is_not_replaced(landing: Path) -> None:
     with pytest.raises(CorrectionAwaited, match="blogdata stream --once"):
         land([OTHER, better], DEAD, landing, awaited=lambda: awaited)
     assert landed(landing) == before
-    # Itself again, and what replaces nothing, take nothing away from the stream.
+    # The same correction again, or one that replaces nothing, does not change the stream's files.
     assert len(land([OTHER, CORRECTION], DEAD, landing, awaited=lambda: awaited).landed) == 1
     assert land([better], DEAD, landing, awaited=tuple).landed
 
@@ -139,7 +139,7 @@ def test_a_correction_without_a_dead_letter_is_refused(landing: Path) -> None:
     ],
 )
 def test_a_correction_for_an_incomplete_hour_is_refused(landing: Path, gone: str, message: str) -> None:
-    """Bronze is made of what is landed: the other lines of the hour would be lost, and the ledger add up."""
+    """Bronze is computed from landed files: the other lines of the hour would be lost without the ledger noticing."""
     (landing / FILE).with_name(gone).unlink()
     before = sorted(landing.rglob("*"))
     with pytest.raises(HourIncomplete, match=message):

@@ -1,4 +1,4 @@
-"""Exactly the event partitions that have not seen all of their rows run again."""
+"""Exactly the event partitions with unread rows run again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def found(arrivals: Mapping[str, Entry], done: Mapping[str, Entry]) -> list[str]
 
 
 def test_table_3_4_tells_processed_from_updated_partitions() -> None:
-    """The seed has times where Delta has versions: 12-17 was updated and then processed, 12-18 the other way round."""
+    """The book's table has times where Delta has versions: 12-17 was updated and then processed, 12-18 the reverse."""
     settled, late = "2024-12-17", "2024-12-18"
     arrivals = {settled: arrival(settled, 3, {settled: 5}), late: arrival(late, 20, {late: 7})}
     done = {settled: integrated(settled, 5, read=10), late: integrated(late, 6, read=9)}
@@ -79,13 +79,13 @@ def test_a_late_row_makes_only_its_hour_behind() -> None:
 
 
 def test_a_run_begun_before_an_arrival_missed_it() -> None:
-    """Its end is later than the arrival, so comparing times would call the hour integrated."""
+    """It ends later than the arrival, so comparing times would call the hour integrated."""
     arrivals = {H0: arrival(H0, 1, {H0: 5}), H1: arrival(H1, 2, {H1: 1, H0: 0})}
     assert found(arrivals, {H0: integrated(H0, 5, read=1), H1: integrated(H1, 1, read=2)}) == [H0]
 
 
 def test_vanished_source_rows_put_their_hour_behind() -> None:
-    """The arrival was published again without its late row: no version touches the old hour any more."""
+    """The arrival was published again without its late row: no newer version contains the old hour."""
     arrivals = {H0: arrival(H0, 1, {H0: 5}), H1: arrival(H1, 3, {H1: 4})}
     done = {H0: integrated(H0, 6, read=2), H1: integrated(H1, 4, read=3)}
     assert found(arrivals, done) == [H0]

@@ -1,4 +1,4 @@
-"""Every filter says what it removed, in the pass that removes it."""
+"""Every filter counts its removed rows in the pass that removes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watermarks move forward only, and late rows are found, not lost."""
+"""Watermarks only move forward, and late rows are reported instead of lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reading(hour: str, time: str | None, source: str = "") -> PartitionReading:
 
 
 def test_table_3_1_is_reproduced_by_hours() -> None:
-    # Hours of arrival stand for the batches of a stream.
+    # Hours of arrival represent the batches of a stream.
     batches = {
         "2026-01-31T10": [at("10:00"), at("10:05"), at("10:06")],
         "2026-01-31T11": [at("09:20"), at("09:31"), at("10:07")],
@@ -68,7 +68,7 @@ def test_table_3_1_is_reproduced_as_a_stream() -> None:
 
 
 def test_table_3_2_is_reproduced_row_by_row() -> None:
-    """An hour is allowed; windows of ten minutes wait until the watermark has passed their end."""
+    """One hour of lateness is allowed; ten-minute windows wait until the watermark has passed their end."""
     rows: list[tuple[str, str | None, str, list[str], list[str]]] = [
         ("03:15", None, "02:15", ["03:10"], []),
         ("03:00", "02:15", "02:15", ["03:00", "03:10"], []),
@@ -104,7 +104,7 @@ def test_a_min_stream_waits_for_all_known_sources() -> None:
     assert state.watermark is None
     state = state.advance([("b", at("09:00"))], ALLOWED, Strategy.MIN)
     assert state.watermark == at("08:45")
-    # A source that nobody knew is behind: the watermark stays where it is.
+    # An unknown source starts behind: the watermark does not move.
     assert state.advance([("c", at("05:00"))], ALLOWED, Strategy.MIN).watermark == at("08:45")
 
 
@@ -234,7 +234,7 @@ def test_batches_are_read_by_source_without_wild_times(spark: SparkSession) -> N
     frame = spark.createDataFrame(rows, "partition string, arrival_hour string, event_time timestamp")
     read = partial(readings_of, frame, source=F.col("partition"), **COLUMNS)
     assert dict(read(taken_in=at("07:30"))) == {"p0": at("07:05"), "p1": None}
-    # The partition may itself be ahead of the time at which it is taken in.
+    # The partition may itself be ahead of the processing time.
     assert dict(read(taken_in=at("06:05"))) == {"p0": at("06:10"), "p1": None}
     assert dict(read(taken_in=at("06:04"))) == {"p0": None, "p1": None}
     late_ones = frame.where(is_late(F.col("event_time"), at("07:00"))).collect()

@@ -1,4 +1,4 @@
-"""A fixed lookback: which partitions a run takes with it, what a replay of several comes to, and what is final."""
+"""A fixed lookback: the partitions a run adds, the merge of several replays, and final partitions."""
 
 from __future__ import annotations
 

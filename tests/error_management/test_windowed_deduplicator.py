@@ -1,4 +1,4 @@
-"""The first row of an identity wins, always the same one, and every other row is accounted for."""
+"""The first row of an identity wins, deterministically, and every other row is counted."""
 
 from __future__ import annotations
 
