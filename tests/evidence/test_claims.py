@@ -1,4 +1,4 @@
-"""Of several runs one takes each partition, and what a dead one held is taken by the next."""
+"""Of several runs one claims each partition; claims of a dead run are taken over by the next."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_one_run_takes_a_partition_until_its_release(lake: Lake) -> None:
     assert claims(lake).take([H1, H2], "other") == [H2]
     assert {key: claim.owner for key, claim in claims(lake).held().items()} == {H0: "one", H1: "one", H2: "other"}
     claims(lake).release([H0, H1, H2], "one")
-    assert list(claims(lake).held()) == [H2], "what another one holds is not given free"
+    assert list(claims(lake).held()) == [H2], "a claim of another run is not released"
     assert claims(lake).take([H1], "other") == [H1]
 
 
@@ -57,7 +57,7 @@ def test_a_dead_owners_partitions_are_free(lake: Lake) -> None:
     claims(lake).take([H0, H1], "victim")
     assert claims(lake, dead="victim").held() == {}
     assert claims(lake, dead="victim").take([H1], "heir") == [H1]
-    assert {claim.owner for claim in claims(lake).held().values()} == {"heir"}, "the dead one's claims are gone"
+    assert {claim.owner for claim in claims(lake).held().values()} == {"heir"}, "claims of the dead owner are gone"
 
 
 def test_claims_on_two_datasets_are_independent(lake: Lake) -> None:
@@ -99,7 +99,7 @@ def test_fifty_partitions_integrate_once_despite_a_killed_pipeline(tmp_path: Pat
     killed = str(started[-1].pid)
     assert sum(by == [killed] for by in done.values()) == 2, "between claim and completion"
     assert len({owner for by in done.values() for owner in by}) == 3, "each had some"
-    # Looked at by somebody who takes nobody for dead: the others have taken what it held.
+    # Queried by an owner that considers nobody dead: the others have taken over its claims.
     assert claims(Lake(root=str(home / "lake"))).held() == {}
 
 

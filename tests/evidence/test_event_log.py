@@ -1,4 +1,4 @@
-"""The event log stays quick to open and read, and has every event once, whoever tidies it."""
+"""The event log stays fast to read and keeps every event exactly once, through concurrent compactions."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def lake(lake_root: Path) -> Lake:
 
 
 def one_more(lake: Lake, rows: int) -> None:
-    """Publish an hour with so many rows, and record it."""
+    """Publish and record an hour with this many rows."""
     published.silver(lake, {HOUR: rows}, read=0)
     EventLog(lake).publications("silver.visits")
 
 
 def opened(lake: Lake) -> DeltaTable:
-    """The log as it is now."""
+    """Open the log in its current state."""
     table = lake.table(EVENTS)
     assert table is not None
     return table
 
 
 def recorded(lake: Lake) -> list[int]:
-    """Rows of the publications, in their order."""
+    """List the rows of the recorded publications in order."""
     return [entry.rows_out for entry in EventLog(lake).history("silver.visits")]
 
 
@@ -87,7 +87,7 @@ def test_an_append_overtaken_by_compaction_is_retried(lake: Lake, monkeypatch: p
 @pytest.mark.parametrize("what", ["a publication", "a note"])
 def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     def together(*values: Any, **how: Any) -> None:
-        # Who has lost tries again alone.
+        # The loser retries alone.
         if next(calls) < 2:
             barrier.wait(60)
         write_deltalake(*values, **how)

@@ -1,4 +1,4 @@
-"""What a table consists of, derived from executions and restorations alone."""
+"""A table's content, derived from its executions and restorations alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger's equations, and the event log they rest on."""
+"""The ledger's equations, and the event log they are computed from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What identifies a row is what the contract says: its key, within a partition."""
+"""Rows are identified as in the contract: by key, within a partition."""
 
 from __future__ import annotations
 

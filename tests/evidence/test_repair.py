@@ -1,4 +1,4 @@
-"""What a failing disk does to logs, pointers and members is found and mended from the rest; without Spark."""
+"""Damage to logs, pointers and member tables is found and repaired from the remaining files; without Spark."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def lake(lake_root: Path) -> Lake:
 
 
 def gone(file: Path) -> None:
-    """Take a file away."""
+    """Remove a file."""
     file.unlink()
 
 
 def cut(file: Path) -> None:
-    """Leave the first half of it."""
+    """Keep the first half of a file."""
     os.truncate(file, file.stat().st_size // 2)
 
 
 def emptied(file: Path) -> None:
-    """Leave nothing of it."""
+    """Empty a file."""
     os.truncate(file, 0)
 
 
@@ -65,7 +65,7 @@ every_harm = pytest.mark.parametrize("harm", [gone, cut, emptied], ids=lambda ha
 
 
 def said(*weeks: str, rows: int = 1) -> dict[str, object]:
-    """What a commit says that publishes some weeks."""
+    """Build the metadata of a commit that publishes some weeks."""
     return {
         "commit_id": f"c-{weeks}",
         "started_at": 0.0,
@@ -101,7 +101,7 @@ def log_of(lake: Lake, table: str) -> Path:
 
 
 def newest_file(lake: Lake) -> Path:
-    """The file of the pointer."""
+    """Return the data file of the pointer table."""
     (uri,) = DeltaTable(lake.path(DATASET)).file_uris()
     return Path(uri)
 
@@ -127,7 +127,7 @@ def test_an_unreadable_pointer_names_nothing_and_recomputes_all(lake: Lake) -> N
     publish(lake, SECOND)
     for file in Path(lake.path(DATASET)).glob("*.parquet"):
         file.unlink()
-    assert len(mended(lake)) == 1, "the newest version is the one before it, of which nothing is left either"
+    assert len(mended(lake)) == 1, "the newest version left is the one before, whose files are gone too"
     (done,) = mended(lake)
     assert "all of it is to be computed again" in done
     assert (lake.row_counts(DATASET, "week"), EventLog(lake).publications(DATASET)) == ({}, {})
@@ -149,7 +149,7 @@ def test_a_checkpointed_pointer_goes_back_as_well(lake: Lake) -> None:
 
 
 def frozen(lake: Lake, *weeks: str) -> Member:
-    """A table of several weeks, and its row of the pointer."""
+    """Make a table of several weeks; return its row of the pointer."""
     whole = member(lake, "2025")
     path = lake.path(members.table_of(DATASET, whole.location))
     shutil.rmtree(path)
@@ -211,7 +211,7 @@ def test_only_visible_weeks_of_a_frozen_member_count(lake: Lake) -> None:
 
 
 def plain(lake: Lake, versions: int = 3) -> Path:
-    """A table to which each version adds a row; gives its log."""
+    """Make a table to which each version adds a row; return its log."""
     for number in range(versions):
         write_deltalake(
             lake.path(PLAIN.dataset),
@@ -227,7 +227,7 @@ def rows(lake: Lake) -> Sequence[int]:
 
 
 def executed(lake: Lake, *marks: tuple[str, int | None]) -> Path:
-    """A table of executions and restorations, each a version of its own that adds a row; gives its log."""
+    """Make a table of executions and restorations, each a version that adds a row; return its log."""
     for number, (period, restores) in enumerate(marks):
         info = {**said(WHOLE_TABLE), "execution": {"period": period, "onto": number - 1, "restores": restores}}
         write_deltalake(
@@ -248,7 +248,7 @@ def test_a_lost_execution_file_costs_all_executions(lake: Lake) -> None:
     (done,) = mended(lake, EXECUTED)
     assert "all executions are to be computed again" in done
     assert events.publications(PLAIN.dataset) == {}
-    # The table consists of them until it is restored: whoever executes one knows what has to go first.
+    # They still count until a restoration: a new execution must know which later executions to remove first.
     assert [mark.partition for mark in applied(events.executions(PLAIN.dataset))] == [FIRST, SECOND, THIRD]
 
 
@@ -297,7 +297,7 @@ def test_a_table_that_lacks_a_commit_begins_anew(lake: Lake) -> None:
         (DamageKind.COMMIT, "it is gone", 1)
     ]
     with pytest.raises(LogDamaged, match="backup"):
-        # What lies in bronze came from files, and they may be gone by now.
+        # Bronze's source files may no longer exist.
         mended(lake, in_bronze)
     mended(lake, PLAIN)
     assert (lake.version(PLAIN.dataset), rows(lake), inspected(lake, PLAIN)) == (3, [], [])

@@ -25,6 +25,6 @@ def four_days(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def daily(spark: Any, four_days: Path, tmp_path: Path) -> Table:
-    """A copy of it for each test."""
+    """A copy of that lake for each test."""
     root = shutil.copytree(four_days, tmp_path / "daily")
     return Table(spark, root, DAILY, contract=replace(CONTRACT, write=InOrder(period=Grain.DAY)))

@@ -1,4 +1,4 @@
-"""A table that daily or hourly deliveries are merged into, for tests of the Stateful Merger."""
+"""A table into which daily or hourly deliveries are merged, for tests of the Stateful Merger."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def step(
     engine: Engine = Engine.TRANSACTION,
     accepted: Collection[str] = (),
 ) -> Step:
-    """What the computation of a dataset sees of its run, for some periods."""
+    """Build the step context of a run that computes some periods."""
     return Step(
         contract=contract,
         partitions=periods,
@@ -65,7 +65,7 @@ def step(
 
 
 class Table:
-    """A table that executions are merged into, each time by a run of its own."""
+    """A table into which executions are merged, each by its own run."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Table:
         lost: bool = False,
         **more: Any,
     ) -> Commit:
-        """Merge deliveries, or other changes than theirs, in the order given, as one run; it may lose its server."""
+        """Merge deliveries, or other given changes, in order, as one run; optionally it loses its server."""
         self.runs += 1
         aim = target(self.root, run or f"run-{self.runs}", self.engine, self.contract, **more)
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
@@ -105,7 +105,7 @@ class Table:
         return commit
 
     def backfill(self, *periods: str) -> list[str]:
-        """Do what an orchestrator does: execute these, and whatever is due after them; gives what was."""
+        """Execute these periods and all later ones, as an orchestrator does; return the executed periods."""
         done: list[str] = []
         left = set(periods)
         while todo := due(self.contract, self.events.executions(self.contract.dataset), left):
@@ -122,7 +122,7 @@ class Table:
         return "".join(letter for letter, _ in self.rows(version))
 
     def versions(self) -> dict[str, int]:
-        """The state table of what the table contains."""
+        """Return the executions that the table consists of, with their versions."""
         lines = state(self.events.executions(self.contract.dataset)).values()
         return {line.execution: line.version for line in lines if line.applied}
 

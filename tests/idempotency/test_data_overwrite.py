@@ -1,4 +1,4 @@
-"""Data Overwrite: running again, in any order, gives the same table, and the neighbours of a partition stay.
+"""Data Overwrite: repeated runs, in any order, give the same table; other partitions stay unchanged.
 
 Pattern: Data Overwrite.
 """
@@ -88,7 +88,7 @@ def test_of_two_runs_on_a_partition_one_publishes(spark: Any, lake_root: Path, t
     probe = Probe(tmp_path / "probe")
     aim = target(lake_root, "slow", probe=str(probe.folder))
     with Held(lambda: overwrite_partitions(clicks(spark, 20), aim, HOURS, Provenance()), probe, phase) as slow:
-        # Nobody sees anything of the slow run while it is under way.
+        # Nothing of the slow run is visible while it is in progress.
         assert len(table(spark, lake_root)) == 100
         overwrite_partitions(clicks(spark, 60), target(lake_root, "fast"), HOURS, Provenance())
     assert isinstance(slow.error, ConcurrentWrite)

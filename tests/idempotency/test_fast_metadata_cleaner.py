@@ -1,4 +1,4 @@
-"""A week is replaced by metadata, whatever the other weeks are, and past years become one table each."""
+"""A week is replaced by a metadata change only, and past years become one table each."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def there(spark: Any, lake: Lake, version: int | None = None) -> Clicks:
 
 
 def tables(lake: Lake) -> dict[str, str]:
-    """The view: name of each table to its location."""
+    """Return the view: table name to location."""
     return {one.name: one.location for one in fast_metadata_cleaner.visible(lake, WEEKS.dataset)}
 
 
@@ -77,7 +77,7 @@ def problems(lake: Lake) -> Sequence[str]:
 
 @pytest.fixture(scope="module")
 def prepared(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three weeks, published in one go."""
+    """Three weeks, published together."""
     root = tmp_path_factory.mktemp("weeks") / "lake"
     root.mkdir()
     publish(spark, Lake(root=str(root)), BEFORE, "first")
@@ -86,7 +86,7 @@ def prepared(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def lake(prepared: Path, tmp_path: Path) -> Lake:
-    """A copy of the three weeks: nothing in them names a place."""
+    """A copy of the three weeks: nothing in them contains a path."""
     return Lake(root=str(shutil.copytree(prepared, tmp_path / "lake")))
 
 
@@ -126,7 +126,7 @@ def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_p
     version = lake.version(WEEKS.dataset)
     with Held(lambda: publish(spark, lake, {NEW: {6}}, "slow", probe=str(probe.folder)), probe, "audited") as held:
         assert there(spark, lake) == BEFORE
-        # Another week meanwhile: both are kept.
+        # Another week changes concurrently: both changes are kept.
         publish(spark, lake, {LAST: set()}, "fast")
         assert there(spark, lake) == {OLD: {0, 1}, NEW: {5}}
     assert held.error is None
@@ -159,14 +159,14 @@ def test_a_final_year_freezes_into_one_table(spark: Any, lake: Lake) -> None:
     assert list(tables(lake)) == ["2025", NEW]
     assert there(spark, lake) == BEFORE
     assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}
-    assert problems(lake) == [], "the accounts of the weeks are those they were published with"
+    assert problems(lake) == [], "the weeks keep the accounts of their publication"
     assert freeze(spark, aim, final_before=NEW) == []
     version = lake.version(WEEKS.dataset)
     with pytest.raises(FrozenPeriod, match=f"{LAST} is frozen") as refused:
         publish(spark, lake, {LAST: {9}, NEW: {7}}, "late")
     assert "--accept frozen" in refused.value.next_step
     assert lake.version(WEEKS.dataset) == version
-    # A person may: the year's table is not touched, the view takes the week from elsewhere.
+    # A person may: the view takes the week from a new table, the year's table stays unchanged.
     publish(spark, lake, {LAST: {9}}, "corrected", thaw=True)
     assert there(spark, lake) == {**BEFORE, LAST: {9}}
     assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 1, NEW: 1}
@@ -178,7 +178,7 @@ def test_a_year_with_lost_rows_is_not_frozen(spark: Any, lake: Lake) -> None:
     path = lake.path(members.table_of(WEEKS.dataset, tables(lake)[OLD]))
     log = sorted(Path(path, "_delta_log").glob("*1.json"))[0]
     log.chmod(0o644)
-    # The file is gone from the log, as a broken store would have it.
+    # A broken store has lost the file, so the log lacks it.
     kept = [line for line in log.read_text().splitlines() if not line.startswith('{"add"')]
     log.write_text("\n".join(kept) + "\n")
     for checksum in (log.with_suffix(".crc"), log.with_name(f".{log.name}.crc")):

@@ -1,4 +1,4 @@
-"""Keyed Idempotency: a visit's id is that of its first appended line, so what comes late does not change it."""
+"""Keyed Idempotency: a visit's id follows from its first appended line, so late lines do not change it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VIEWS = (
 
 @dataclass(frozen=True)
 class View:
-    """A page view, minutes after nine, where it was appended."""
+    """A page view, in minutes after nine, and its append position."""
 
     minute: int
     offset: int
@@ -36,7 +36,7 @@ class View:
 
 
 def ids(spark: Any, views: Sequence[View], around: Sequence[View] = ()) -> dict[tuple[str, int], str]:
-    """Visitor and minute to visit id, for page views that are computed together."""
+    """Map visitor and minute to visit id, for page views computed together."""
     frames = [
         spark.createDataFrame(
             [
@@ -57,7 +57,7 @@ def ids(spark: Any, views: Sequence[View], around: Sequence[View] = ()) -> dict[
 
 
 def test_figure_4_8_late_records_keep_the_id(spark: Any) -> None:
-    """10:09 and 10:12 were there when the job stopped; 09:55 was appended before it was started again."""
+    """10:09 and 10:12 were there when the job stopped; 09:55 was appended before its restart."""
     before = ids(spark, [View(69, 0), View(72, 100)])
     after = ids(spark, [View(69, 0), View(72, 100), View(55, 200)])
     assert set(before.values()) == set(after.values())
@@ -77,7 +77,7 @@ def test_joined_visits_take_the_first_appended_id(spark: Any) -> None:
     apart = ids(spark, [View(100, 0), View(50, 100)])
     assert len(set(apart.values())) == 2
     joined = ids(spark, [View(100, 0), View(50, 100), View(75, 200)])
-    assert set(joined.values()) == {apart["a", 100]}, "not the one that began first"
+    assert set(joined.values()) == {apart["a", 100]}, "not the visit that began first"
 
 
 LATER = "visits/date=2026-01-05/hour=09/other-4567abcd-2026-01-07T08-00-00-000000000000.log"
@@ -87,7 +87,7 @@ def test_lines_of_a_later_log_come_later(spark: Any) -> None:
     before = ids(spark, [View(69, 0)])
     after = ids(spark, [View(69, 0), View(55, 0, file=LATER, hour="2026-01-05T09")])
     assert set(after.values()) == {before["a", 69]}
-    # The hour they lie in alone would have put them first.
+    # Sorting by their hour alone would have put them first.
     naive = ids(spark, [View(69, 0, file="10/b.log"), View(55, 0, file="09/a.log", hour="2026-01-05T09")])
     assert set(naive.values()) != {ids(spark, [View(69, 0, file="10/b.log")])["a", 69]}
 
@@ -130,7 +130,7 @@ minutes = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 300)), min_si
 
 
 def visits(views: Sequence[View]) -> list[list[View]]:
-    """Visits in plain Python: a new one begins after 30 minutes of silence."""
+    """Compute visits in plain Python: a new one begins after 30 minutes of silence."""
     found: list[list[View]] = []
     for view in sorted(views, key=lambda view: (view.user, view.minute)):
         last = found[-1][-1] if found else None
@@ -157,7 +157,7 @@ def test_visit_ids_never_change_however_runs_are_split(
     for visit in visits(views):
         (found,) = {known[view.user, view.minute] for view in visit}
         oldest = min(visit, key=lambda view: view.offset)
-        assert found == first[oldest.user, oldest.minute], "the id its first appended line had from its first run on"
+        assert found == first[oldest.user, oldest.minute], "the id of its first appended line since its first run"
     assert len({*known.values()}) == len(visits(views))
 
 

@@ -1,4 +1,4 @@
-"""Changes meet the rows of the same key: what is inserted, updated, deleted, left alone, and refused."""
+"""Changes are merged by key: rows are inserted, updated, deleted, left unchanged, or refused."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ every_engine = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine
 
 
 class Letters:
-    """A table that changes are merged into."""
+    """A table into which changes are merged."""
 
     def __init__(self, spark: Any, root: Path, engine: Engine = Engine.TRANSACTION) -> None:
         self.spark, self.root, self.engine = spark, root, engine
         self.runs = 0
 
     def merge(self, *changes: Change, rows: int | None = None) -> Any:
-        """Merge changes (letter, what it says, removed) as a run of its own."""
+        """Merge changes (letter, value, removed) as one run."""
         self.runs += 1
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
@@ -94,7 +94,7 @@ def test_table_4_1_merges_inserts_updates_and_deletes(spark: Any, lake_root: Pat
 
 @pytest.mark.campaign
 def test_table_4_2_replayed_deliveries_show_wrong_rows(letters: Letters) -> None:
-    """Why a backfill needs the Stateful Merger: rows of later deliveries are there while the older ones run again."""
+    """Why a backfill needs the Stateful Merger: rows of later deliveries are present while older ones run again."""
     eight = [("A", "updated", False), *new("B")]
     nine = [("B", None, True), *new("C")]
     ten = new("MNO")
@@ -123,7 +123,7 @@ def test_several_changes_of_one_key_are_refused(spark: Any, lake_root: Path, eng
         with pytest.raises(AmbiguousChange):
             letters.merge(*new("A"), *several("B"))
     letters.merge(*new("A"), ("B", "x", False))
-    # A says what one of the changes says, B something else, and C is not there.
+    # A equals one of the changes, B differs, and C is missing.
     for letter in "ABC":
         for what, several in SEVERAL.items():
             with pytest.raises(AmbiguousChange) as refused:
@@ -140,7 +140,7 @@ def test_a_change_without_a_mark_is_refused(spark: Any, lake_root: Path, engine:
     with pytest.raises(UnmarkedChange):
         letters.merge(*new("A"), ("B", "new", None))
     letters.merge(*new("AB"))
-    # To A it would be an update, to B none, and C is not there.
+    # For A it would be an update, B stays unchanged, and C is missing.
     for change in (("A", "changed", None), ("B", "new", None), ("C", "new", None)):
         with pytest.raises(UnmarkedChange) as refused:
             letters.merge(change, ("D", "new", False))
@@ -180,7 +180,7 @@ def test_concurrent_first_full_deliveries_never_mix(
         first.append(delivered("fast", "BC"))
         enforce(*arguments, **more)
 
-    # After the look that found no table, and before the transaction begins.
+    # After the check that found no table, and before the transaction begins.
     monkeypatch.setattr(tables, "enforce", overtaken)
     assert delivered("slow", "A").version == first[0].version + 1
     assert Letters(spark, lake_root).rows() == [("A", "slow")]
@@ -200,16 +200,16 @@ def test_without_the_jar_removed_rows_stay_removed(
         return sorted(tuple(row) for row in Lake(root=str(lake_root)).read(spark, LETTERS.dataset).collect())
 
     merged("first", Engine.TRANSACTION, *new("ABCDEFGH"))
-    # Deletion vectors: the file is the same as before.
+    # With deletion vectors the data file is unchanged.
     meanwhile(monkeypatch, lambda: merged("removal", Engine.TRANSACTION, ("B", None, True)))
     with pytest.raises(ConcurrentWrite):
         merged("slow", Engine.CHECKPOINT, *new("X"))
     assert rows() == [(letter, "new") for letter in "ACDEFGH"]
-    # What leaves every row where it was is in nobody's way.
+    # A commit that moved no row conflicts with nothing.
     meanwhile(monkeypatch, lambda: merged("nothing", Engine.TRANSACTION, *new("A")))
     merged("slow", Engine.CHECKPOINT, *new("X"))
     assert rows() == [(letter, "new") for letter in "ACDEFGHX"]
-    # Nor does it matter that nothing is written.
+    # It does not matter either that nothing is written.
     meanwhile(monkeypatch, lambda: merged("more", Engine.TRANSACTION, *new("Y")))
     with pytest.raises(ConcurrentWrite):
         merged("all gone", Engine.CHECKPOINT, *[(letter, None, True) for letter in "ACDEFGHX"])
@@ -271,8 +271,8 @@ def test_merging_a_changed_row_copies_no_file(spark: Any, lake_root: Path) -> No
     for run, says in (("second", "changed"), ("third", "changed again")):
         changed: list[Change] = [(f"{number:05}", says, False) for number in range(0, 3000, 1000)]
         commit = merged(run, [*changed, ("00001", None, True)], 2999)
-        assert commit.rows_out == 2999, "the audit sees what is marked as removed, and what is not"
-    # The row that was removed by the second run is not there any more for the third.
+        assert commit.rows_out == 2999, "the audit sees rows with and without the removal mark"
+    # The row that the second run removed no longer exists for the third.
     history = (
         spark.sql(f"DESCRIBE HISTORY delta.`{lake.path(contract.dataset)}`").where("operation = 'MERGE'").collect()
     )
@@ -310,7 +310,7 @@ def test_tables_lacking_a_key_column_are_replaced_once(spark: Any, lake_root: Pa
 
     delivered(older, "first", ("A", "a"), ("B", "b"))
     delivered(newer, "second", ("A", "a", "mon"), ("A", "b", "tue"))
-    # Now it is merged like any other: what goes on is not written.
+    # Now it is merged like any other: unchanged rows are not written.
     assert delivered(newer, "third", ("A", "a", "mon"), ("C", "c", "wed")).rows_out == 2
     assert seen == [[], [("A", "a", None), ("B", "b", None)], [("A", "a", "mon"), ("A", "b", "tue")]]
     assert sorted(tuple(row) for row in lake.read(spark, LETTERS.dataset).collect()) == [

@@ -1,4 +1,4 @@
-"""Every load is a copy that is written once, and the stable name shows one of them, at any time."""
+"""Every load writes a new copy, and the stable name always shows one of them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> 
     assert [entry.rows_out for entry in events.history(THINGS.dataset)] == [10, 12]
     assert [line.problem for line in ledger.audit(lake, events, THINGS)] == [None]
 
-    # Retention takes the copies whose time is over, and says so; never the visible one.
+    # Retention removes and reports expired copies, but never the visible one.
     years = datetime.now(timezone.utc) + YEARS
     assert retired.remove(lake, THINGS.dataset, keep=YEARS, now=years - timedelta(days=1)) == []
     (removed,) = retired.remove(lake, THINGS.dataset, keep=YEARS, now=years + timedelta(days=400))
@@ -89,9 +89,9 @@ def test_a_crashed_load_is_completed_with_its_copy(spark: Any, lake: Lake, monke
         patch.setattr(members, "commit", lambda *args, **more: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
-    assert (there(spark, lake), len(copies(lake))) == (10, 2), "what nobody points to, nobody sees"
+    assert (there(spark, lake), len(copies(lake))) == (10, 2), "a copy without a pointer is invisible"
     load(spark, lake, 12, "r2", inputs={"bronze.x": 1})
-    assert (there(spark, lake), len(copies(lake))) == (12, 2), "the copy that was there is the one that is shown"
+    assert (there(spark, lake), len(copies(lake))) == (12, 2), "the existing copy is shown"
     assert load(spark, lake, 12, "r2", inputs={"bronze.x": 1}).repeated
 
     with monkeypatch.context() as patch:
@@ -99,9 +99,7 @@ def test_a_crashed_load_is_completed_with_its_copy(spark: Any, lake: Lake, monke
         with pytest.raises(ZeroDivisionError):
             load(spark, lake, 13, "r3", inputs={"bronze.x": 1})
     load(spark, lake, 14, "r3", inputs={"bronze.x": 2})
-    assert there(spark, lake) == 14, (
-        "a retry that reads a newer input does not pass off what the first try had computed"
-    )
+    assert there(spark, lake) == 14, "a retry with a newer input does not publish the first try's rows"
 
 
 def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
@@ -123,7 +121,7 @@ def test_a_copy_is_never_written_again(spark: Any, lake: Lake) -> None:
         with pytest.raises(PySparkException, match="append"):
             spark.sql(sql.format(f"delta.`{lake.path(table)}`"))
     write_deltalake(lake.path(table), frame.limit(1).toArrow(), mode="append")
-    assert there(spark, lake) == 10, "what is appended behind the platform's back is in no version that is read"
+    assert there(spark, lake) == 10, "rows appended outside the platform are never read"
 
 
 def test_the_files_of_a_copy_become_read_only(spark: Any, lake: Lake) -> None:

@@ -1,4 +1,4 @@
-"""Stateful Merger: a merge that fails for good leaves the table as it was before it was restored for it."""
+"""Stateful Merger: a permanently failing merge leaves the table as it was before its restoration."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ def test_a_refused_later_day_undoes_the_backfill(daily: Table) -> None:
     daily.execute(DAYS[1])
     with pytest.raises(AuditFailed, match="account"):
         daily.execute(DAYS[2], rows=99)
-    assert daily.rows() == before, "and not what the second day has left"
+    assert daily.rows() == before, "and not the second day's state"
     assert (daily.gone(), daily.problems()) == ([DAYS[1]], [])
-    assert daily.backfill() == list(DAYS[1:]), "what is not there is merged again"
+    assert daily.backfill() == list(DAYS[1:]), "missing executions are merged again"
     assert "Z" in daily.letters()
     assert (daily.gone(), daily.problems()) == ([], [])
 
@@ -158,7 +158,7 @@ def test_a_refused_new_day_keeps_the_backfill(daily: Table) -> None:
 
 
 def test_a_repeated_run_restores_what_refusal_removed(daily: Table) -> None:
-    """Each day delivers all letters there are: its own."""
+    """Each day delivers the full set of its own letters."""
 
     def merge(days: tuple[str, ...], run: str, wrong: tuple[str, ...] = ()) -> Commit:
         def delivery(day: str) -> FullDelivery:

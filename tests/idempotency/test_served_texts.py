@@ -1,4 +1,4 @@
-"""What a visitor sends can be served, whatever it is; and what a database has no room for is named for what it is.
+"""Any text sent by visitors can be served; a text that the database cannot store is refused with its reason.
 
 Pattern: Transactional Writer.
 """

@@ -1,4 +1,4 @@
-"""Stateful Merger: an old delivery meets the table as it was before it, on Spark and Delta, row by row."""
+"""Stateful Merger: an old delivery is merged into the table's earlier state, on Spark and Delta, row by row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
 
 @dataclass(frozen=True)
 class Hours:
-    """A table after the four executions of table 4-1, and what was in it after each."""
+    """A table after the four executions of table 4-1, and its rows after each of them."""
 
     table: Table
     seen: Mapping[str, Sequence[tuple[str, str | None]]]
@@ -42,7 +42,7 @@ class Hours:
 
 @pytest.fixture(scope="module")
 def hourly(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Engine], Hours]:
-    """Executes the hours once by each way to write that is asked for."""
+    """Executes the hours once for each requested way to write."""
 
     @functools.cache
     def execute(engine: Engine) -> Hours:
@@ -67,7 +67,7 @@ def test_table_4_3_lists_the_version_per_execution(hourly: Callable[[Engine], Ho
 def test_table_4_2_backfills_show_the_original_rows(
     spark: Any, hourly: Callable[[Engine], Hours], tmp_path: Path, engine: Engine
 ) -> None:
-    """The Merger shows ABCMNO, ACMNO, ACMNO instead: tests/idempotency/test_merger.py."""
+    """The plain Merger shows ABCMNO, ACMNO, ACMNO instead: tests/idempotency/test_merger.py."""
     made = hourly(engine)
     assert ["".join(letter for letter, _ in rows) for rows in made.seen.values()] == ["A", "AB", "AC", "ACMNO"]
     table = Table(spark, shutil.copytree(made.table.root, tmp_path / "backfilled"), TABLE_4_1, engine)
@@ -92,12 +92,12 @@ def test_table_4_4_rerunning_day_one_starts_empty(daily: Table) -> None:
 
 
 def test_table_4_5_no_restoration_follows_a_backfill(daily: Table) -> None:
-    """The book leaves the restoration out of its versions; here it is a commit of its own, number 5."""
+    """The book does not count the restoration as a version; here it is a commit of its own, number 5."""
     daily.execute("2024-10-07")
     lines = state(daily.events.executions(CONTRACT.dataset))
     assert {key: line.version for key, line in lines.items()} == dict(zip(DAYS, (1, 2, 6, 4), strict=True))
     assert daily.gone() == ["2024-10-08"]
-    assert daily.rows(5) == daily.rows(2), "restored to what the second day left"
+    assert daily.rows(5) == daily.rows(2), "restored to the second day's state"
     daily.execute("2024-10-08")
     assert daily.versions() == dict(zip(DAYS, (1, 2, 6, 7), strict=True))
     assert daily.operations()[5:] == ["RESTORE", "MERGE", "MERGE"]
@@ -114,10 +114,10 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
 
 
 def test_figure_4_7_restoring_keeps_an_earlier_compaction(spark: Any, daily: Table, tmp_path: Path) -> None:
-    """Versions are those of the figure; its days are four days later here, as four others come before them."""
+    """Versions are those of the figure; the days are four days later, because four others come before them."""
     fifth, sixth, seventh, eighth = (f"2024-10-{day:02}" for day in range(9, 13))
     daily.deliveries.update({day: [(day, "new", False)] for day in (fifth, sixth, seventh, eighth)})
-    # A row that is only added is a file beside the others: there is something to compact.
+    # Added rows are in files of their own: there is something to compact.
     for day in (fifth, sixth):
         daily.execute(day)
         daily.compact()
@@ -130,7 +130,7 @@ def test_figure_4_7_restoring_keeps_an_earlier_compaction(spark: Any, daily: Tab
     assert daily.files(11) == daily.files(8) != daily.files(7), "version 9 - 1, not that of the day before"
     assert [daily.versions().get(day) for day in (fifth, sixth, seventh, eighth)] == [5, 7, 12, None]
     other.execute(eighth)
-    assert other.files(11) == other.files(9), "version 10 - 1, which the day before has made"
+    assert other.files(11) == other.files(9), "version 10 - 1, made by the day before"
     assert [other.versions()[day] for day in (fifth, sixth, seventh, eighth)] == [5, 7, 9, 12]
     assert daily.problems() == other.problems() == []
 
@@ -152,7 +152,7 @@ def test_a_backfill_equals_a_rebuild_from_scratch(spark: Any, daily: Table, tmp_
 def test_a_missed_execution_is_merged_in_its_place(daily: Table) -> None:
     daily.deliveries["2024-10-06, later"] = [("A", "late", False), ("C", None, True)]
     assert daily.backfill("2024-10-06, later") == ["2024-10-06, later", *DAYS[2:]]
-    assert daily.rows(6) == [("A", "late")], "merged into what the second day had left"
+    assert daily.rows(6) == [("A", "late")], "merged into the second day's state"
     assert daily.rows() == [("A", "7th"), ("D", "7th"), ("E", "8th")]
 
 
@@ -195,7 +195,7 @@ def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe,
     restored = phase == "committed"
     assert daily.lake.version(CONTRACT.dataset) == version + restored
     assert daily.rows() == (daily.rows(2) if restored else before)
-    assert daily.problems() == [], "between restoration and merge the table is what the second day left"
+    assert daily.problems() == [], "between restoration and merge the table has the second day's state"
     assert daily.gone() == (list(DAYS[2:]) if restored else [])
     daily.execute(DAYS[2], run="cut off")
     assert daily.backfill() == [DAYS[3]]
@@ -246,7 +246,7 @@ def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:
     with pytest.raises(VersionVacuumed, match="version 2, on which 2024-10-07") as refused:
         daily.execute(DAYS[2])
     (advised,) = [part for part in refused.value.next_step.split(": ") if part.startswith("blogdata")]
-    assert advised == f"blogdata plan --replay {CONTRACT.dataset} --partitions all", "no other day will do"
+    assert advised == f"blogdata plan --replay {CONTRACT.dataset} --partitions all", "no other day is suggested"
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
     assert daily.backfill(*DAYS) == list(DAYS)
     assert (daily.rows(), daily.gone()) == (before, [])
@@ -254,7 +254,7 @@ def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:
 
 @pytest.mark.campaign
 def test_vacuumed_deletion_vectors_make_a_version_unrestorable(spark: Any, lake_root: Path) -> None:
-    # Each day changes every fourth letter: whichever file a letter is in, its marks are others after each day.
+    # Each day changes every fourth letter, so every file has other deletion vectors after each day.
     days = {
         day: [(f"{number:02}", day, False) for number in range(40) if nth == 0 or number % 4 == nth]
         for nth, day in enumerate(DAYS)

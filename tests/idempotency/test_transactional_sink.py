@@ -1,4 +1,4 @@
-"""Two tables of a database are served together, or neither: refused rows, lost rows, kills, retries, twins.
+"""Two tables of a database are served together or not at all: refused and lost rows, kills, retries, duplicates.
 
 Pattern: Transactional Writer.
 """
@@ -41,7 +41,7 @@ OTHER_DAY = "2026-01-06"
 
 
 def contract(name: str) -> Contract:
-    """Rows of a day with a text and a number."""
+    """A contract of rows by day with a text and a number."""
     return Contract(
         dataset=f"gold.{name}",
         description="For people's tests",
@@ -76,7 +76,7 @@ def part(
 
 
 def delivery(version: int, day: str = DAY, table_id: str = "table", **more: Any) -> SinkDelivery:
-    """Sales and returns of a day that both tell their version."""
+    """Sales and returns of one day, whose rows name their version."""
     items = {f"item {number}": version for number in range(3)}
     return SinkDelivery(
         partition=day,
@@ -95,7 +95,7 @@ def deliver(url: str, what: SinkDelivery) -> Receipt:
 
 
 def shown(url: str) -> dict[tuple[str, str], list[int | None]]:
-    """What readers see: per table and day, the versions its rows tell."""
+    """Read the visible versions, per table and day."""
     found: dict[tuple[str, str], list[int | None]] = {}
     with psycopg.connect(url, autocommit=True) as connection:
         for name in ("sales", "returns"):
@@ -161,7 +161,7 @@ def test_a_row_one_table_refuses_rolls_back_both(database: str, change: str, rea
 
 
 def test_without_a_transaction_the_first_table_leads(database: str) -> None:
-    """What the pattern is for."""
+    """Why the pattern is needed."""
     deliver(database, delivery(1))
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("UPDATE shop.sales SET sold = 2")
@@ -201,7 +201,7 @@ def test_a_rebuilt_table_replaces_its_predecessors_rows(
             for table_id, day in (("rebuilt", DAY), ("table", OTHER_DAY))
         }
     assert not deliver(database, delivery(57, OTHER_DAY, table_id="rebuilt")).repeated
-    assert not deliver(database, delivery(57)).repeated, "were the first one to come back, its rows are not there"
+    assert not deliver(database, delivery(57)).repeated, "rows of the first table do not return with it"
 
 
 def test_a_database_without_table_ids_is_migrated(database: str) -> None:
@@ -243,7 +243,7 @@ def test_an_older_table_gains_the_new_column(database: str) -> None:
     nothing = {("sales", OTHER_DAY): [None] * 3}
     assert shown(database) == {**both(2), **both(1, OTHER_DAY), **nothing}
 
-    # A dataset whose table has not been published since has nothing to serve there.
+    # If a dataset has not been published again, there is nothing to serve there.
     sales, returns = delivery(3).parts
     rows = pa.Table.from_batches(sales.batches).drop_columns("sold").to_batches()
     deliver(database, SinkDelivery(partition=DAY, parts=[replace(sales, batches=rows), returns], run_id="run"))
@@ -303,7 +303,7 @@ def test_dropping_a_drifted_table_serves_both_tables_anew(database: str) -> None
     assert sorted(lines) == [
         (dataset, day, 3, "anew") for dataset in ("gold.returns", "gold.sales") for day in (DAY, OTHER_DAY)
     ]
-    assert deliver(database, delivery(1)).repeated, "what is served whole is a no-op again"
+    assert deliver(database, delivery(1)).repeated, "serving a complete delivery again is a no-op"
 
 
 def test_serving_anew_with_refused_rows_rolls_back_both(database: str) -> None:
@@ -334,16 +334,16 @@ def test_two_deliveries_of_a_day_are_serialized(database: str) -> None:
     def run(what: SinkDelivery) -> None:
         try:
             deliver(database, what)
-        except BaseException as error:  # noqa: BLE001 - the test looks at it
+        except BaseException as error:  # noqa: BLE001 - checked by the test
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=[what]) for what in (held, delivery(3))]
     threads[0].start()
     assert halfway.wait(300)
     threads[1].start()
-    assert shown(database) == both(1), "nobody sees a half of it"
+    assert shown(database) == both(1), "readers never see one half"
     threads[1].join(0.3)
-    assert threads[1].is_alive(), "the other one waits"
+    assert threads[1].is_alive(), "the other delivery waits"
     go_on.set()
     for thread in threads:
         thread.join(300)

@@ -1,4 +1,4 @@
-"""Tables that appear together: readers never see the one without the other, whatever happens between the two.
+"""Two tables appear together: readers never see one without the other, whatever happens between the two commits.
 
 Pattern: Transactional Writer.
 """
@@ -57,7 +57,7 @@ both_engines = pytest.mark.parametrize("engine", list(Engine), ids=lambda engine
 
 
 class World:
-    """A lake with clicks and the disputes about them: every click that stands for three rows is disputed."""
+    """A lake with clicks and their disputes: every click that stands for three rows is disputed."""
 
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
@@ -65,7 +65,7 @@ class World:
         self.events = EventLog(self.lake)
 
     def write(self, rows: int, run: str, hours: tuple[str, ...] = HOURS, **how: Any) -> Together:
-        """Publish the first so many clicks of some hours."""
+        """Publish the first N clicks of some hours."""
         disputes = how.pop("disputes", lambda frame: frame)
         probe = how.pop("probe", None)
         more = {} if probe is None else {"probe": str(probe.folder)}
@@ -82,7 +82,7 @@ class World:
         return overwrite_together(frame, aim, hours, Provenance(accounts=given), companions=[companion])
 
     def disputed(self) -> tuple[set[int], set[int]]:
-        """Give the disputed clicks as the clicks tell them, and as the disputes do, at versions that agree."""
+        """Return the disputed clicks by the clicks and by the disputes, at matching versions."""
         at = self.lake.versions([MAIN.dataset, BESIDE.dataset])
         told = self.lake.read(self.spark, MAIN.dataset, at[MAIN.dataset]).where("stands_for = 3")
         kept = self.lake.read(self.spark, BESIDE.dataset, at[BESIDE.dataset])
@@ -97,7 +97,7 @@ class World:
 
 
 def disputes_among(rows: int, hours: tuple[str, ...] = HOURS) -> set[int]:
-    """The disputed ones of the first so many clicks, in plain Python."""
+    """Compute the disputed ones of the first N clicks in plain Python."""
     return {click for click in range(rows) if click % 3 == 2 and HOURS[click % 2] in hours}
 
 
@@ -154,7 +154,7 @@ def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -
     with pytest.raises(Exception, match="ended at committed"):
         world.write(30, "two", probe=probe)
     here = Lake(root=str(world.root))
-    assert sum(here.row_counts(BESIDE.dataset, "hour").values()) == len(disputes_among(30)), "without a JVM, too"
+    assert sum(here.row_counts(BESIDE.dataset, "hour").values()) == len(disputes_among(30)), "also without a JVM"
     assert {row[1] for row in table(world.spark, world.root, BESIDE.dataset)} == disputes_among(30)
     assert world.write(30, "two").main.repeated
     assert world.problems() == []
@@ -215,7 +215,7 @@ def test_readers_never_see_one_table_without_the_other(world: World) -> None:
 
 
 def test_two_separate_commits_show_a_mixture(world: World) -> None:
-    """What the pattern is for: the naive way, ended between its two writes."""
+    """Why the pattern is needed: the naive way, killed between its two writes."""
     world.write(60, "one")
     naive = replace(BESIDE, dataset="silver.naive", write=Replace())
     aim = target(world.root, "one", contract=naive)

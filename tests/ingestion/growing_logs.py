@@ -1,4 +1,4 @@
-"""Access logs as tests write them, second by second."""
+"""Access logs that grow line by line, one second apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event is authenticated, parsed and kept once; what is refused is kept with its reason."""
+"""An event is authenticated, parsed and stored once; a refused event is stored with its reason."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("hmac.compare_digest", lambda one, other: compared.append((len(one), len(other))) or False)
     with pytest.raises(Forged):
         authenticated("short", TOKENS)
-    assert compared == [(32, 32)] * len(TOKENS), "each one, at one length"
+    assert compared == [(32, 32)] * len(TOKENS), "every token is compared, padded to one length"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_failed_event_keeps_its_run_key(trigger: Trigger) -> None:
     trigger.inbox.failed(entry, "no daemon")
     assert trigger.inbox.waiting() == []
     assert [(one.state, one.reason) for one in trigger.inbox.newest(1)] == [("failed", "no daemon")]
-    assert trigger.retry("shop/42", NOW).run_key == "shop/42", "a request may have led to a run that is found later"
+    assert trigger.retry("shop/42", NOW).run_key == "shop/42", "the run of an earlier request may be found later"
 
 
 def test_a_late_note_does_not_end_a_retry(trigger: Trigger) -> None:

@@ -1,4 +1,4 @@
-"""Generated formats of Apache: the fields of generated lines are those that `apachelogs` reads."""
+"""Generated formats of Apache: generated lines are parsed into the same fields as by `apachelogs`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NAMES |= {'"%{X-Forwarded-For}i"': "forwarded"}
 
 @st.composite
 def lines(draw: st.DrawFn) -> tuple[str, str]:
-    """Draw a declaration and a line of it."""
+    """Draw a format declaration and a line that matches it."""
     moment = datetime.fromtimestamp(draw(st.integers(10**9, 2 * 10**9)), timezone.utc)
     time = draw(st.sampled_from([*_TIMES]))
     stamp = _TIMES[time]
@@ -88,11 +88,11 @@ def test_a_generated_format_reads_what_apachelogs_reads(drawn: tuple[str, str]) 
 
 
 def _counts(directive: str, declaration: str) -> bool:
-    """Whether it is the first of those that have the same field."""
+    """Tell whether a directive is the first one with its field."""
     same = [other for other, field in _NAMES.items() if field == _NAMES[directive] and other in declaration]
     return min(same, key=declaration.index) == directive
 
 
 def _said(text: str) -> str | None:
-    """The text without Apache's escapes; a dash says that there is none."""
+    """Return the text without Apache's escapes; None for a dash."""
     return None if text == "-" else re.sub(r"\\(.)", r"\1", text)

@@ -32,7 +32,7 @@ def land(folder: Path, name: str, content: bytes) -> Path:
 
 
 def lines(content: bytes) -> list[tuple[int, bytes]]:
-    """Where each line begins, and its bytes: the definition the reader is held against."""
+    """Compute the offset and the bytes of each line: the definition against which the reader is tested."""
     found, offset = [], 0
     parts = content.split(b"\n")
     for part in parts if parts[-1] else parts[:-1]:
@@ -98,7 +98,7 @@ def test_names_are_no_patterns_and_are_recorded_unchanged(spark: Any, tmp_path: 
     names += ["2026-01-05T04:00:00.json", "line\nfeed", "co:lon", "a;b&c=d"]
     files = [land(root, name, f"{name}\n".encode() if "\n" not in name else b"feed\n") for name in names]
     if not engine:
-        # What Spark's own sources cannot open is refused before.
+        # Files that Spark's own sources cannot open are refused before.
         judged = judge_all(files, root, engine=False)
         names = [name for name, size in zip(names, judged, strict=True) if isinstance(size, LandedSize)]
         assert len(names) == len(files) - 2
@@ -212,13 +212,13 @@ def test_a_link_out_of_the_root_is_refused(spark: Any, tmp_path: Path) -> None:
     for engine in (True, False):
         with pytest.raises(LinkRefused, match="secret"):
             read(spark, root, [file], engine=engine)
-    assert frame.collect() == [], "also when it was put there after the look at the files"
+    assert frame.collect() == [], "also if it was put there after the scan of the files"
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=300) | st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xff"]), max_size=40).map(b"".join))
 def test_the_independent_count_gives_lines_and_bytes(content: bytes) -> None:
-    # What looks like another format is not counted.
+    # Files that look like another format are not counted.
     assume(foreign(content) is None and not content.startswith(MARK))
     with tempfile.TemporaryDirectory() as name:
         expected = lines(content)

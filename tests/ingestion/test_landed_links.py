@@ -26,7 +26,7 @@ NOW = datetime(2026, 1, 7, tzinfo=timezone.utc)
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder of somebody else, with something to be read."""
+    """A readable folder of another owner."""
     folder = tmp_path / "outside"
     folder.mkdir()
     for name in ("passwd", "visits.json", FLAG):
@@ -53,7 +53,7 @@ def hours(landing: Path) -> dict[str, LandedPartition]:
 
 
 def replaced(landing: Path, place: str, target: Path | str) -> Path:
-    """Put a link into the place of a landed file or folder."""
+    """Replace a landed file or folder by a link."""
     path = landing / "visits" / place
     if path.exists():
         path.rename(landing.parent / "moved")
@@ -144,7 +144,7 @@ def test_an_outward_log_link_is_refused_alone(landing: Path, outside: Path) -> N
     (landing / "c").mkdir()
     (landing / "c" / "c.log").write_bytes(LINE * 2)
     (landing / "access_logs" / "c.log").symlink_to("../c/c.log")
-    # A server's link to its current log is that log.
+    # A server's link to its current log counts as that log.
     (landing / "access_logs" / "current.log").symlink_to("a.log")
     assert [one.name for one in unsplit_logs(landing)] == ["a.log", "c.log"]
     assert [str(one) for one in refused_logs(landing)] == [

@@ -1,4 +1,4 @@
-"""Declarations of log formats are compiled, and each line is read by one of them, or named with what breaks it."""
+"""Log format declarations are compiled; each line is parsed by one of them, or rejected with its first wrong field."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONTAINED = [f"{before} 203.0.113.9 - - {REST}" for before in (f"web-1  | {TAKEN
 
 
 def fields(line: str) -> dict[str, str]:
-    """Read a line by the format that it fits."""
+    """Parse a line by the format that it fits."""
     found = formats().read(line)
     assert found is not None
     return found
@@ -104,7 +104,7 @@ def test_the_sample_of_a_format_is_read_by_it(name: str) -> None:
         pytest.param(f"[pod/a-1/web] {TAKEN} 203.0.113.9 - - {REST}", "combined", "203.0.113.9", id="and its time"),
         pytest.param(f"203.0.113.9 | 10.0.0.7 - {REST}", "combined", "203.0.113.9", id="an address is no container"),
         pytest.param(f"a.example.net | frank {REST}", "combined", "a.example.net", id="no word for the ident"),
-        # The dash is no visitor: such lines are dead letters until their format is declared.
+        # A dash as the visitor: such lines are dead letters until their format is declared.
         pytest.param(f"blog.example.org - 203.0.113.9 - - {REST}", "host_combined", "-", id="host, dash"),
     ],
 )
@@ -154,7 +154,7 @@ def test_lines_with_anything_in_them_are_read_as_plain_python_reads_them(
     elif isinstance(expected, str):
         nearest = formats().misfit_of(line)
         assert formats().format_of(line) is None
-        # The oracle knows the family of combined; a line with a field less may be nearer to another format.
+        # The oracle knows combined and its variants; a line with a missing field may be nearer to another format.
         assert nearest.format not in oracle_logs.FORMATS or nearest.reason == expected
     else:
         assert formats().format_of(line) == expected["format"]
@@ -255,7 +255,7 @@ def test_lines_that_broke_other_tools_are_read_as_they_say() -> None:
         ),
         ("2022-10-03 19:59:42 ::1 GET /[01/Jan/2020:00:00:00 - 443 - ::1 x - 200 0 0 2", "2022-10-03T19"),
         ("#Date: 2022-10-03 19:59:42", None),
-        # The user, whom a visitor names, is logged before the time.
+        # The user name, chosen by a visitor, is logged before the time.
         (f"203.0.113.9 - a [01/Jan/2020:00:00:00 +0000] {REST}", None),
         ("\0" * 1_000_000 + f"203.0.113.9 - - {REST}", "2022-10-03T19"),
         ("\0" * 1_000_000, None),

@@ -1,4 +1,4 @@
-"""A log in its hours is still the log, whatever interrupts its splitting."""
+"""The hourly parts of a log join to the log, whatever interrupts the splitting."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest
 
 
 class Killed(BaseException):
-    """Stands for the death of the process."""
+    """Simulates the death of the process."""
 
 
 def snapshot(landing: Path) -> dict[str, bytes]:
@@ -293,7 +293,7 @@ def test_the_parts_of_any_log_join_to_it(
 ) -> None:
     landing = tmp_path_factory.mktemp("grown")
     data = b"".join(lines)
-    # What begins like a compressed file is taken for one.
+    # A file with the magic bytes of a compressed file is treated as one.
     assume(landed_formats.compression(data[: landed_formats.HEAD]) is None)
     for cut in sorted({*cuts, len(data)}):
         put(landing, data[:cut])

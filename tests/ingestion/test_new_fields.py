@@ -1,4 +1,4 @@
-"""Fields that a producer did not announce: found in landed files, recorded once, reported until they are announced.
+"""Unannounced fields of a producer: found in landed files, recorded once, reported until announced.
 
 Pattern: Schema Compatibility Enforcer.
 """

@@ -1,4 +1,4 @@
-"""External Trigger: a notification file in the landing zone is an event, once."""
+"""External Trigger: a notification file in the landing zone is an event, exactly once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from unprivileged import give_away, readable_folder, unprivileged
 
 @pytest.fixture
 def notify(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a notification file as a partner does: under a hidden name, and then renamed."""
+    """Writes a notification file as a partner does: under a hidden name, then renamed."""
 
     def write(name: str = "a.json", *, at: datetime = NOW, body: bytes | None = None, **changes: Any) -> Path:
         folder = tmp_path / "landing" / FOLDER
@@ -53,7 +53,7 @@ def test_a_file_is_an_event_once(trigger: Trigger, notify: Callable[..., Path], 
 
 
 def test_a_file_may_wait_for_days(trigger: Trigger, notify: Callable[..., Path], tmp_path: Path) -> None:
-    # The daemon was down; the age of the event is that at which the file was written.
+    # The daemon was down; the event's age is that of the file.
     notify(at=NOW)
     assert take_files(trigger, tmp_path / "landing") == []
     notify("b.json", at=NOW + timedelta(days=2), id="43")
@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_read_is_tried_again(
             (error,) = take_files(trigger, tmp_path / "landing")
             assert isinstance(error, Unreadable)
             assert "a.json cannot be read: Input/output error" in error.what
-        assert [entry.event.id for entry in trigger.inbox.waiting()] == ["43"], "it keeps no other file out"
+        assert [entry.event.id for entry in trigger.inbox.waiting()] == ["43"], "it does not block other files"
     assert take_files(trigger, tmp_path / "landing") == []
     assert len(trigger.inbox.waiting()) == 2
 
@@ -151,7 +151,7 @@ def test_a_file_of_an_impossible_time_stops_no_other(
         files = dict(found(folder))
         return {**files, "a.json": replace(files["a.json"], written=written)}
 
-    # Few file systems store such times.
+    # Few file systems can store such times.
     monkeypatch.setattr(notification_files, "_found", found_with_an_odd_one)
     assert [type(error) for error in take_files(trigger, tmp_path / "landing")] == [kind]
     assert [entry.event.id for entry in trigger.inbox.waiting()] == ["43"]

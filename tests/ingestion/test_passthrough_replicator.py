@@ -1,4 +1,4 @@
-"""A copy is the same bytes or it is not there; a log in its hours is still the log."""
+"""A copy has the same bytes or does not exist; the hourly parts of a log join to the log."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_log_that_is_truncated_while_it_is_copied_is_read_again_and_one_that_g
     became: list[bytes] = []
 
     class Changing(io.FileIO):
-        """The log, which the server changes once a block of it is read."""
+        """The log, which the server changes after one block is read."""
 
         def read(self, size: int | None = -1) -> bytes:
             block = super().read(size)

@@ -1,4 +1,4 @@
-"""A partition is complete when its producer says so, and what comes later is seen."""
+"""A partition is complete when its producer flags it, and later files are noticed."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def test_a_fingerprint_stays_until_something_is_written(tmp_path: Path) -> None:
     (before,) = scan(tmp_path, Grain.HOUR)
     mark(folder)
     assert scan(tmp_path, Grain.HOUR)[0].fingerprint == before.fingerprint
-    # The same name and size: only its time tells.
+    # Same name and size: only the modification time differs.
     os.utime(folder / "a.json", ns=(1, 1))
     assert scan(tmp_path, Grain.HOUR)[0].fingerprint != before.fingerprint
 
 
 def without_flags(table: Path, *, minutes: float = 60) -> dict[str, Lack | None]:
-    """What each hour lacks when its producer writes no flag, so many minutes from now."""
+    """Return what each hour lacks if its producer writes no flag, at a number of minutes from now."""
     now = datetime.now(timezone.utc) + timedelta(minutes=minutes)
     return {one.key: one.lacks for one in scan(table, Grain.HOUR, convention="next_exists", now=now)}
 
@@ -103,7 +103,7 @@ def test_without_flags_a_later_hour_completes_an_hour(tmp_path: Path) -> None:
     for key in ("2026-01-05T07", "2026-01-05T09"):
         land(tmp_path, key, "a.json")
     assert without_flags(tmp_path) == {"2026-01-05T07": None, "2026-01-05T09": Lack.SUCCESSOR}
-    # A folder that is made in advance succeeds nobody, and neither does one of the future or of no time at all.
+    # A folder made in advance, in the future or without a valid time completes no other hour.
     land(tmp_path, "2026-01-05T10")
     for strange in ("2099-01-05T13", "2026-01-05T99"):
         land(tmp_path, strange, "a.json")
@@ -116,7 +116,7 @@ def test_without_flags_an_hour_waits_for_quiet(tmp_path: Path) -> None:
     for minutes, lacks in ((1, Lack.QUIET), (6, None), (-1, Lack.QUIET)):
         assert without_flags(tmp_path, minutes=minutes)["2026-01-05T07"] is lacks
     mark(earlier)
-    assert without_flags(tmp_path, minutes=1)["2026-01-05T07"] is None, "a flag says what silence would"
+    assert without_flags(tmp_path, minutes=1)["2026-01-05T07"] is None, "a flag counts as a quiet period does"
 
 
 def test_a_flag_completes_an_hour_under_any_convention(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_gaps_lie_between_delivered_and_due_hours(tmp_path: Path) -> None:
         mark(land(tmp_path, key, "a.json"))
     land(tmp_path, "2026-01-05T05")
     found = gaps(scan(tmp_path, Grain.HOUR), Grain.HOUR, now=NOW, deadline=timedelta(hours=1))
-    # 10 is not due yet, and nothing is missing from the months in which the producer was off.
+    # 10 is not due yet, and the months without a running producer are not missing.
     assert found == [f"2026-01-05T{hour:02d}" for hour in (4, 5, 7, 8, 9)]
 
 

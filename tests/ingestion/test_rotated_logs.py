@@ -1,4 +1,4 @@
-"""A law: however logs are rotated, and whenever they land, the hours have what one landing of all lines gives."""
+"""A law: however logs are rotated and landed, the hours equal those of landing all lines once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KEPT = 3
 
 
 class Killed(BaseException):
-    """Stands for the death of the process."""
+    """Simulates the death of the process."""
 
 
 class Server:
@@ -55,11 +55,11 @@ class Server:
 
     @property
     def files(self) -> list[Path]:
-        """The logs that there are now, in the order in which a shell lists them."""
+        """List the current log files in shell order."""
         return sorted(self.log.parent.glob("access.log*"))
 
     def write(self, lines: int, *, whole: bool = True) -> None:
-        """Append lines; the last one only in part if it is not to be whole."""
+        """Append lines; write the last one only in part unless told otherwise."""
         for _ in range(lines):
             self._time += timedelta(seconds=self._chance.choice([0, 1, 300, 1500]))
             stamp = f"{self._time:%d/%b/%Y:%H:%M:%S +0000}"
@@ -75,7 +75,7 @@ class Server:
             self.written = self.written[: -len(self._rest)]
 
     def rotate(self, between: Callable[[], None]) -> None:
-        """Rotate the log; `between` may run while there are two copies of it, and before the new one has a line."""
+        """Rotate the log; `between` runs while there are two copies of it, before the new log has a line."""
         self._append(self._rest)
         self._rest = b""
         if self._kind == "dateext":
@@ -114,14 +114,14 @@ class Server:
         with self.log.open("ab") as file:
             file.write(data)
         self.written += data
-        # No two moments of writing are the same.
+        # Every write has a different time.
         moment = int(self._time.timestamp()) * 10**9 + next(self._moments)
         os.utime(self.log, ns=(moment, moment))
 
 
 @contextmanager
 def dying(patch: pytest.MonkeyPatch, at: int) -> Iterator[None]:
-    """Kill the process at one of the moments at which something becomes durable, before or after it."""
+    """Kill the process before or after one of its durable writes."""
     steps = count(1)
 
     def killing(step: Callable[..., object]) -> Callable[..., object]:
@@ -142,7 +142,7 @@ def dying(patch: pytest.MonkeyPatch, at: int) -> Iterator[None]:
 
 
 def by_hour(landing: Path, site: str) -> dict[str, bytes]:
-    """The lines of a site in each hour, in the order in which they were taken."""
+    """Map each hour to the lines of a site, in the order in which they were read."""
     found: dict[str, list[tuple[str, str, int, Path]]] = defaultdict(list)
     for path in landing.glob("visits/*/*/*.log"):
         log, taken, offset = re.findall(PART, path.name)[0]
@@ -156,7 +156,7 @@ def by_hour(landing: Path, site: str) -> dict[str, bytes]:
 
 
 def land(landing: Path, files: list[Path], now: datetime) -> None:
-    """Land files and split them into hours, as a command and a run do each hour."""
+    """Land files and split them into hours, as an hourly command and run do."""
     landed = CliRunner().invoke(app, ["logs", *map(str, files), "--landing", str(landing)])
     assert landed.exit_code == 0, landed.output
     assert [one.fault for one in split_all(landing, hour_of_combined, now=now) if one.fault] == []
@@ -186,7 +186,7 @@ def test_hourly_landings_of_rotated_logs_equal_one_landing_of_all_lines(
                 server.write(chance.randrange(4), whole=chance.random() < 0.7)
             cron()
         for server in servers.values():
-            # Written after the last landing, so that the rotated log alone has it.
+            # Written after the last landing, so that only the rotated log has it.
             server.write(chance.randrange(3))
             server.rotate(cron)
     cron()
@@ -223,7 +223,7 @@ def test_logs_that_first_landed_as_one_are_known_when_they_land_one_by_one(
         current.write_bytes(pack(lines(600, end)))
         land(landing, [old, current], now + timedelta(minutes=end))
         assert taken(landing) == lines(0, end)
-    # A log without its first lines, too.
+    # Also a log without its first lines.
     current.write_bytes(lines(990, 1100))
     land(landing, [current], now + timedelta(days=1))
     assert taken(landing) == lines(0, 1100)

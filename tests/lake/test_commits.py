@@ -1,4 +1,4 @@
-"""The versions of commits are those of their files, whatever is committed while the log is read."""
+"""The versions of commits are those in their file names, even if commits are added while the log is read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ DATASET = "silver.visits"
 
 
 class Overtaken(Lake):
-    """A lake in which the next hour is published right after the table was opened, until all are."""
+    """A lake in which another hour is published right after the table is opened, until all are."""
 
     def table(self, dataset: str) -> DeltaTable | None:
-        """Open it, and overtake whoever asked."""
+        """Open the table, then publish the next hour."""
         opened = super().table(dataset)
         if opened is not None and dataset == DATASET and opened.version() + 1 < len(HOURS):
             hour(self, opened.version() + 1)
@@ -31,7 +31,7 @@ class Overtaken(Lake):
 
 
 def hour(lake: Lake, number: int) -> None:
-    """Publish the hour that becomes the version of this number."""
+    """Publish the hour that becomes this version."""
     assert published.silver(lake, {HOURS[number]: 10 + number}, read=number) == number
 
 
@@ -44,7 +44,7 @@ def lake(lake_root: Path) -> Lake:
 
 
 def opened(lake: Lake) -> DeltaTable:
-    """The table as it is now."""
+    """Open the table in its current state."""
     table = lake.caught_up(DATASET)
     assert table is not None
     return table
@@ -86,7 +86,7 @@ def test_a_garbled_commit_is_named(lake: Lake) -> None:
 
 
 def log(lake: Lake, version: int) -> Path:
-    """The file of a commit."""
+    """Return the file of a commit."""
     return Path(lake.path(DATASET), "_delta_log", f"{version:020d}.json")
 
 

@@ -1,4 +1,4 @@
-"""A companion's log follows its main table's: every commit once, in order, and for ever.
+"""A companion's log follows its main table's log: every commit once, in order, permanently.
 
 Pattern: Transactional Writer.
 """
@@ -35,7 +35,7 @@ KEY = "a:b"
 
 @pytest.fixture
 def lake(lake_root: Path) -> Lake:
-    """A companion that has nothing to follow yet; its table forgets transactions that have a time."""
+    """A companion with nothing to follow yet; its table expires transactions after a time."""
     found = Lake(root=str(lake_root))
     DeltaTable.create(
         found.path(BESIDE),
@@ -48,7 +48,7 @@ def lake(lake_root: Path) -> Lake:
 
 
 def commit(lake: Lake, number: int, **said: object) -> None:
-    """A commit of the main table that names one file of the companion."""
+    """Commit to the main table a reference to one file of the companion."""
     added = {
         "path": f"key=a%3Ab/file-{number}.parquet",
         "size": 1,
@@ -70,7 +70,7 @@ def commit(lake: Lake, number: int, **said: object) -> None:
 def test_commits_are_followed_once_each_and_in_order(lake: Lake) -> None:
     for number in range(5):
         commit(lake, number)
-    assert lake.row_counts(BESIDE, "key") == {KEY: 4}, "the newest one's file alone is there"
+    assert lake.row_counts(BESIDE, "key") == {KEY: 4}, "only the newest commit's file is there"
     assert lake.version(BESIDE) == lake.version(BESIDE) == 5
     shown = [lake.row_counts(BESIDE, "key", companions.version_with(lake, BESIDE, version)) for version in range(5)]
     assert shown == [{KEY: number} for number in range(5)]
@@ -103,7 +103,7 @@ def test_followed_commits_are_remembered_after_a_spark_checkpoint(spark: Any, la
         spark.sql(f"ALTER TABLE delta.`{lake.path(BESIDE)}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
     assert list(Path(lake.path(BESIDE), "_delta_log").glob("*.checkpoint*.parquet"))
     commit(lake, 3)
-    assert lake.version(BESIDE) == 6, "two commits of Spark's, and one that was followed"
+    assert lake.version(BESIDE) == 6, "two commits by Spark, and one followed commit"
     assert lake.row_counts(BESIDE, "key") == {KEY: 3}
 
 
@@ -155,7 +155,7 @@ def test_a_companion_is_inspected_despite_a_damaged_main(lake: Lake) -> None:
 
 
 def test_an_as_of_query_reads_the_matching_companion(lake: Lake) -> None:
-    """The companion's own commits are later than those they follow: by their times it would lag behind."""
+    """The companion's commits are later than the main commits they follow: by its own times it would lag behind."""
     for number in range(3):
         commit(lake, number)
     main = lake.caught_up(MAIN)

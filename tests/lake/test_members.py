@@ -1,4 +1,4 @@
-"""The pointer of a dataset that lives in several tables: changed once at a time, and read at one version."""
+"""The pointer of a dataset stored in several tables: changed by one writer at a time, read at one version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lake(lake_root: object) -> Lake:
 def test_a_stale_change_of_members_is_refused(lake: Lake) -> None:
     monday, tuesday = member(lake, "2026-01-05"), member(lake, "2026-01-12")
     assert members.commit(lake, DATASET, NONE_YET, [monday], {}) == 0
-    assert members.commit(lake, DATASET, NONE_YET, [tuesday], {}) is None, "somebody else was first"
+    assert members.commit(lake, DATASET, NONE_YET, [tuesday], {}) is None, "another writer was first"
     base = members.seen(lake, DATASET)
     assert members.commit(lake, DATASET, base, [monday, tuesday], {}) == 1
     assert members.commit(lake, DATASET, base, [tuesday], {}) is None
@@ -36,7 +36,7 @@ def test_a_stale_change_of_members_is_refused(lake: Lake) -> None:
     assert lake.row_counts(DATASET, "week", version=0) == {"2026-01-05": 1}
     assert [part.table.table_uri.rstrip("/")[-12:] for part in lake.parts(DATASET, partitions=["2026-01-12"])] == [
         "2026-01-12-a"
-    ], "what is not asked for is not opened"
+    ], "tables that are not requested are not opened"
 
 
 def test_a_publication_creating_the_pointer_is_recorded_once(lake: Lake) -> None:
@@ -95,7 +95,7 @@ def test_the_view_has_every_members_columns(lake: Lake) -> None:
         assert members.columns_of(chosen) == wide
     assert list(members.columns_of([old, wider])) == ["week", "click", "page"]
     assert members.columns_of([old]) == old.columns
-    # Two who have each added a column at once.
+    # Two writers have each added a column concurrently.
     other = replace(old, name="2026-01-19", columns={**old.columns, "device": "STRING"})
     assert set(members.columns_of([old, wider, other])) == {"week", "click", "page", "device"}
 

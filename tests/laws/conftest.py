@@ -12,7 +12,7 @@ from laws.stepping import Probe
 
 @pytest.fixture
 def probe(tmp_path: Path) -> Iterator[Probe]:
-    """Where a write is held or ended; whatever a test left held goes on at its end."""
+    """A probe that holds or ends a write; remaining held writes continue at its end."""
     made = Probe(tmp_path / "probe")
     yield made
     made.release()
