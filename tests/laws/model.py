@@ -1,4 +1,4 @@
-"""A lineage beside a model of it in plain Python: a machine of steps that Hypothesis draws."""
+"""A lineage beside a model of it in plain Python: a state machine whose steps Hypothesis draws."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def step(**drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any
 
 
 class Died(Exception):
-    """The run ended where it was told to."""
+    """The run died where the test ended it."""
 
 
 class Machine(RuleBasedStateMachine):
@@ -71,7 +71,7 @@ class Machine(RuleBasedStateMachine):
         self.probes = 0
 
     def teardown(self) -> None:
-        """Let a last run put everything right, then forget it."""
+        """Let a final run complete everything, then discard the lineage."""
         if self.clicks:
             self._run(self._name())
             self._look(everywhere=True)
@@ -82,21 +82,21 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(drawn=st.integers(0, 1000))
     def begin(self, drawn: int) -> None:
-        """Have something everywhere, so that every rule has something to change."""
-        # The very first example is the simplest there is: one rule, again and again.
+        """Publish something everywhere, so that every rule has something to change."""
+        # The very first example is the simplest one: a single rule repeated.
         assume(drawn)
         self._land(HOURS[0], HOURS[0], [(1, "/a"), (1, "/b"), (2, "/a")])
         self._run(self._name())
 
     @step(arrival=hours, new=lines)
     def land(self, arrival: str, new: Sequence[tuple[int, str]]) -> None:
-        """Lines of the hour they arrive in, in an hour that may have been published."""
+        """Land lines that happened in their hour of arrival, in an hour that may be published already."""
         self._made("land")
         self._land(arrival, arrival, new)
 
     @step(arrival=hours)
     def duplicate(self, arrival: str) -> None:
-        """A line comes once more."""
+        """Land a line again."""
         self._made("duplicate")
         there = self.landed.get(arrival)
         if there:
@@ -104,7 +104,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(arrival=hours, page=st.sampled_from(["/a", "/b", "/c"]))
     def conflict(self, arrival: str, page: str) -> None:
-        """A click comes once more and tells of another page."""
+        """Land a click again, with another page."""
         self._made("conflict")
         there = self.landed.get(arrival)
         if there:
@@ -112,19 +112,19 @@ class Machine(RuleBasedStateMachine):
 
     @step(arrival=hours, hour=hours, new=lines)
     def late(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
-        """Lines of an earlier hour than the one they arrive in."""
+        """Land lines of an earlier hour than their hour of arrival."""
         self._made("late")
         self._land(max(arrival, hour), min(arrival, hour), new)
 
     @step(dataset=datasets)
     def run(self, dataset: str) -> None:
-        """Do what is to be done for a table."""
+        """Compute the stale partitions of a table."""
         self._made("run")
         self._run_one(dataset, self._name())
 
     @step(dataset=datasets, phase=st.sampled_from(PHASES))
     def crash(self, dataset: str, phase: str) -> None:
-        """Die in the middle of a run; what there is to do, or all of it again."""
+        """Die in the middle of a run over stale partitions, or over all of them."""
         self._made("crash")
         name = self._name()
         with pytest.raises(Died):
@@ -134,19 +134,19 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.dead)
     @step()
     def retry(self) -> None:
-        """Run again what has died, under its own name."""
+        """Run a dead run again, under its own run id."""
         self._made("retry")
         self._run_one(*self.dead.pop())
 
     @step(asked=some_hours)
     def backfill(self, asked: set[str]) -> None:
-        """Compute hours again that may not need it."""
+        """Recompute hours that may be up to date."""
         self._made("backfill")
         self._integrate(sorted(asked), self._name())
 
     @step(asked=some_hours)
     def replay(self, asked: set[str]) -> None:
-        """Publish hours of arrival again, and all that follows from them."""
+        """Publish hours of arrival again, and everything computed from them."""
         self._made("replay")
         name = self._name()
         again = [hour for hour in sorted(asked) if hour in self.landed]
@@ -156,14 +156,14 @@ class Machine(RuleBasedStateMachine):
 
     @step(dataset=datasets)
     def compact(self, dataset: str) -> None:
-        """Put small files together."""
+        """Compact small files."""
         self._made("compact")
         self.lineage.statement(dataset, "OPTIMIZE {table}")
         self._look()
 
     @step(dataset=datasets)
     def vacuum(self, dataset: str) -> None:
-        """Remove what no newest version needs."""
+        """Remove files that no newest version needs."""
         self._made("vacuum")
         self.lineage.statement(dataset, "VACUUM {table} RETAIN 0 HOURS")
         newest = self.lineage.version(dataset)
@@ -174,7 +174,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(choice=st.randoms(use_true_random=False))
     def restore(self, choice: Any) -> None:
-        """Go back to an earlier version, as a person does, and compute everything again."""
+        """Restore an earlier version, as a person does, then recompute everything."""
         self._made("restore")
         version = choice.choice(sorted(self.readable[SILVER.dataset]))
         self.lineage.statement(SILVER.dataset, f"RESTORE TABLE {{table}} TO VERSION AS OF {version}")
@@ -183,21 +183,21 @@ class Machine(RuleBasedStateMachine):
 
     @step(dataset=datasets, choice=st.randoms(use_true_random=False))
     def look_back(self, dataset: str, choice: Any) -> None:
-        """An earlier version is what it was."""
+        """Read an earlier version and compare it with its rows of that time."""
         self._made("look back")
         version = choice.choice(sorted(self.readable[dataset]))
         assert self.lineage.rows(dataset, version) == self.readable[dataset][version]
 
     @step(slow=some_hours, fast=some_hours)
     def meet(self, slow: set[str], fast: set[str]) -> None:
-        """Two runs of clicks at once; of two that want one hour, the one that commits later is refused."""
+        """Two concurrent runs of clicks; if both write an hour, the later commit is refused."""
         self._made("meet")
         first, second = self._name(), self._name()
         probe = self._probe()
         before = dict(self.clicks)
         with Held(lambda: self._publish_clicks(slow, first, probe.folder), probe, "audited") as held:
             self._integrate(sorted(fast), second)
-        # Of an hour that neither finds or leaves a row in, both may say so.
+        # If an hour has no rows before and after, both runs may commit it.
         disputed = {hour for hour in slow & fast if before.get(hour) or self.clicks.get(hour)}
         if isinstance(held.error, ConcurrentWrite):
             assert slow & fast
@@ -210,7 +210,7 @@ class Machine(RuleBasedStateMachine):
 
     @step(slow=some_hours)
     def arrive_meanwhile(self, slow: set[str]) -> None:
-        """Clicks are computed while what they are computed from is published anew: they are behind, and known to be."""
+        """Clicks are computed while their input is published again: afterwards they are stale, and known to be."""
         self._made("arrive meanwhile")
         name = self._name()
         seen = {key: list(part) for key, part in self.arrived.items()}
@@ -221,7 +221,7 @@ class Machine(RuleBasedStateMachine):
         assert held.error is None, held.error
         self._integrated(sorted(slow), name, [line for part in seen.values() for line in part])
 
-    # What the rules are made of.
+    # The data types of the rules.
 
     def _land(self, arrival: str, hour: str, new: Sequence[tuple[int, str]]) -> None:
         there = self.landed.setdefault(arrival, [])
@@ -233,7 +233,7 @@ class Machine(RuleBasedStateMachine):
             self._run_one(dataset, name)
 
     def _run_one(self, dataset: str, name: str, dies: str | None = None) -> None:
-        # Whoever is to die has something to do in any case.
+        # A run that should die always gets something to do.
         if dataset == BRONZE.dataset:
             stale = self._not_arrived() or (sorted(self.landed) if dies else [])
             if stale:
@@ -322,9 +322,9 @@ class Machine(RuleBasedStateMachine):
         self._look()
 
     def _look(self, *, everywhere: bool = False) -> None:
-        """Readers see what the model has, the ledger adds up, and whatever is not up to date is known to be behind.
+        """Readers see the model's rows, the ledger balances, and every stale partition is known.
 
-        What was right at the version a table still has is looked at again when it is asked for.
+        Rows verified at the table's current version are checked again when a step asks for that version.
         """
         expected: dict[str, Rows] = {
             BRONZE.dataset: sorted(tuple(vars(line).values()) for line in self._lines()),
@@ -364,10 +364,10 @@ class Machine(RuleBasedStateMachine):
 
 
 def deal(machine: Machine, data: st.DataObject) -> None:
-    """Make a step of each kind, in any order."""
+    """Draw a permutation of all kinds of step."""
     left = set(KINDS)
     while left:
-        # Nothing can be tried again before something has died.
+        # A retry needs a dead run first.
         kind = data.draw(st.sampled_from(sorted(left if machine.dead else left - {"retry"})))
         name, drawn = KINDS[kind]
         getattr(machine, name)(**{argument: data.draw(values) for argument, values in drawn.items()})

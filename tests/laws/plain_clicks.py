@@ -1,4 +1,4 @@
-"""What the small lineage must hold, in plain Python."""
+"""The expected rows of the small lineage, in plain Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Rows = list[tuple[Any, ...]]
 
 
 def clicks_of(arrived: Sequence[Line], hour: str) -> Rows:
-    """The clicks of an hour: of the lines of one click the first to arrive counts."""
+    """Compute the clicks of an hour: of several lines of one click the first to arrive counts."""
     found: dict[int, list[Line]] = defaultdict(list)
     for line in sorted(arrived):
         if line.hour == hour:
@@ -24,5 +24,5 @@ def clicks_of(arrived: Sequence[Line], hour: str) -> Rows:
 
 
 def pages_of(clicks: Rows) -> Rows:
-    """The clicks of each page."""
+    """Count the clicks of each page."""
     return sorted(Counter(row[2] for row in clicks).items())

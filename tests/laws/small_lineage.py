@@ -1,4 +1,4 @@
-"""A lineage of three tables on the platform's own mechanics: small enough to run thousands of times."""
+"""A lineage of three tables on the platform's own mechanics, small enough to run thousands of times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")
 
 @dataclass(frozen=True, order=True)
 class Line:
-    """A landed line: where it lies, and what it tells."""
+    """A landed line: its position and its content."""
 
     arrival: str
     line: int
@@ -86,7 +86,7 @@ LINES = "arrival STRING, line BIGINT, hour STRING, click BIGINT, page STRING"
 
 
 class Lineage:
-    """The tables of one lake, and the one way to publish each.
+    """The tables of one lake, and how each is published.
 
     Args:
         spark: The session.
@@ -99,7 +99,7 @@ class Lineage:
         self.events = EventLog(self.lake)
 
     def arrive(self, landed: Mapping[str, Sequence[Line]], run: str, probe: Path | None = None) -> Commit:
-        """Publish hours of arrival as they have landed."""
+        """Publish hours of arrival from their landed lines."""
         lines = [tuple(vars(line).values()) for part in landed.values() for line in part]
         accounts = {key: Account(rows_in=len(part)) for key, part in landed.items()}
         frame = self.spark.createDataFrame(lines, LINES)
@@ -108,7 +108,7 @@ class Lineage:
         )
 
     def integrate(self, hours: Collection[str], run: str, probe: Path | None = None) -> Commit:
-        """Compute hours of clicks from all that has arrived."""
+        """Compute hours of clicks from all arrivals."""
         version = self.version(BRONZE.dataset)
         arrived = dynamic_late_data_integrator.rows_by_event_partition(
             self.events.publications(BRONZE.dataset), "event_hours"
@@ -124,7 +124,7 @@ class Lineage:
         return overwrite_partitions(unique, self._target(SILVER, run, probe), sorted(hours), provenance)
 
     def count(self, run: str, probe: Path | None = None) -> Commit:
-        """Bring the pages in line with the clicks."""
+        """Recompute the pages from the clicks."""
         version = self.version(SILVER.dataset)
         clicks = self.lake.read(self.spark, SILVER.dataset, version)
         pages = clicks.groupBy("page").agg(F.count(F.lit(1)).alias("clicks"))
@@ -138,7 +138,7 @@ class Lineage:
         return merge(with_removals(pages, current, GOLD), aim, provenance, at=there)
 
     def behind(self) -> list[str]:
-        """Give the hours of clicks that have not seen all that has arrived."""
+        """List the hours of clicks that have not read all arrivals."""
         lines = dynamic_late_data_integrator.state(
             self.events.publications(BRONZE.dataset),
             self.events.publications(SILVER.dataset),
@@ -148,19 +148,19 @@ class Lineage:
         return [hour for hour, line in lines.items() if line.behind]
 
     def pages_behind(self) -> bool:
-        """Tell whether the pages have not seen all clicks."""
+        """Tell whether the pages have not read all clicks."""
         counted = self.events.publications(GOLD.dataset).get(WHOLE_TABLE)
         seen = -1 if counted is None else counted.inputs[SILVER.dataset]
         return any(entry.version > seen for entry in self.events.publications(SILVER.dataset).values())
 
     def version(self, dataset: str) -> int:
-        """Give the newest version of a table that is there."""
+        """Return the newest version of an existing table."""
         version = self.lake.version(dataset)
         assert version is not None
         return version
 
     def rows(self, dataset: str, version: int | None = None) -> list[tuple[Any, ...]]:
-        """Give a table's rows, sorted, as a reader without Spark sees them."""
+        """Return a table's rows, sorted, as a reader without Spark sees them."""
         if self.lake.version(dataset) is None:
             return []
         table = DeltaTable(self.lake.path(dataset), version=version)
@@ -168,11 +168,11 @@ class Lineage:
         return sorted(tuple(row[name] for name in names) for row in table.to_pyarrow_table().to_pylist())
 
     def statement(self, dataset: str, sql: str) -> None:
-        """Run one of Delta's statements on a table, as whoever maintains it does; `{table}` in it stands for it."""
+        """Run one of Delta's maintenance statements on a table, for which `{table}` stands."""
         self.spark.sql(sql.format(table=f"delta.`{self.lake.path(dataset)}`")).collect()
 
     def problems(self, dataset: str) -> list[str]:
-        """Give what does not add up in the account of a table."""
+        """List the problems that the ledger finds in a table."""
         if self.lake.version(dataset) is None:
             return []
         lines = ledger.audit(self.lake, self.events, CONTRACTS[dataset])

@@ -12,22 +12,22 @@ PATIENCE_SECONDS = 600
 
 
 class Probe:
-    """A folder through which a write is held or ended at a phase."""
+    """A folder through which a test holds or ends a write at a phase."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.folder = folder
 
     def hold(self, phase: str) -> None:
-        """Have the write wait at a phase."""
+        """Make the write wait at a phase."""
         (self.folder / f"{phase}.hold").touch()
 
     def end(self, phase: str) -> None:
-        """Have the write fail at a phase."""
+        """Make the write fail at a phase."""
         (self.folder / f"{phase}.fail").touch()
 
     def reached(self, phase: str, working: Callable[[], bool] = lambda: True) -> bool:
-        """Wait until the write is at a phase; False when it has ended before."""
+        """Wait until the write is at a phase; False if it ended before."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not (self.folder / f"{phase}.reached").exists():
             assert time.monotonic() < deadline, f"the write never reached '{phase}'"
@@ -37,13 +37,13 @@ class Probe:
         return True
 
     def release(self) -> None:
-        """Let it go on to its end."""
+        """Let the write continue to its end."""
         for held in self.folder.glob("*.hold"):
             held.unlink()
 
 
 class Held:
-    """A write in a thread of its own, held at a phase as long as the context lasts."""
+    """A write in its own thread, held at a phase while the context lasts."""
 
     def __init__(self, write: Callable[[], object], probe: Probe, phase: str) -> None:
         self._write = write
@@ -53,7 +53,7 @@ class Held:
         self.error: BaseException | None = None
 
     def __enter__(self) -> Held:
-        """Start it, and wait until it is held."""
+        """Start the write and wait until it is held."""
         self._probe.hold(self._phase)
         self._thread.start()
         if not self._probe.reached(self._phase, self._thread.is_alive):
@@ -64,12 +64,12 @@ class Held:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let it go on, and wait for its end."""
+        """Release the write and wait for its end."""
         self._probe.release()
         self._thread.join(timeout=PATIENCE_SECONDS)
 
     def _run(self) -> None:
         try:
             self._write()
-        except BaseException as error:  # noqa: BLE001 - whoever holds it looks at it
+        except BaseException as error:  # noqa: BLE001 - kept for the test
             self.error = error

@@ -1,4 +1,4 @@
-"""What long runs of the model have made: a line each, as ten thousand steps take hours and may be made in parts."""
+"""Totals of long model runs, a line each: ten thousand steps take hours and may be run in parts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FOLDER = ROOT / "var" / "model"
 
 
 def keep(made: Mapping[str, int], *, counterexample: bool, folder: Path = FOLDER) -> str:
-    """Remember a run, and say what all runs on this code have made.
+    """Store a run, and format the totals of all runs on this code.
 
     Args:
-        made: Steps by rule.
+        made: Number of steps by rule.
         counterexample: Whether one was found.
-        folder: Where runs are remembered.
+        folder: Folder of the stored runs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runs.jsonl"

@@ -1,4 +1,4 @@
-"""A store that fails: every fault has a name and says what to do, and readers keep what can be read."""
+"""A failing store: every fault is reported with a remedy, and readers keep all readable rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def publish(spark: Any, root: Path, run: str, hours: tuple[str, ...] = HOURS) ->
 
 @pytest.fixture(scope="module")
 def whole(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of four publications and a checkpoint; the last one is of the second hour only."""
+    """A table of four publications and a checkpoint; the last publication has the second hour only."""
     root = tmp_path_factory.mktemp("whole") / "lake"
     root.mkdir()
     publish(spark, root, "first")
@@ -97,7 +97,7 @@ def expected(spark: Any, whole: Path) -> list[Any]:
 
 
 def cut(file: Path) -> None:
-    """Leave the first half of a file, as a loss of power does, but no whole line: that would look undamaged."""
+    """Truncate a file to its first half, as a power loss does, but within a line: whole lines would look undamaged."""
     half = file.read_bytes()[: file.stat().st_size // 2].rstrip(b"}\n")
     os.truncate(file, len(half))
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
@@ -131,7 +131,7 @@ def no_commits(world: World) -> None:
 
 
 def commit_below_others(world: World) -> None:
-    # With it the newest checkpoint, which would tell what the commit said.
+    # Together with the newest checkpoint, which would contain the commit's content.
     sorted(world.log.glob("*.checkpoint*.parquet"))[-1].unlink()
     (world.log / "_last_checkpoint").unlink()
     cut(world.commits()[-2])
@@ -146,7 +146,7 @@ def test_a_log_that_cannot_be_mended_begins_anew(
     in_bronze = replace(CONTRACT, dataset="bronze.clicks")
     shutil.copytree(world.folder, world.root / "bronze" / "clicks")
     with pytest.raises(BeyondMending, match="backup"):
-        # Its rows come from files that may have been removed.
+        # Its source files may have been removed.
         repair.mend(world.lake, world.events, in_bronze, damage.inspect(world.lake, in_bronze.dataset, "hour"))
     (done,) = world.mend()
     assert "it begins anew" in done
@@ -176,9 +176,9 @@ def test_a_cut_off_commit_is_published_again(world: World, expected: list[Any], 
     (done,) = world.mend()
     assert f"to be computed again: {SECOND[0]}" in done
     assert sorted(tuple(row) for row in world.rows()) == before
-    assert list(world.events.publications(DATASET)) == [HOURS[0]], "what was lost does not count any more"
+    assert list(world.events.publications(DATASET)) == [HOURS[0]], "lost publications no longer count"
     commit = publish(world.spark, world.root, "anew", SECOND)
-    assert commit.version == lost + 1, "no version is given out twice"
+    assert commit.version == lost + 1, "no version number is reused"
     assert sorted(tuple(row) for row in world.rows()) == expected
     assert sorted(world.events.publications(DATASET)) == list(HOURS)
     assert world.problems() == []
@@ -241,7 +241,7 @@ def test_a_read_only_store_is_named_and_readable(
 
 
 def fill(file: Path) -> None:
-    """Write until nothing fits any more."""
+    """Write until the disk is full."""
     with file.open("wb", buffering=0) as full:
         while True:
             try:

@@ -1,8 +1,9 @@
-"""Any two of the things that change a table, one of them in the middle of the other: one after the other, or refused.
+"""Any two table operations, one in the middle of the other: the result is serial, or one of them is refused.
 
-The first is held at a phase; the second runs to its end; then the first goes on. What is in the table afterwards is
-what one of the two orders leaves, or what the second leaves alone when the first is refused. All files that are there
-before are older than a vacuum keeps for nobody: what keeps them is that somebody needs them.
+The first is held at a phase; the second runs to its end; then the first continues. Afterwards the table has the content
+of one of the two orders, or of the second operation alone if the first is refused.
+
+All files that exist before are past the vacuum's retention: only files that are still needed are kept.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ LEFT = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """Something that changes a table.
+    """An operation that changes a table.
 
     Args:
         run: Does it.
@@ -59,13 +60,13 @@ class Operation:
 
 
 def _vacuum(spark: Any, aim: Target) -> object:
-    """Run VACUUM; with a probe, it is held when it knows what is needed, before it looks which files there are."""
+    """Run VACUUM; with a probe, it is held after computing the needed files, before it lists the existing ones."""
     folder, probe = aim.lake.path(CONTRACT.dataset), aim.probe
     if probe is None:
         return spark.sql(f"VACUUM delta.`{folder}`").collect()
 
     def files() -> list[tuple[str, int, bool, int]]:
-        # In the server, which does not know this module.
+        # Runs in the server, which cannot import this module.
         Path(probe, f"{LISTING}.reached").touch()
         while Path(probe, f"{LISTING}.hold").exists():
             time.sleep(0.02)
@@ -79,7 +80,7 @@ def _vacuum(spark: Any, aim: Target) -> object:
 
 
 def _append(first: int) -> Operation:
-    """Append rows that nobody else appends: two appends of the same rows double them, which no writer here does."""
+    """Append rows that no other operation appends: appending rows twice doubles them, which no writer here does."""
     batch = Batch(first=first, rows=10)
 
     def run(spark: Any, aim: Target) -> object:
@@ -136,7 +137,7 @@ REFUSED = {
 
 
 class Stepped:
-    """One table that two operations meet in."""
+    """A table on which two operations meet."""
 
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root = spark, root
@@ -144,7 +145,7 @@ class Stepped:
         self.folder = Path(self.lake.path(CONTRACT.dataset))
 
     def begin(self) -> None:
-        """Make it, long ago: of two files, so that there is something to compact, after another one."""
+        """Make the table, with old files: two in one version, so that compaction has work, after an earlier version."""
         for number, batch in enumerate((REPLACED, Batch(first=0, rows=30))):
             overwrite_table(batch.frame(self.spark), self.target(f"before {number}"), Provenance())
         rest = Batch(first=30, rows=30)
@@ -152,13 +153,13 @@ class Stepped:
         self.age()
 
     def age(self) -> None:
-        """Have all files be older than what a vacuum keeps for nobody."""
+        """Make all files older than the vacuum's retention."""
         then = time.time() - LONG_AGO
         for file in self.folder.glob("*.parquet"):
             os.utime(file, (then, then))
 
     def leave(self) -> list[Path]:
-        """Leave files of writes that were cut off long ago."""
+        """Leave old files of interrupted writes."""
         left = [self.folder / f"part-{number:05}-left.c000.snappy.parquet" for number in range(LEFT)]
         for file in left:
             file.touch()
@@ -175,7 +176,7 @@ class Stepped:
         return frozenset(found)
 
     def has_its_past(self) -> None:
-        """Look that older versions can still be read, and restored."""
+        """Check that older versions can still be read and restored."""
         there = [self.rows(version) for version in (1, 2, 3)]
         assert there == [REPLACED.model(), Batch(first=0, rows=30).model(), BEFORE.model()]
 
@@ -203,7 +204,7 @@ def test_two_operations_end_serially_or_one_is_refused(
     left = stepped.leave()
     with Held(lambda: one.run(spark, stepped.target("first", probe)), probe, phase) as held:
         other.run(spark, stepped.target("second"))
-        assert stepped.rows() == other.model(before), "nobody sees anything of what is held"
+        assert stepped.rows() == other.model(before), "nothing of the held operation is visible"
     if (first, second) in REFUSED:
         assert isinstance(held.error, ConcurrentWrite), held.error
         assert held.error.transient
@@ -223,7 +224,8 @@ def test_concurrent_vacuums_remove_only_unneeded_files(stepped: Stepped, spark: 
     left = stepped.leave()
     with ThreadPoolExecutor(1) as beside:
         with Held(lambda: _vacuum(spark, stepped.target("first", probe)), probe, LISTING) as held:
-            # It removes files while the other one is held; to end it waits for Spark, which keeps the other one's list.
+            # The vacuum removes files while the other operation is held; it ends only when Spark releases the other's
+            # file list.
             second = beside.submit(_vacuum, spark, stepped.target("second"))
             deadline = time.monotonic() + PATIENCE_SECONDS
             while any(file.exists() for file in left):
@@ -245,7 +247,7 @@ def test_a_vacuum_removes_only_a_crashed_runs_leftovers(stepped: Stepped, spark:
     left = set(stepped.folder.glob("*.parquet")) - before
     assert left
     _vacuum(spark, stepped.target("vacuum"))
-    assert set(stepped.folder.glob("*.parquet")) == before | left, "what may be under way is kept"
+    assert set(stepped.folder.glob("*.parquet")) == before | left, "files of possibly running writes are kept"
     stepped.age()
     _vacuum(spark, stepped.target("vacuum"))
     assert set(stepped.folder.glob("*.parquet")) == before

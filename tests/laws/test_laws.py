@@ -1,6 +1,6 @@
-"""What holds for every way to write: run twice, cut off, out of order, twice at once, too wide, empty, drifted.
+"""Laws of every writer: run twice, interrupted, out of order, concurrent, too wide, empty, drifted.
 
-Each law is stated once and holds for each writer; what is in the table is compared with a model in plain Python.
+Each law is stated once and holds for each writer; the table is compared with a model in plain Python.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _of_writers(more: str, chosen: Callable[[Writer], Iterable[Any]]) -> Any:
 
 
 def _engines(writer: Writer) -> list[Engine]:
-    # A swapper writes by the ways that are tried with both.
+    # A swapper combines engines that are both tested on their own.
     return list(Engine) if writer in WRITERS else [Engine.TRANSACTION]
 
 
@@ -61,7 +61,7 @@ every_pair = _of_writers("engine", _engines)
 
 
 class World:
-    """A lake, the writers of which are watched."""
+    """A lake whose writers are watched."""
 
     def __init__(self, spark: Any, root: Path, writer: Writer) -> None:
         self.spark, self.root, self.writer = spark, root, writer
@@ -73,7 +73,7 @@ class World:
         return self.writer.write(change(batch.frame(self.spark)), aim, batch, self.rows)
 
     def rows(self) -> State:
-        """What readers see, each row once or the test fails."""
+        """Read the rows as readers see them; fails on doubled rows."""
         if self.version() is None:
             return frozenset()
         found = table(self.spark, self.root, self.writer.contract.dataset)
@@ -84,14 +84,14 @@ class World:
         return Lake(root=str(self.root)).version(self.writer.contract.dataset)
 
     def problems(self) -> list[str]:
-        """What does not add up in the ledger."""
+        """List the problems that the ledger finds."""
         lake = Lake(root=str(self.root))
         return [line.problem for line in ledger.audit(lake, EventLog(lake), self.writer.contract) if line.problem]
 
 
 @pytest.fixture(scope="module")
 def begun(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Writer], Path]:
-    """Publishes the first batch of each writer that is asked for, once."""
+    """Publishes the first batch of each requested writer, once."""
 
     @functools.cache
     def publish(name: str) -> Path:
@@ -105,7 +105,7 @@ def begun(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Wri
 
 @pytest.fixture
 def world(spark: Any, begun: Callable[[Writer], Path], tmp_path: Path, writer: Writer) -> World:
-    """A table that has something in it already."""
+    """A table that has rows already."""
     return World(spark, shutil.copytree(begun(writer), tmp_path / "lake"), writer)
 
 
@@ -133,7 +133,7 @@ def test_cut_off_and_run_again_is_run_once(world: World, writer: Writer, probe: 
     published = phase not in NOT_PUBLISHED and writer.published_by == "commit"
     assert world.rows() == (expected if published else before)
     assert world.version() == version + published
-    assert world.problems() == [], "the ledger knows of what is published, and of nothing else"
+    assert world.problems() == [], "the ledger has exactly the published batches"
     commit = world.write(AFTER, "run")
     assert commit.repeated == published
     assert world.rows() == expected
@@ -147,7 +147,7 @@ def test_a_backfill_in_any_order_gives_one_table(spark: Any, tmp_path: Path, wri
     parts.append(Batch(first=20, rows=10, hours=HOURS[:1]))
     expected = writer.after(writer.after(writer.after(frozenset(), parts[0]), parts[1]), parts[2])
     for number, order in enumerate(permutations(range(3))):
-        # The third replaces what the first one wrote, so it stays behind it.
+        # The third replaces rows of the first, so it stays after it.
         if order.index(2) < order.index(0):
             continue
         root = tmp_path / f"lake-{number}"
@@ -163,7 +163,7 @@ def test_a_backfill_in_any_order_gives_one_table(spark: Any, tmp_path: Path, wri
 def test_of_two_writers_at_once_one_publishes(world: World, writer: Writer, probe: Probe, phase: str) -> None:
     twin = Batch(first=200, rows=20)
     with Held(lambda: world.write(AFTER, "slow", probe=probe.folder), probe, phase) as slow:
-        assert world.rows() == BEFORE.model(), "nobody sees anything of a write under way"
+        assert world.rows() == BEFORE.model(), "nothing of a running write is visible"
         world.write(twin, "fast")
     assert isinstance(slow.error, ConcurrentWrite)
     assert slow.error.transient
@@ -207,7 +207,7 @@ def test_without_the_jar_a_concurrent_merge_conflicts(
     with pytest.raises(ConcurrentWrite) as told:
         world.write(AFTER, "slow", Engine.CHECKPOINT)
     assert told.value.transient
-    assert world.rows() == writer.after(BEFORE.model(), twin), "what the other one wrote is not lost"
+    assert world.rows() == writer.after(BEFORE.model(), twin), "rows of the other writer are not lost"
     world.write(AFTER, "slow", Engine.CHECKPOINT)
     assert world.rows() == writer.after(writer.after(BEFORE.model(), twin), AFTER)
     assert world.problems() == []

@@ -1,4 +1,4 @@
-"""A store that loses files of tables of every form: each is found, taken back, and computed again as a step does it."""
+"""Lost files of every kind of table: each is found, its publication withdrawn, and recomputed as a step does it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NO_LANDING_ZONE = LandingZone(folder=Path("/nowhere"))
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """What a step needs of a lake."""
+    """The lake access that a step needs."""
 
     lake: Lake
     events: EventLog
@@ -60,7 +60,7 @@ class Access:
 
 
 class World:
-    """A table of one form, and what computes it."""
+    """A table of one kind, and its computation."""
 
     def __init__(self, spark: Any, root: Path, contract: Contract) -> None:
         self.spark, self.root, self.contract = spark, root, contract
@@ -85,7 +85,7 @@ class World:
         return self.spark.createDataFrame(list(DELIVERIES[day].items()), "letter STRING, says STRING")
 
     def compute(self, run: str, *keys: str) -> None:
-        """Compute what is asked for: days of deliveries, or weeks."""
+        """Compute the given days of deliveries, or weeks."""
         if self.contract.executed is not None:
             self.step(run, *keys).publish(
                 lambda day: FullDelivery(
@@ -103,7 +103,9 @@ class World:
             self.step(run, *keys).publish(frame, Upstream(accounts=accounts))
 
     def compute_what_is_missing(self) -> None:
-        """Do what the next run does; of days that build on one another ask for the newest one only."""
+        """Compute the missing partitions, as the next run does; of days that depend on each other request only the
+        newest.
+        """
         missing = self.missing()
         assert missing
         if self.contract.partitioning is not None:
@@ -134,7 +136,7 @@ FORMS = {"merged": MERGED, "executed": EXECUTED, "members": WEEKS, FROZEN: WEEKS
 
 @pytest.fixture(scope="module")
 def whole(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Makes a table of each form that is asked for, once."""
+    """Makes a table of each requested kind, once."""
     made: dict[str, Path] = {}
 
     def make(form: str) -> Path:
@@ -153,19 +155,19 @@ def whole(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, spark: Any, whole: Callable[[str], Path], tmp_path: Path) -> World:
-    """A copy of a table of the form, to be damaged."""
+    """A copy of a table of this kind, to be damaged."""
     return World(spark, shutil.copytree(whole(request.param), tmp_path / "lake"), FORMS[request.param])
 
 
 def cut(file: Path) -> None:
-    """Leave the first half of a file."""
+    """Truncate a file to its first half."""
     file.chmod(0o644)
     os.truncate(file, file.stat().st_size // 2)
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
 def flipped(file: Path) -> None:
-    """Flip a bit of a file; neither its size nor its checksum file follows."""
+    """Flip a bit of a file; size and checksum file stay the same."""
     file.chmod(0o644)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
@@ -234,7 +236,7 @@ def test_the_newest_commit_cut_off_is_made_again(world: World) -> None:
     if world.missing():
         world.compute_what_is_missing()
     assert world.missing() == []
-    assert world.rows() == expected, "what only froze a year is as it was before"
+    assert world.rows() == expected, "the publication that froze a year is as before"
     assert world.inspect() == []
     assert world.problems() == []
 
@@ -279,7 +281,7 @@ def test_a_restoration_that_is_lost_has_not_happened(world: World) -> None:
         restored.publish(lambda _: FullDelivery(rows=contended, account=Account(rows_in=1)))
     assert [mark.restored for mark in world.events.executions(MERGED.dataset)][-1] is not None
     for kind in ("*.json", "*.checkpoint.parquet"):
-        # Delta writes a checkpoint with each restoration: that one alone would tell of it.
+        # Delta writes a checkpoint with each restoration, which alone would still contain it.
         cut(max((world.folder / "_delta_log").glob(kind)))
     assert "ask for it once more" in world.mend()[-1]
     assert world.rows() == expected

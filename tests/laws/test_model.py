@@ -1,7 +1,7 @@
-"""Whatever happens to a lineage, in whatever order: its tables are what plain Python says, and nobody ever sees less.
+"""Any sequence of steps leaves a lineage's tables as plain Python computes them, and readers never see less.
 
-A machine lands lines (late ones among them), runs, dies at a phase, tries again, fills back, replays, compacts,
-vacuums, restores and lets two runs meet. `make model STEPS=10000` runs it for long.
+A machine lands lines (also late ones), runs, dies at a phase, retries, backfills, replays, compacts, vacuums, restores
+and runs two runs concurrently. `make model STEPS=10000` runs it for long.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def test_any_order_of_steps_matches_the_python_model() -> None:
         assert made.total() >= STEPS
     else:
         made = Counter()
-        # Hypothesis ends some machines early, and draws few of the rules for each.
+        # Hypothesis ends some machines early, and draws few different rules for each.
         while made.total() < STEPS:
             made += _make_and_keep(min(PART, STEPS - made.total()))
-    # A short run draws what it draws; the suite deals each kind.
+    # A short run draws steps freely; the suite deals each kind.
     if STEPS >= ENOUGH:
         often = {"run", "crash", "retry", "late", "backfill", "replay", "compact", "vacuum", "restore"}
         assert set(made) >= often
@@ -82,7 +82,7 @@ def _make_and_keep(steps: int) -> Counter[str]:
     except Exception:
         tally.keep(Machine.made, counterexample=True)
         raise
-    print(tally.keep(made, counterexample=False))  # noqa: T201 - what all of them did
+    print(tally.keep(made, counterexample=False))  # noqa: T201 - the totals of all machines
     return made
 
 
@@ -91,11 +91,11 @@ def _make(steps: int, *, derandomize: bool) -> Counter[str]:
     chosen = settings(
         _SETTINGS,
         max_examples=-(-steps // AT_ONCE),
-        # Its beginning counts as a step.
+        # The initial step counts as well.
         stateful_step_count=min(steps, AT_ONCE) + 1,
         derandomize=derandomize,
         phases=(Phase.generate, Phase.shrink),
     )
     run_state_machine_as_test(Machine, settings=chosen)
-    print(f"{Machine.made.total()} steps: {dict(sorted(Machine.made.items()))}")  # noqa: T201 - what it did
+    print(f"{Machine.made.total()} steps: {dict(sorted(Machine.made.items()))}")  # noqa: T201 - its steps
     return Machine.made

@@ -1,4 +1,4 @@
-"""Long runs of the model are added up, so far as they were of the same code."""
+"""Long model runs are added up if they ran on the same code."""
 
 from __future__ import annotations
 

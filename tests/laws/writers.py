@@ -1,4 +1,4 @@
-"""Every way to write a table, told so that laws can be stated once for all of them."""
+"""Every way to write a table, described so that each law can be stated once for all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Before = Callable[[], State]
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Have something happen when the next write by `Engine.CHECKPOINT` is computed, and not yet handed to Delta."""
+    """Run an action when the next write by `Engine.CHECKPOINT` is computed and not yet handed to Delta."""
 
     def judged(rows: Any, spec: AuditSpec) -> Judgement:
         monkeypatch.undo()
@@ -45,8 +45,8 @@ class Batch:
 
     Args:
         first: The first click.
-        rows: How many clicks there are, in all hours.
-        hours: Whose clicks are written; the others are left out.
+        rows: Number of clicks in all hours.
+        hours: Hours whose clicks are written.
     """
 
     first: int
@@ -54,12 +54,12 @@ class Batch:
     hours: tuple[str, ...] = HOURS
 
     def frame(self, spark: Any) -> Any:
-        """Give the rows to Spark."""
+        """Create the rows as a Spark frame."""
         frame = clicks(spark, self.rows, self.first)
         return frame.where(frame["hour"].isin(*self.hours))
 
     def model(self) -> State:
-        """Give the rows in plain Python."""
+        """Compute the rows in plain Python."""
         found = [
             (HOURS[click % 2], click, 1 + click % 3, f"/page{click % 5}")
             for click in range(self.first, self.first + self.rows)
@@ -67,7 +67,7 @@ class Batch:
         return frozenset(row for row in found if row[0] in self.hours)
 
     def accounts(self, keys: Sequence[str]) -> dict[str, Account]:
-        """Give what the layer above has, by partition."""
+        """Compute the account of the input layer, by partition."""
         return {key: Account(rows_in=sum(row[2] for row in self.model() if key in ("", row[0]))) for key in keys}
 
 
@@ -77,12 +77,12 @@ class Writer:
 
     Args:
         name: For people.
-        contract: Of the table it writes.
+        contract: Contract of its table.
         write: Publishes rows as a batch into a table that has some already.
-        after: What is in the table after a batch, in plain Python.
-        commutes: Batches of different partitions may come in any order; what only adds need not be tried.
-        published_by: What makes a batch visible: the commit of the write itself, or a swap after it.
-        adds: It only adds rows: two at once are not in each other's way, and a commit is about the rows it added.
+        after: The table's rows after a batch, in plain Python.
+        commutes: Batches of different partitions may come in any order; not tested for writers that only add.
+        published_by: The commit that makes a batch visible: that of the write itself, or a swap after it.
+        adds: It only adds rows: concurrent batches do not conflict, and a commit accounts for the added rows.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Writer:
     adds: bool = False
 
     def target(self, root: Path, run: str, engine: Engine, probe: Path | None = None) -> Target:
-        """Aim at its table."""
+        """Make a target for its table."""
         more = {} if probe is None else {"probe": str(probe)}
         return target(root, run, engine, self.contract, **more)
 
@@ -113,7 +113,7 @@ def _merged(state: State, batch: Batch) -> State:
 
 
 def _merge(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
-    # The account of a merge is about the table as it leaves it.
+    # A merge accounts for the whole table afterwards.
     account = Account(rows_in=sum(row[2] for row in _merged(before(), batch)))
     return merge(frame, aim, Provenance(accounts={"": account}), deleted=None)
 
@@ -128,12 +128,12 @@ def _periods(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
 
 
 def _appended(state: State, batch: Batch) -> State:
-    """What is appended is there beside what was, so each batch brings clicks that no other one has."""
+    """Appended rows are added to existing ones, so each batch has clicks that no other batch has."""
     return state | {(row[0], row[1] + 1000 * batch.first, row[2], row[3]) for row in batch.model()}
 
 
 def _append(frame: Any, aim: Target, batch: Batch, before: Before) -> Commit:
-    # Each batch is the first one of a stream of its own, so that they may come in any order.
+    # Each batch is the first one of a stream of its own, so that batches may come in any order.
     once = AppendBatch(stream=f"{batch.rows} from {batch.first} in {'+'.join(batch.hours)}", batch=0)
     rows = frame.withColumn("click", frame["click"] + 1000 * batch.first)
     return publish(

@@ -1,7 +1,7 @@
-"""`python -m mutants [NAME PART …]`: applies each seeded defect to a copy of the project and has its tests run there.
+"""`python -m mutants [NAME PART …]`: applies each seeded defect to a copy of the project and runs its tests there.
 
-Prints a line for each, keeps what it knows in a file so that an interrupted campaign goes on, and ends with 1 when a
-defect was not noticed.
+Prints a line for each, stores results in a file so that an interrupted campaign continues, and exits with 1 if a defect
+was not noticed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KNOWN = ROOT / "var" / "mutants.json"
 
 
 def main(parts: Sequence[str]) -> int:
-    """Try the mutants whose name holds one of some parts, or all."""
+    """Try all mutants, or those whose name contains one of some parts."""
     chosen = [mutant for mutant in MUTANTS if not parts or any(part in mutant.name for part in parts)]
     state = _state()
     known = json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.is_file() else {}
@@ -59,7 +59,7 @@ def _files() -> list[str]:
 
 
 def _state() -> str:
-    # What is known of a defect is known of this code only.
+    # Results are valid for the same code only.
     digest = hashlib.sha256()
     for name in sorted(_files()):
         if (ROOT / name).is_file():
@@ -77,21 +77,21 @@ def _try(mutant: Mutant, copy: Path) -> tuple[list[str], str]:
 
 
 def failed_tests(project: Path, tests: Sequence[str]) -> tuple[list[str], str]:
-    """Run tests of a copy of the project up to the first that ends badly.
+    """Run tests of a copy of the project up to the first failure.
 
     Args:
         project: The copy.
-        tests: Which, as pytest takes them.
+        tests: Tests to run, as pytest arguments.
 
     Returns:
-        The tests that failed, and what pytest said. One whose fixtures ended in an error was not tried: an engine that
-        does not compile, for instance, is no defect that a test has noticed.
+        The failed tests, and pytest's output. A test whose fixtures raised an error does not count: an engine that does
+            not compile, for instance, was not noticed by a test.
     """
-    # Before the installed project, whose path a file of the environment names.
+    # Before the installed project, whose path is in a .pth file of the environment.
     paths = os.pathsep.join(str(project / part) for part in ("platform", "", "tests"))
     report = project / "report.xml"
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
-    # What the suite tries a part of may be in the other part.
+    # The suite runs only part of each matrix; the failing case may be in the other part.
     environment = {**os.environ, "PYTHONPATH": paths, "WHOLE_MATRIX": "1"}
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
     cases = ElementTree.parse(report).iter("testcase") if report.is_file() else ()
@@ -100,7 +100,7 @@ def failed_tests(project: Path, tests: Sequence[str]) -> tuple[list[str], str]:
 
 
 def apply(mutant: Mutant, root: Path) -> None:
-    """Make the change of a mutant in a copy of the project."""
+    """Apply the change of a mutant to a copy of the project."""
     file = root / mutant.file
     text = file.read_text(encoding="utf-8")
     assert text.count(mutant.old) == 1, f"{mutant.name}: its text is not in {mutant.file} exactly once"

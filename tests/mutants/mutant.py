@@ -1,4 +1,4 @@
-"""One small harmful change to the mechanics, and the ways to state it."""
+"""One small harmful change to the mechanics, and constructors for it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Mutant:
     """One harmful change.
 
     Args:
-        name: What it does, for people.
+        name: Its effect, for people.
         file: The file it changes, relative to the project's root.
         old: The text it replaces; occurs once.
-        new: What it puts there.
-        noticed_by: The tests that must fail, as pytest takes them.
+        new: The replacement.
+        noticed_by: The tests that must fail, as pytest arguments.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Defects in telling people: what is lost, doubled, floods or is shown."""
+"""Defects of alerts: lost, doubled or flooding messages, and shown secrets."""
 
 from __future__ import annotations
 

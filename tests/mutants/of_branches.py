@@ -1,4 +1,4 @@
-"""Changes to branches of a flow, and to what runs beside or after what."""
+"""Defects of branches in a flow, and of parallel and sequential runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to what the datasets compute, and to when their partitions wait."""
+"""Defects in the computation of datasets, and in the conditions under which partitions wait."""
 
 from __future__ import annotations
 

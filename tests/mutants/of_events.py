@@ -1,4 +1,4 @@
-"""Defects in what takes events from outside, and in what starts their runs."""
+"""Defects in receiving events from outside, and in starting their runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects in what runs after what: fan-ins, and other teams' pipelines."""
+"""Defects in the order of runs: fan-ins, and other teams' pipelines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to merges, to their executions, and to the plan of a replay."""
+"""Defects of merges, of their executions, and of the plan of a replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to error management, and to what appears together."""
+"""Defects of error management, and of tables that appear together."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ PATTERNS = (
         "        if False:",
         "tests/ingestion/test_readiness_marker.py",
     ),
-    # What appears together.
+    # Tables that appear together.
     in_code(
         "a companion forgets how far it has followed",
         COMPANIONS,

@@ -1,4 +1,4 @@
-"""Changes to what is audited, kept, lifted and observed."""
+"""Defects of audits, kept rows, lifted guards and observers."""
 
 from __future__ import annotations
 

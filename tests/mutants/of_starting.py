@@ -1,4 +1,4 @@
-"""Defects in what starts runs and ends them: sensors, schedules, dead runs."""
+"""Defects in starting and ending runs: sensors, schedules, dead runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to what keeps several tables behind one name."""
+"""Defects of datasets stored as several tables behind one name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to what enriches, wraps, aggregates and delivers events, and to who sees of it what."""
+"""Defects of enriching, wrapping, aggregating and delivering events, and of their visibility."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ VALUES = (
         "",
         f"{STEPS}::test_later_failure_does_not_ask_again",
     ),
-    # Who sees what.
+    # Visibility.
     in_code(
         "the login of a visitor is for everybody",
         "quality/contracts/columns.py",

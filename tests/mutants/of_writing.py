@@ -1,4 +1,4 @@
-"""Changes to the one way to write, what is known of it, and what is planned from that."""
+"""Defects of the one way to write, of its records, and of plans made from them."""
 
 from __future__ import annotations
 

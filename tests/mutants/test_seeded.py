@@ -1,4 +1,4 @@
-"""The list of seeded defects is one that can be run: each changes what is there, and names tests that are there."""
+"""The list of seeded defects can be run: each changes existing code, and names existing tests."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def test_a_defect_names_tests_that_are_there(mutant: Mutant) -> None:
 
 
 def test_what_notices_a_defect_runs_in_every_test_of_the_project() -> None:
-    """The pages name these tests; a campaign that nobody runs would hold nothing."""
+    """The pages name these tests, so they must run in the regular suite and not only in a campaign."""
     named = {test.partition("[")[0] for mutant in MUTANTS for test in mutant.noticed_by}
     assert sorted(test for test in named if campaign(*test.split("::"))) == []
     assert campaign("tests/lineage/test_plan.py", "test_hours_run_out_of_order_give_equal_tables")
 
 
 def campaign(file: str, name: str = "") -> bool:
-    """Whether a test, or every test of a file, is left out unless everything is tried."""
+    """Tell whether a test, or every test of a file, runs in campaigns only."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     whole = [ast.unparse(node.value) for node in tree.body if isinstance(node, ast.Assign)]
     marks = [

@@ -66,7 +66,7 @@ def write(lake: Lake, contract: Contract, frame: Any, run: RunContext = RUN, **i
 
 @pytest.fixture(scope="module")
 def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A landing zone, and three datasets made of it one after the other."""
+    """A landing zone, and three datasets computed from it, one after the other."""
     home = tmp_path_factory.mktemp("home")
     lake = Lake(root=str(home / "lake"))
     folder = home / "landing" / "views"

@@ -1,6 +1,6 @@
-"""Detectors and observers (Flow Interruption Detector, Skew Detector, Lag Detector, SLA Misses Detector, drift).
+"""Trials: Flow Interruption Detector, Skew Detector, Lag Detector, SLA Misses Detector, drift observers.
 
-The page is generated from the trials, again whenever their code changes; here its figures are held to the bounds.
+The page is regenerated from the trials whenever their code changes; here its figures are compared with the bounds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "detectors.md"
 
 
 def rows(heading: str) -> list[list[str]]:
-    """Read the table under a heading, without its first two lines."""
+    """Read the table under a heading, without its two header lines."""
     _, _, after = PAGE.read_text(encoding="utf-8").partition(f"## {heading}\n")
     part = after.partition("\n## ")[0]
     lines = [line for line in part.splitlines() if line.startswith("|")]

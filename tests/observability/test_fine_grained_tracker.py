@@ -1,4 +1,4 @@
-"""Columns are traced through Spark's own plans."""
+"""Columns are traced to their sources through Spark's own plans."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_each_column_is_traced_to_its_source_columns(spark: Any, lake_root: Path
 
 
 def test_a_renamed_column_keeps_its_true_source(spark: Any, lake_root: Path) -> None:
-    """A lineage typed by name would say that `click` comes from `click`."""
+    """A lineage by name would say that `click` comes from `click`."""
     lake = Lake(root=str(lake_root))
     publish(toy.clicks(spark), lake_root, "run-1")
     swapped = lake.read(spark, "silver.clicks").selectExpr(

@@ -1,4 +1,4 @@
-"""Flow Interruption Detector: silence that is unusual is found, on each layer; what only looks like data is no data."""
+"""Flow Interruption Detector: unusual silence is found on each layer; empty commits and flags do not count as data."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_hours_copied_at_once_count_by_name() -> None:
 
 def test_a_daily_copy_of_hours_is_usual() -> None:
     keys = [START + HOUR * number for number in range(24 * 30)]
-    # The day's hours come at three in the following night.
+    # The day's hours arrive at three in the following night.
     partitions = [
         landed(f"{key:%Y-%m-%dT%H}", key.replace(hour=0) + 27 * HOUR + timedelta(seconds=key.hour)) for key in keys
     ]

@@ -1,4 +1,4 @@
-"""Lag Detector: how far a reader is behind, at most and in percentiles, over one interface for all sources."""
+"""Lag Detector: the lag of a reader, its maximum and percentiles, through one interface for all sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITHIN = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Topic:
-    """A broker's topic: offsets of its partitions."""
+    """A message broker's topic: offsets of its partitions."""
 
     waits: Sequence[float]
     unit = "records"

@@ -1,4 +1,4 @@
-"""Skew Detector: half-empty partitions and hot keys are found; seasons, growth and small numbers are not."""
+"""Skew Detector: half-empty partitions and hot keys are found; seasons, growth and small numbers are no skew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 
 
 def hours(weeks: int, rows: float = 5000, growth: float = 0.0) -> dict[str, int]:
-    """Volumes with a rhythm: nights have a tenth, weekends have six tenths."""
+    """Make hourly volumes with a rhythm: a tenth at night, six tenths on weekends."""
     found = {}
     for number in range(weeks * 168):
         moment = START + timedelta(hours=number)
@@ -44,7 +44,7 @@ def test_a_third_of_the_rows_is_skew() -> None:
 def test_a_bad_partition_does_not_become_usual() -> None:
     rows = hours(8)
     rows["2026-02-12T10"] = 10
-    # A week later, and an hour later, good partitions are not compared with it.
+    # A week later, and an hour later, good partitions are not compared with the bad one.
     assert judged(rows, "2026-02-19T10", "2026-02-12T11", "2026-02-13T10") == {}
 
 

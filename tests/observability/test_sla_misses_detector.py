@@ -1,4 +1,4 @@
-"""SLA Misses Detector: a slow job is told from a late input, before and after the publication."""
+"""SLA Misses Detector: a slow job is distinguished from a late input, before and after publication."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def delivery(input_at: int | None, published_at: int | None) -> Delivery:
-    """Build the delivery of an hour, by minutes since its end."""
+    """Build the delivery of an hour, with times in minutes since its end."""
     return Delivery(
         partition="2026-01-05T00",
         ended=END,
@@ -54,9 +54,9 @@ def read(one: Delivery, minutes: int, history: list[Job] | None = None) -> Readi
         (None, None, 121, INPUT_LATE),
         (150, None, 155, INPUT_LATE),
         (150, 160, 170, INPUT_LATE),
-        # Late input, and then a job that alone took longer than the promise.
+        # Late input, then a job that alone took longer than promised.
         (150, 300, 301, JOB_LATE),
-        # The input came early, as of a whole day that is delivered at once.
+        # The input came early, as when a whole day is delivered at once.
         (-30, 100, 130, QUIET),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_job_three_times_as_long_is_slow() -> None:
     slow = Job(name="2026-01-05T00", rows=1100, seconds=200.0)
     reading = detect("silver.visits", [], promise=PROMISE, now=END, jobs=[*jobs(30), slow])
     assert (reading.verdict, reading.value) == (SLOW_JOB, 200.0)
-    # With ten times the rows it is no comparable job, and a minute more is no reason.
+    # With ten times the rows the job is not comparable, and one more minute is no miss.
     more = Job(name="2026-01-05T00", rows=10_000, seconds=200.0)
     assert not detect("silver.visits", [], promise=PROMISE, now=END, jobs=[*jobs(30), more]).stands
     little = Job(name="2026-01-05T00", rows=1000, seconds=60.0)
