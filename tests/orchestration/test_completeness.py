@@ -1,4 +1,4 @@
-"""Days and weeks without all of their hours are named for as long as that can change; without Spark.
+"""Days and weeks with missing hours are reported as long as hours may still arrive; without Spark.
 
 Pattern: Aligned Fan-In.
 """
@@ -33,7 +33,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def days(lake: Lake, hours: Mapping[str, int | None], dataset: str = PAGES, **more: Any) -> None:
-    """Publish periods that were computed from so many hours; of None, without a row."""
+    """Publish periods computed from this many hours; None: without a row."""
     column = CONTRACTS[dataset].partition_column
     rows = {period: 0 if parts is None else 1 for period, parts in hours.items()}
     measures = {period: {"parts": parts} for period, parts in hours.items()}
@@ -41,7 +41,7 @@ def days(lake: Lake, hours: Mapping[str, int | None], dataset: str = PAGES, **mo
 
 
 def judged(lake: Lake, now: str, *datasets: str) -> dg.AssetCheckResult:
-    """Give the check as a run evaluates it at a moment."""
+    """Evaluate the check as a run does at a given time."""
     contracts = [CONTRACTS[name] for name in datasets or (PAGES,)]
     with pytest.MonkeyPatch.context() as clock:
         clock.setattr("blogdata.planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
@@ -53,7 +53,7 @@ def test_a_day_that_is_running_is_no_warning(lake: Lake) -> None:
     days(lake, {MONDAY: 24, TUESDAY: 14})
     result = judged(lake, f"{TUESDAY}T14:30")
     assert (result.passed, result.description) == (True, f"{TUESDAY} is running: 14 of 24 hours so far")
-    # It warns from its end on, not one moment earlier.
+    # It warns from the day's end on, not one moment earlier.
     assert judged(lake, f"{TUESDAY}T23:59:59").passed
     result = judged(lake, f"{WEDNESDAY}T00:00")
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
@@ -72,7 +72,7 @@ def test_a_complete_day_hides_no_earlier_incomplete_one(lake: Lake) -> None:
     result = judged(lake, f"{WEDNESDAY}T02:00")
     assert (result.passed, result.description) == (False, f"{MONDAY} has 23 of 24 hours")
     assert result.metadata["by_period"].value == {MONDAY: "23 of 24"}
-    # Until it is computed again with all of them.
+    # The warning stands until the day is recomputed with all hours.
     days(lake, {MONDAY: 24})
     assert judged(lake, f"{WEDNESDAY}T02:00").passed
 
@@ -96,7 +96,7 @@ def test_an_empty_day_counts_its_published_hours(lake: Lake, there: int, passed:
     hours = finer(MONDAY, Grain.DAY, Grain.HOUR)
     read = publish(lake, HOURLY, "event_hour", dict.fromkeys(hours[:there], 0))
     days(lake, {MONDAY: None}, inputs={HOURLY: read})
-    # One that came since makes the day stale, not complete.
+    # An hour that arrived since makes the day stale, not complete.
     publish(lake, HOURLY, "event_hour", dict.fromkeys(hours[there:], 0) or {f"{TUESDAY}T00": 0})
     days(lake, {TUESDAY: 24})
     result = judged(lake, f"{WEDNESDAY}T02:00")

@@ -1,4 +1,4 @@
-"""A run whose process is no more ends as failed; one that lives goes on, whatever the clock says."""
+"""A run whose process has died ends as failed; a living one continues, whatever the clock says."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from sensors.dead_runs import end_dead_runs
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """An instance of its own."""
+    """A separate Dagster instance."""
     with dg.DagsterInstance.ephemeral() as made:
         yield made
 
 
 def under_way(instance: dg.DagsterInstance, pid: int) -> dg.DagsterRun:
-    """A run that a process has begun, and noted itself for."""
+    """A run that a process has begun, with the note of its process."""
     run = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
     instance.report_engine_event("begun", run, EngineEventData({"pid": dg.MetadataValue.text(str(pid))}))
     return run
 
 
 def status(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dg.DagsterRunStatus:
-    """How the run stands now."""
+    """Return the current status of the run."""
     found = instance.get_run_by_id(run.run_id)
     assert found is not None
     return found.status
@@ -82,7 +82,7 @@ def test_a_run_killed_before_it_began_has_failed(
         again = create_run_for_test(instance, status=begun, tags=tags, parent_run_id=run.run_id, root_run_id=run.run_id)
         assert dead_runs.settle(instance) == [run.run_id]
     assert status(instance, run) == dg.DagsterRunStatus.FAILURE
-    assert status(instance, again) == begun, "Dagster will begin it, whoever began the first one"
+    assert status(instance, again) == begun, "Dagster will begin the retry, whoever began the first run"
 
 
 def test_a_reused_process_number_keeps_no_run_alive(
@@ -142,7 +142,7 @@ def test_a_run_ending_meanwhile_keeps_its_status(instance: dg.DagsterInstance, m
 
 
 def ended(run: dg.DagsterRun) -> dg.EventLogEntry:
-    """The last word of a run that has succeeded."""
+    """The final event of a successful run."""
     event = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_SUCCESS.value, job_name=run.job_name)
     return dg.EventLogEntry(
         error_info=None,

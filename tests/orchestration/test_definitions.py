@@ -1,4 +1,4 @@
-"""What Dagster's UI and daemon load is valid as a whole: a run of one job looks at that job alone."""
+"""All definitions that Dagster's UI and daemon load are valid; a run resolves only its own job."""
 
 from __future__ import annotations
 

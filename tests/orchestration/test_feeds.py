@@ -1,4 +1,4 @@
-"""The asset that sends to a partner takes what is published, sends what is due, and reports the account.
+"""The asset for a partner accepts published rows, sends due events, and reports the account.
 
 Patterns: Bin Pack Orderer, FIFO Orderer.
 """
@@ -36,7 +36,7 @@ Visit = dict[str, Any]
 
 
 class Blog:
-    """A lake with silver.visits, a partner, and the asset between them."""
+    """A lake with silver.visits, a partner, and the asset that connects them."""
 
     def __init__(self, home: Path, server: Partner, file: Path) -> None:
         self.access: LakeResource = deployment(home)
@@ -47,7 +47,7 @@ class Blog:
         self.asset = partner_feed.asset(calendar("2026-01-05"), "test")
 
     def publish(self, hour: str, visits: Sequence[Visit]) -> None:
-        """Publish an hour of silver.visits in place of what it had."""
+        """Publish an hour of silver.visits, replacing its rows."""
         there = self.access.lake.caught_up("silver.visits")
         if there is not None:
             there.delete(f"event_hour = '{hour}'")
@@ -63,13 +63,13 @@ class Blog:
         publish(self.access.lake, "silver.visits", "event_hour", {hour: len(visits)}, content=content)
 
     def run(self, first: str = HOURS[0]) -> dg.ExecuteInProcessResult:
-        """Materialize the hours from one on."""
+        """Materialize the hours from this one on."""
         resources = {"lake": self.access, "deployment": DeploymentResource(home=str(self.settings.home))}
         span = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": HOURS[1]}
         return dg.materialize([self.asset], tags=span, resources=resources, raise_on_error=False)
 
     def sent(self) -> dict[str, list[tuple[int, str, str]]]:
-        """What the partner received, by visitor, in its order."""
+        """List the partner's received records by visitor, in order."""
         found: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
         for one in received(self.file):
             found[one["key"]].append((one["sequence"], one["payload"]["event_time"], one["payload"]["page"]))
@@ -77,7 +77,7 @@ class Blog:
 
     @property
     def behind(self) -> bool:
-        """Whether a run has something to send."""
+        """Tell whether a run would send something."""
         return unserved.is_behind(self.settings, self.access.events)
 
 

@@ -1,4 +1,4 @@
-"""What a contract promises to be fresh has Dagster's freshness policy."""
+"""Each freshness promise of a contract becomes a Dagster freshness policy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_freshness_promise_has_an_asset_policy(tmp_path: Path) -> None:
     found = policies(tmp_path)
     promised = {name for name, contract in EVERY.items() if contract.freshness_hours is not None}
     assert {name for name, policy in found.items() if policy is not None} == promised
-    # A day is published within six hours of its end, so the newest one is never older than a day and six hours.
+    # A day is published within six hours of its end, so the newest day is at most a day and six hours old.
     assert found["gold.page_stats"].fail_window.to_timedelta() == timedelta(hours=24 + 6)
     assert found["bronze.visits"].fail_window.to_timedelta() == timedelta(hours=1 + 1)
 

@@ -1,4 +1,4 @@
-"""What Dagster shows of freezing and of retention, on the blog's own datasets.
+"""Dagster metadata of freezing and of retention, on the blog's own datasets.
 
 Patterns: Fast Metadata Cleaner, Proxy.
 """
@@ -44,7 +44,7 @@ BEFORE = replace(
 
 
 class Server:
-    """The tests' session where a deployment has its resource."""
+    """The tests' session in place of a deployment's Spark resource."""
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -56,7 +56,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three weeks of page views, two of which are final; the first is from before the hours of a week were counted."""
+    """Three weeks of page views, two of them final; the first lacks the count of its hours."""
     home = tmp_path_factory.mktemp("home")
     lake = Lake(root=str(home / "lake"))
     values = {

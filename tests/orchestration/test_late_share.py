@@ -1,4 +1,4 @@
-"""Late Data Detector: that most of the newest rows of a stream are late is pointed out, and nothing stops."""
+"""Late Data Detector: a stream whose newest rows are mostly late gives a warning and continues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEY = dg.AssetKey(["silver", "visits_live"])
 
 
 def batch(version: int, late: int, rows: int) -> Commit:
-    """A batch of two hours, one of which has the late rows."""
+    """Build a batch of two hours, one with the late rows."""
     entries = {
         hour: Entry(
             dataset="silver.visits_live",

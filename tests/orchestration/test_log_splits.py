@@ -1,4 +1,4 @@
-"""landing.hourly_access_logs: which runs split the logs that have landed."""
+"""landing.hourly_access_logs: which runs split the landed logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINE = b'192.0.2.1 - - [05/Jan/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "
     ("asked", "splits"),
     [
         ({}, True),
-        # `run --for` names a dataset with all that it is computed from.
+        # `run --for` selects a dataset with everything upstream.
         ({"datasets": ["bronze.visits", "silver.visits"]}, True),
         ({"datasets": ["bronze.users"]}, False),
         ({"datasets": ["bronze.visits"], "only_again": True}, False),

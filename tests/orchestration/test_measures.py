@@ -1,4 +1,4 @@
-"""Online Observer: a measure that leaves its own history is pointed out, and nothing stops."""
+"""Online Observer: a measure far from its own history gives a warning and stops nothing."""
 
 from __future__ import annotations
 

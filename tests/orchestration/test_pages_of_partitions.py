@@ -1,4 +1,4 @@
-"""What Dagster's catalog shows of hours that failed, and of checks while the dataset is computed again."""
+"""Dagster's catalog: failed hours, and checks while the dataset is recomputed."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNod
 
 @dataclass(kw_only=True)
 class Shown:
-    """Shows published hours as a step does."""
+    """Reports published hours to Dagster as a step does."""
 
     contract: Contract
     hours: Sequence[str]
@@ -106,12 +106,12 @@ class World:
         return self.pages.ask(ASSET, key={"path": DATASET.split(".")})["assetNodeOrError"]
 
     def stats(self) -> tuple[int, int]:
-        """Count the published and the failed partitions, as the catalog does."""
+        """Return the numbers of published and failed partitions, as the catalog does."""
         found = self.shown()["partitionStats"]
         return found["numMaterialized"], found["numFailed"]
 
     def checks(self) -> dict[str, tuple[str, str | None] | None]:
-        """Give what the page of the dataset shows of its checks; None: not evaluated."""
+        """Return the check results on the dataset's page; None: not evaluated."""
         found = {
             check["name"]: check["executionForLatestMaterialization"]
             for check in self.shown()["assetChecksOrError"]["checks"]
@@ -136,7 +136,7 @@ def test_a_failed_hour_counts_as_failed_until_it_is_published(world: World) -> N
     assert not world.refresh()
     assert world.stats() == (1, 1)
     world.land(NEXT)
-    assert world.refresh(), "only the run that finds it fails, unless it is tried again"
+    assert world.refresh(), "only the run that finds the bad hour fails, unless it is retried"
     assert world.stats() == (2, 1)
     world.land(BAD)
     assert world.refresh()
@@ -151,7 +151,7 @@ def test_waiting_tells_hour_reason_and_remedy(world: World) -> None:
 
 def test_checks_stay_evaluated_while_another_run_publishes(world: World) -> None:
     world.refresh()
-    # Dagster compares when they were made by the second.
+    # Dagster compares their creation times in whole seconds.
     time.sleep(1.1)
     with dagster_home.open_instance(world.deployment.settings) as instance:
         key = asset_key(DATASET)
@@ -166,7 +166,7 @@ def test_checks_stay_evaluated_while_another_run_publishes(world: World) -> None
 
 
 def test_a_check_that_a_run_only_planned_stops_no_run(world: World) -> None:
-    """A run of an asset's own job plans all checks of the asset, those too that only sensors evaluate."""
+    """A run of an asset's own job plans all of its checks, including those that only sensors evaluate."""
     with dagster_home.open_instance(world.deployment.settings) as instance:
         key = dg.AssetCheckKey(asset_key(DATASET), FLOW)
         instance.report_runless_asset_event(dg.AssetCheckEvaluation(key.asset_key, FLOW, False))

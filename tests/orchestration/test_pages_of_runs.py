@@ -1,4 +1,4 @@
-"""Dagster's pages show a run of the command line as they show any other: below its job, and in the timeline."""
+"""Dagster's pages show a command line run like any other: under its job, and in the timeline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ query($repository: RepositorySelector!) { repositoryOrError(repositorySelector: 
 
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """A deployment with a run of the command line that found nothing to compute, and so started no Spark."""
+    """A deployment with a command line run that found nothing to compute, and so started no Spark."""
     made = Deployment.create(tmp_path_factory.mktemp("pages") / "home")
     assert made.run_requested(datasets=["bronze.visits"]).ok
     return made
@@ -34,7 +34,7 @@ def test_the_timeline_and_the_page_of_the_job_have_the_run(deployment: Deploymen
     with dagster_pages.opened(deployment.settings) as pages:
         (run,) = pages.ask(RUNS)["runsOrError"]["results"]
         jobs = pages.ask(JOBS, repository=dagster_pages.REPOSITORY)["repositoryOrError"]["jobs"]
-    # The timeline has a row for each job of each repository, and leaves out runs that have none.
+    # The timeline has a row for each job of each repository, and omits runs without one.
     assert run["repositoryOrigin"] == dagster_pages.REPOSITORY
     assert {job["name"]: job["runs"] for job in jobs if job["runs"]} == {"refresh": [{"runId": run["runId"]}]}
 

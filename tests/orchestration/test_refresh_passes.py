@@ -1,4 +1,4 @@
-"""A step of a `refresh` run computes a partition once; one that continues from another, whenever that has changed."""
+"""A `refresh` step computes a partition once; sessions, which continue the hour before, again whenever that changed."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ def hour(number: int) -> str:
 
 
 def step(lake: LakeResource, dataset: str, work: Work, **asked: object) -> list[list[str]]:
-    """Run the step of a dataset, whose computation is `work`; returns the partitions of each commit."""
+    """Run the step of a dataset with `work` as its computation; return the partitions of each commit."""
     batches: list[list[str]] = []
 
     class Worked(Refresh):
@@ -67,7 +67,7 @@ def visits(lake: LakeResource, *hours: int) -> int:
 
 
 def sessions(lake: LakeResource, left: Hours, *, read: int) -> None:
-    """Publish hours of sessions, with a number that stands for what each leaves pending."""
+    """Publish hours of sessions; a number represents the sessions that each leaves pending."""
     keys = frozenset(map(hour, left))
     landed = CARRIED.read(lake.events.publications("silver.sessions"), keys, Grain.HOUR)
     measures = {hour(number): {"pending": digest} for number, digest in left.items()}
@@ -77,7 +77,7 @@ def sessions(lake: LakeResource, left: Hours, *, read: int) -> None:
 
 
 def passes(lake: LakeResource, read: int, *, grows: bool, **asked: object) -> list[list[int]]:
-    """Run the step of the sessions; each hour leaves something else pending than before, or the same."""
+    """Run the step of the sessions; each hour leaves other sessions pending than before, or the same."""
 
     def work(keys: Sequence[str]) -> None:
         there = {key: entry.measures["pending"] for key, entry in lake.events.publications("silver.sessions").items()}
@@ -88,7 +88,7 @@ def passes(lake: LakeResource, read: int, *, grows: bool, **asked: object) -> li
 
 def test_sessions_go_on_to_the_newest_hour(lake: LakeResource) -> None:
     sessions(lake, {5: 1, 6: 1, 7: 1, 8: 1}, read=visits(lake, 5, 6, 7, 8))
-    # Hour 8 runs at once, for its own rows, and again for what hour 7 leaves in the end.
+    # Hour 8 runs first for its own rows, and again for the sessions that hour 7 finally leaves pending.
     assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7], [8]]
     assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
 
@@ -103,7 +103,7 @@ def test_a_step_without_work_reads_its_own_inputs_once(lake: LakeResource, monke
 
     found = EventLog.publications
     monkeypatch.setattr(EventLog, "publications", publications)
-    # What was held before is read once in a run, by its first step.
+    # Hours held before the run are read once per run, by its first step.
     monkeypatch.setattr(Request, "held_before", lambda self, look: {})
     assert step(lake, "silver.sessions", lambda _: None) == []
     assert Counter(read) == {"silver.visits": 1, "silver.sessions": 1, "silver.sessions_pending": 1}
@@ -134,7 +134,7 @@ def test_a_partition_that_always_changes_runs_once(lake: LakeResource) -> None:
 
 
 def test_a_table_in_order_is_left_to_the_run_that_executes_it(lake: LakeResource) -> None:
-    """A backfill's run holds the table, and the run for new data goes on without it: also a day it lacks."""
+    """The backfill's run holds the table, and the run for new data continues without it, even for a day it lacks."""
     days(lake.lake, "2026-01-05", "2026-01-06")
     with held(lake, USERS, "2026-01-05"):
         assert step(lake, USERS, lambda keys: None, scope="ready") == []
@@ -157,7 +157,7 @@ def test_a_persons_run_waits_for_the_table(lake: LakeResource, monkeypatch: pyte
 
 
 def test_a_run_for_what_landed_waits_for_no_other(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would wait for the end of a replay, in the step of each table."""
+    """Otherwise it would wait for the end of a replay, in the step of each table."""
     monkeypatch.setattr(turns, "wait", lambda _: pytest.fail("it waits"))
     bronze(lake.lake, {hour(number): {hour(number): 1} for number in (1, 2)})
     with held(lake, "silver.visits", hour(1)):
@@ -166,7 +166,7 @@ def test_a_run_for_what_landed_waits_for_no_other(lake: LakeResource, monkeypatc
 
 
 def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None:
-    """A replay makes all hours stale that have read it, and works at them itself; so does a repair."""
+    """A replay or repair makes all hours stale that have read the old version, and recomputes them itself."""
     everything = {hour(number): {hour(number): 1} for number in range(12)}
     silver(lake.lake, dict.fromkeys([*everything][:11], 1), read=bronze(lake.lake, everything))
     again = bronze(lake.lake, everything)
@@ -179,7 +179,7 @@ def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None
 
 
 def test_what_is_asked_for_again_comes_in_pieces(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece claims its own hours, and leaves out those that another run has computed meanwhile."""
+    """Each piece claims its own hours, and omits hours that another run has computed in the meantime."""
     monkeypatch.setattr(refresh, "MOST_AGAIN", 4)
     hours = [hour(number) for number in range(11)]
     read = bronze(lake.lake, {key: {key: 1} for key in hours})
@@ -188,7 +188,7 @@ def test_what_is_asked_for_again_comes_in_pieces(lake: LakeResource, monkeypatch
 
     def work(keys: Sequence[str]) -> None:
         free.append({*hours} - {*turns.claims(lake.lake, "silver.visits").held()})
-        # Beside the first piece another run computes hours of the second and the third one.
+        # During the first piece another run computes hours of the second and third.
         silver(lake.lake, dict.fromkeys([*keys, *([hour(5), hour(9)] if not free[1:] else [])], 1), read=read)
 
     asked = {"again": {"silver.visits": hours}, "only_again": True}
@@ -197,7 +197,7 @@ def test_what_is_asked_for_again_comes_in_pieces(lake: LakeResource, monkeypatch
 
 
 def test_an_hour_computed_too_early_is_computed_again(lake: LakeResource) -> None:
-    """Meanwhile is not enough: what was computed between the pieces of its input has read a mixture."""
+    """Computed between the pieces of its input, it has read old and new hours, so it is computed again."""
     hours = [hour(number) for number in range(3)]
     before = bronze(lake.lake, {key: {key: 1} for key in hours})
     silver(lake.lake, dict.fromkeys(hours, 1), read=before)
@@ -211,10 +211,10 @@ def test_an_hour_computed_too_early_is_computed_again(lake: LakeResource) -> Non
 
 
 def _silver(lake: LakeResource, read: int) -> Work:
-    """Publish the hours of a step, which saw one version of bronze."""
+    """Publish the hours of a step that read one version of bronze."""
     return lambda keys: (silver(lake.lake, dict.fromkeys(keys, 1), read=read), None)[1]
 
 
 def held(lake: LakeResource, dataset: str, *keys: str) -> AbstractContextManager[set[str]]:
-    """Hold partitions as another run does."""
+    """Claim partitions as another run does."""
     return turns.claimed(lake.lake, GRAPH.task_of(dataset), keys, dg.get_dagster_logger())

@@ -1,4 +1,4 @@
-"""More days than the limit would run again: all else is planned and run, and one command says yes to them."""
+"""A replay of more days than the limit: everything else is planned and run, and one command confirms the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WITHOUT = f"{len(DAYS)} later executions would run again after {LATE}, the limit
 
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """Days of users, two of which had none; the first delivery comes when all others have been merged."""
+    """Days of users, two of them empty; the first delivery arrives after all others have been merged."""
     made = Deployment.create(tmp_path_factory.mktemp("late") / "home")
     made.landing.mkdir(parents=True, exist_ok=True)
     read = days(made.lake, *DAYS)
@@ -48,18 +48,18 @@ Said = Callable[..., Result]
 
 @pytest.fixture
 def said(deployment: Deployment) -> Said:
-    """Runs a command; gives what it ended with, and said."""
+    """Runs a command; returns its exit code and output."""
     home = {"BLOGDATA_HOME": str(deployment.settings.home)}
     return lambda *arguments: CliRunner().invoke(app, arguments, env=home)
 
 
 def advised(text: str) -> list[str]:
-    """The command that a message says to type."""
+    """Extract the suggested command from a message."""
     return shlex.split(text.strip().splitlines()[-1].partition("blogdata ")[2])
 
 
 def executed(ended: Result) -> list[str]:
-    """The days that a plan has for the table."""
+    """List the days that a plan has for the table."""
     return [
         day for run in json.loads(ended.stdout)["runs"] if run["datasets"] == [DATASET] for day in run["partitions"]
     ]
@@ -104,7 +104,7 @@ def test_an_upstream_replay_omits_the_limited_table(said: Said) -> None:
     assert executed(said(*advised(str(ended.exception)), "--json")) == [LATE, *DAYS]
     ended = said("plan", "--replay", DATASET, "--partitions", LATE)
     assert isinstance(ended.exception, ReplayTooLong)
-    assert ended.stdout == "", "of the table alone nothing is left to plan"
+    assert ended.stdout == "", "for the table alone nothing is left to plan"
 
 
 def asking(instance: dg.DagsterInstance, lake: LakeResource, dataset: str) -> dg.OpExecutionContext:

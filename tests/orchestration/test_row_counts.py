@@ -1,4 +1,4 @@
-"""What Dagster's pages call the rows of a dataset are those of all of it, and those of an hour have another name."""
+"""Dagster's row count of a dataset covers the whole dataset; an hour's count has another name."""
 
 from __future__ import annotations
 

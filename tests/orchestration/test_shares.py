@@ -1,4 +1,4 @@
-"""Filter Interceptor: a filter that removes far more than it used to is pointed out, and nothing stops."""
+"""Filter Interceptor: a filter that removes a far larger share than before gives a warning and stops nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def hour(number: int, crawlers: int, rows: int = 1000) -> Entry:
         version=number,
         rows_in=rows,
         rows_out=rows - crawlers,
-        # As it is published: a filter that removed nothing is not among the reasons.
+        # As in a commit: a filter that removed nothing is not among the reasons.
         reasons={**({"filtered.crawler": crawlers} if crawlers else {}), "duplicates": 0},
     )
 
@@ -60,7 +60,7 @@ def test_each_hour_is_compared_with_those_before_it() -> None:
     assert not result.passed
     assert result.description.startswith("2026-01-12T10: 'crawler' removed 100.0%")
     assert result.metadata["partitions"].value == 1
-    # A backfill of an hour from when twice as much was removed is no news.
+    # A backfilled hour is compared with the hours before it, when twice as much was removed.
     before = [hour(number, 400) for number in range(168)]
     assert judged([*before, *[hour(number, 100) for number in range(169, 240)]], hour(168, 400)).passed
 
@@ -106,10 +106,10 @@ def test_quiet_hours_are_judged_with_quiet_predecessors() -> None:
     result = accepted(broken[:2], broken[2])
     assert not result.passed
     assert "bronze.dead_letters 2026-01-05T00..2026-01-05T02: 120 of 120 rows" in result.description
-    # What came later, and busy hours, are not among them.
+    # Later hours and busy hours are not among them.
     assert accepted([letters(4, 0, 90), letters(1, 0, 90), letters(0, 300, 300)], letters(2, 90, 90)).passed
     assert not accepted([], *broken).passed
-    # One whose own lines can be used is not at fault for those before it.
+    # A delivery whose own lines are usable is not blamed for earlier ones.
     assert accepted(broken, letters(3, 5, 10)).passed
 
 

@@ -1,4 +1,4 @@
-"""Datasets that a database serves together, as a Dagster asset: its retries, its check, its days; without Spark.
+"""A Dagster asset that serves several datasets from a database: retries, check and days; without Spark.
 
 Pattern: Transactional Writer.
 """
@@ -56,7 +56,7 @@ SALES, RETURNS = BOTH = ("gold.sales", "gold.returns")
 
 
 def served(schema: str, contracts: Sequence[Contract], without: tuple[str, ...] = ()) -> dg.AssetsDefinition:
-    """The asset that serves some datasets."""
+    """Make the asset that serves some datasets."""
     daily = Contract(
         dataset=f"{schema}.daily",
         description="For people's tests",
@@ -166,7 +166,7 @@ def test_unrecorded_deliveries_are_recorded_by_the_next_run(shop: Shop, monkeypa
     for _ in range(2):
         assert shop.run(TUESDAY, TUESDAY).success
     versions = {name: shop.access.lake.version(name) for name in BOTH}
-    # The first run was one of an instance that is gone.
+    # The first run belongs to an instance that no longer exists.
     assert noted() == [(MONDAY, versions, 2, None), (TUESDAY, versions, 2, "__ephemeral_asset_job__")]
 
 
@@ -244,7 +244,7 @@ def test_days_served_from_fewer_hours_are_named(shop: Shop) -> None:
         hours = {MONDAY: {"parts": 23}, TUESDAY: {"parts": 24}}
         publish(shop.access.lake, dataset, "day", {MONDAY: 1, TUESDAY: 1}, measures=hours)
     assert shop.run(MONDAY, MONDAY).success
-    # The run of another day says so too.
+    # The run of another day reports it as well.
     found = shop.run(TUESDAY, TUESDAY).get_asset_check_evaluations()
     told = {event.check_name: (event.passed, event.severity, event.description) for event in found}
     assert told.pop("ledger")[0]

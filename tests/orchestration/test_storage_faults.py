@@ -1,4 +1,4 @@
-"""A disk that is full ends a command with one message, whoever was the first to notice."""
+"""A full disk ends a command with one message, whichever component noticed it first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of streams are typed, and those that pass by themselves are known as such."""
+"""Errors of streams have their own types, and transient ones are recognized."""
 
 from __future__ import annotations
 

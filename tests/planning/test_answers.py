@@ -1,4 +1,4 @@
-"""Local Sequencer: what lacks answers is stale; before the first answers, everything that never read any."""
+"""Local Sequencer: hours with unanswered questions are stale; before the first answers, all hours are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def outstanding(lake: Lake) -> Plan:
 
 
 def test_an_upgrade_plans_all_hours_that_never_read_places(tmp_path: Path) -> None:
-    """As the first run does; only the new table was planned, and its readers came as a surprise."""
+    """As in a first run. Regression: only the new table was planned, not its readers."""
     lake = Lake(root=str(tmp_path))
     visits = silver(lake, dict.fromkeys(HOURS, 1), read=bronze(lake, {hour: {hour: 1} for hour in HOURS}))
     publish(lake, "silver.visits_enriched", "event_hour", dict.fromkeys(HOURS, 1), inputs={"silver.visits": visits})

@@ -1,4 +1,4 @@
-"""A partition is stale when a neighbour changes whose rows may belong to its own; without Spark."""
+"""A partition is stale if a neighbour changes whose rows may be joined with its own; without Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def entry(dataset: str, hour: str, version: int, **inputs: int) -> Entry:
 
 @dataclass
 class Look:
-    """What is published, by dataset and hour."""
+    """The publications, by dataset and hour."""
 
     tables: dict[str, dict[str, Entry]] = field(default_factory=dict)
 
@@ -64,7 +64,7 @@ def test_late_rows_outdate_the_neighbour_they_may_reach(look: Look) -> None:
     look.publish("silver.visits", 2, "12")
     assert behind(look, ADS) == ["11", "12"]
     assert behind(look, VISITS) == ["11", "12"]
-    # The hour after the newest one that is joined is joined by itself, and changes the one before.
+    # The hour after the newest joined one is joined on its own, and makes the one before stale.
     look.publish("silver.visits", 3, "13")
     assert behind(look, VISITS) == ["11", "12", "13"]
 

@@ -1,4 +1,4 @@
-"""A partition is stale if what the one before has left pending is not what it has read."""
+"""A partition is stale if it has not read the current pending rows of the partition before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EDGE = Edge(above="toy.open", below=CONTRACT)
 
 @dataclass
 class Published:
-    """The commits of a dataset: of each, what the hours that it published have left pending."""
+    """The commits of a dataset, each with the pending rows of its published hours."""
 
     commits: list[dict[int, Entry]]
 
@@ -36,7 +36,7 @@ class Published:
         return cls(commits=[])
 
     def commit(self, **left: int) -> Published:
-        """Publish some hours, h9=5 leaves 5, as a step does: with what it has read."""
+        """Publish some hours as a step does, with the version read; h9=5 leaves 5 pending."""
         pending = {int(name[1:]): digest for name, digest in left.items()}
         read = CARRIED.read(self.published(""), frozenset(map(hour, pending)), Grain.HOUR)
         version = len(self.commits)
@@ -56,15 +56,15 @@ class Published:
         return Published(commits=[*self.commits, entries])
 
     def published(self, dataset: str) -> Mapping[str, Entry]:
-        """Newest publications."""
+        """Return the newest publications."""
         return {hour(number): entry for commit in self.commits for number, entry in commit.items()}
 
     def history(self, dataset: str) -> Sequence[Entry]:
-        """All publications."""
+        """Return all publications."""
         return [entry for commit in self.commits for entry in commit.values()]
 
     def stale(self) -> set[int]:
-        """Hours that are behind."""
+        """List the stale hours."""
         return {int(key[-2:]) for key in CARRIED.behind(self, EDGE)}  # type: ignore[arg-type]
 
 

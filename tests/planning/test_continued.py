@@ -1,4 +1,4 @@
-"""From which version a table of full deliveries is continued: compared with what each version is known to hold."""
+"""The version from which a table of full deliveries is continued, by the deliveries each version contains."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table(number: int, read: int) -> Entry:
 
 
 def at(loads: Loads, read: int) -> dict[str, int]:
-    """Give the deliveries with usable rows, as they were after so many loads: day to version."""
+    """Map days whose newest delivery has usable rows to its version, as of one load."""
     newest = {day: (number, usable) for number, (day, usable) in enumerate(loads[: read + 1])}
     return {day: number for day, (number, usable) in newest.items() if usable}
 
@@ -60,7 +60,7 @@ def test_a_version_is_continued_if_only_later_deliveries_are_left(loads: Loads, 
     for number, read in reversed(list(enumerate(reads))):
         then = at(loads, read)
         left = sorted(now.items() - then.items())
-        # What it holds, and then only what comes after all of it: the order of a derivation from all deliveries.
+        # First its own deliveries, then only later ones: the order of a computation from all deliveries.
         if then and sorted(now.items()) == [*sorted(then.items()), *left]:
             expected.append(Continued(version=number, last=max(then), left=tuple(day for day, _ in left)))
     assert chosen(loads, reads) == expected

@@ -1,4 +1,4 @@
-"""A day of requests is computed when log lines of its hours arrived or went, and not at all without any."""
+"""A day of requests is stale when log lines of its hours were added or removed, and skipped without any lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def arrive(lake: Lake, arrival: str, lines: Mapping[str, int], *, line_format: str = "combined") -> int:
-    """Publish an arrival with lines of some hours, each hour with a page view and what was filtered."""
+    """Publish an arrival with lines of some hours, each hour with a page view and a filtered line."""
     breakdown = [
         [arrival, hour, filtered, line_format, count]
         for hour, rows in lines.items()
@@ -53,7 +53,7 @@ def test_a_day_is_behind_until_it_has_read_all_that_arrived_for_its_hours(lake: 
     compute(lake, {MONDAY: 7, TUESDAY: 3}, read=version)
     assert behind(lake) == []
     later = arrive(lake, f"{TUESDAY}T09", {f"{MONDAY}T04": 4})
-    # Tuesday has one more hour that is there.
+    # Tuesday has one more present hour.
     assert behind(lake) == [MONDAY, TUESDAY]
     compute(lake, {MONDAY: 11, TUESDAY: 3}, read=later)
     assert behind(lake) == []

@@ -1,4 +1,4 @@
-"""What stands is found by sources that do not silence each other."""
+"""Findings are collected from independent sources; a failing source hides no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hours for which mostly dead letters came wait for a person, and no others do."""
+"""Only hours that received mostly dead letters wait for a person."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stale(lake: Lake) -> list[str]:
 
 def waiting(lake: Lake) -> list[str]:
     found = sorted(planner(lake).held().get("silver.visits", {}))
-    assert set(stale(lake)).isdisjoint(found), "what waits is not planned"
+    assert set(stale(lake)).isdisjoint(found), "waiting hours are not planned"
     return found
 
 
@@ -58,7 +58,7 @@ def test_published_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     version = bronze(lake, {H[0]: {H[0]: 10}})
     silver(lake, {H[0]: 10}, read=version)
     bronze(lake, {H[1]: {H[1]: 5, H[0]: 1}}, dead={H[1]: 200})
-    # A good arrival later does not lift it.
+    # A good arrival later does not release it.
     bronze(lake, {H[2]: {H[2]: 5, H[1]: 1}})
     assert waiting(lake) == [H[0], H[1]]
     assert stale(lake) == [H[2]]
@@ -76,16 +76,16 @@ def test_accepted_hours_wait_again_only_when_worse(lake: Lake) -> None:
     silver(lake, {H[1]: 10}, read=version)
     assert waiting(lake) == []
     bronze(lake, {H[1]: {H[1]: 11}}, dead={H[1]: 100})
-    assert waiting(lake) == [], "a correction came, or the hour was published again"
+    assert waiting(lake) == [], "a correction arrived, or the hour was published again"
     bronze(lake, {H[1]: {H[1]: 11}}, dead={H[1]: 101})
     assert waiting(lake) == [H[1]]
 
 
 def test_quiet_hours_are_judged_with_quiet_predecessors(lake: Lake) -> None:
     bronze(lake, {H[0]: {}, H[1]: {}}, dead={H[0]: 40, H[1]: 40})
-    assert waiting(lake) == [], "of eighty lines a share says nothing"
+    assert waiting(lake) == [], "eighty lines are too few to judge a share"
     bronze(lake, {H[2]: {}, H[3]: {H[3]: 40}}, dead={H[2]: 40})
-    assert waiting(lake) == [H[2]], "and whose own lines are right does not wait for those before"
+    assert waiting(lake) == [H[2]], "an hour with usable lines does not wait for earlier ones"
 
 
 def test_a_held_hour_landed_again_awaits_its_run(tmp_path: Path) -> None:
@@ -106,6 +106,6 @@ def test_a_held_hour_landed_again_awaits_its_run(tmp_path: Path) -> None:
     assert planned["silver.visits"] == (H[0], H[1])
     look = Snapshot(deployed.landing_path, deployed.events)
     alone = Planner(graph=GRAPH, look=look).held()["silver.visits"]
-    assert sorted(alone) == [H[0], H[1]], "silver.visits alone would still be made of the old rows"
+    assert sorted(alone) == [H[0], H[1]], "silver.visits alone would still have the old rows"
     (folder / "_SUCCESS").unlink()
-    assert outstanding().refused != (), "half a delivery is none"
+    assert outstanding().refused != (), "half a delivery does not count"

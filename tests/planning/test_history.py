@@ -1,4 +1,4 @@
-"""Partitions begin and end where the data do, so that nothing is shown as missing that nobody has."""
+"""Partitions begin and end with the data, so that Dagster shows no missing partitions outside of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def settings_of(home: LakeResource) -> Settings:
 
 
 def keys(settings: Settings, dataset: str) -> list[str]:
-    """Keys of a dataset's partitions in the definitions that a new process loads."""
+    """List the partition keys of a dataset in the definitions that a new process loads."""
     found = build(settings).resolve_assets_def(asset_key(dataset)).partitions_def
     assert isinstance(found, dg.TimeWindowPartitionsDefinition)
     return list(found.get_partition_keys())
@@ -92,7 +92,7 @@ def test_partitions_end_where_the_data_do_rounded_up(home: LakeResource) -> None
     land_hour(home, "2026-01-12T00")
     assert keys(settings, DAILY) == list(between("2026-01-07", "2026-01-12", Grain.DAY))
     assert keys(settings, WEEKLY) == ["2026-01-05", "2026-01-12"]
-    # What runs by itself is expected for each hour until now.
+    # Datasets that run by themselves have a partition for each hour until now.
     assert days_of(home, to_now=True) == Span(first="2026-01-07", last=None)
     automatic = replace(settings, run_automatically=True)
     assert keys(automatic, DAILY)[-1] == key_of(datetime.now(timezone.utc), Grain.DAY)

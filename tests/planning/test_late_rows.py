@@ -1,4 +1,4 @@
-"""Late rows make exactly the event hours stale that they touched, and late users those that they concern."""
+"""Late rows make exactly the event hours stale that they touch, and late users the hours of their visits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hours(lake: Lake, dataset: str = "silver.visits") -> list[str]:
 
 @pytest.fixture
 def settled(lake: Lake) -> Lake:
-    """Three hours on time, all integrated."""
+    """Three punctual hours, all integrated."""
     read = bronze(lake, {f"2026-01-05T0{hour}": {f"2026-01-05T0{hour}": 10} for hour in (1, 2, 3)})
     silver(lake, {f"2026-01-05T0{hour}": 10 for hour in (1, 2, 3)}, read=read)
     return lake
@@ -60,7 +60,7 @@ def test_staleness_follows_versions_read_not_publication_times(settled: Lake) ->
     before = settled.version("bronze.visits")
     assert before is not None
     bronze(settled, {"2026-01-05T04": {"2026-01-05T02": 1}})
-    # It is published after the late rows, and yet has only what it read: times would not have told.
+    # It is published after the late rows but did not read them: comparing times would not have found it.
     silver(settled, {"2026-01-05T02": 10, "2026-01-05T04": 0}, read=before)
     assert "2026-01-05T02" in hours(settled)
 
@@ -80,7 +80,7 @@ def test_outdated_hours_rerun_until_computed_from_newer_rows(settled: Lake) -> N
     late = {"2026-01-05T02": 11, "2026-01-05T04": 0}
     by = silver(settled, late, read=read, makes_stale={"2026-01-05T02": ["2026-01-05T03"]})
     assert lacking(settled) == {"2026-01-05T03": f"outdated by version {by}"}
-    # Published later, and computed from what had arrived before.
+    # Published later, and computed from the rows that had arrived before.
     silver(settled, {"2026-01-05T03": 10}, read=before)
     assert hours(settled) == ["2026-01-05T03"]
     silver(settled, {"2026-01-05T03": 10}, read=read)
@@ -118,12 +118,12 @@ def test_a_moved_watermark_makes_its_hour_stale(lake: Lake) -> None:
 
 
 def arrived(lake: Lake, hour: str, *, until: str) -> int:
-    """Publish an hour of bronze.visits whose latest event has a time."""
+    """Publish an hour of bronze.visits with the given time of its latest event."""
     return publish(lake, "bronze.visits", "arrival_hour", {hour: 1}, measures={hour: {"max_event_time": until}})
 
 
 def judged(lake: Lake, marks: dict[str, str], *, read: int) -> None:
-    """Publish hours of silver.late_visits that were told by watermarks."""
+    """Publish hours of silver.late_visits computed with these watermarks."""
     rows = dict.fromkeys(marks, 1)
     publish(lake, "silver.late_visits", "arrival_hour", rows, landed=marks, inputs={"bronze.visits": read})
 

@@ -1,4 +1,4 @@
-"""The figures are what the ledger, the contracts and the files say, in a format that Prometheus parses."""
+"""Metrics repeat the ledger, the contracts and the files, in a format that Prometheus parses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lake(tmp_path: Path) -> LakeResource:
 
 
 def figures(lake: LakeResource, channels: dict[str, bool] | None = None) -> dict[tuple[str, ...], float]:
-    """What Prometheus reads: name and label values to figure."""
+    """Parse metrics as Prometheus does: name and label values to figure."""
     look = Snapshot(lake.landing_zone, EventLog(lake.lake))
     found = Observed(graph=GRAPH, look=look, now=NOW)
     text = generate_latest(registry(found, lake.lake, list(EVERY.values()), channels or {})).decode()
@@ -65,7 +65,7 @@ def test_figures_repeat_the_ledger(lake: LakeResource) -> None:
     assert found["dataset_files", "bronze.visits"] == 2
     written = sum(file.stat().st_size for file in Path(lake.root).glob("bronze/visits/**/*.parquet"))
     assert found["dataset_bytes", "bronze.visits"] == written
-    # A whole table has no newest partition.
+    # A table without partitions has no newest partition.
     assert ("dataset_age_seconds", "bronze.devices") not in found
     assert found["dataset_unaccounted_partitions", "bronze.devices"] == 0
 

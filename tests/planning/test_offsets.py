@@ -1,4 +1,4 @@
-"""How far a reader is behind a table; without Spark."""
+"""The lag of a reader behind a table; without Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EDGE = Edge(above=ABOVE, below=BELOW)
 
 @dataclass(frozen=True)
 class Counting(Same):
-    """The same partition, and how often each was asked for."""
+    """The reach `Same`, which counts how often each partition is asked for."""
 
     asked: Counter[str] = field(default_factory=Counter)
 
@@ -33,7 +33,7 @@ class Counting(Same):
 
 @dataclass(frozen=True)
 class Published:
-    """A table of which each hour is a version, and of which nothing is read."""
+    """A table with one version per hour, of which the reader has read nothing."""
 
     hours: int
 
@@ -63,4 +63,4 @@ def test_each_publication_is_examined_once() -> None:
     positions = offsets.positions()
     assert [(one.partition, one.behind) for one in positions] == [(key, 1) for key in sorted(ready)]
     assert positions[0].since == BEGAN + timedelta(minutes=5)
-    assert set(reach.asked.values()) == {1}, "a reader behind by thousands of partitions is examined in time"
+    assert set(reach.asked.values()) == {1}, "a reader behind by thousands of partitions is examined in linear time"

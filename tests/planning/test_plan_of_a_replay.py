@@ -72,20 +72,20 @@ def test_estimates_use_past_costs_per_commit_and_row(lake: Lake) -> None:
     publish(lake, "silver.visits", "event_hour", {H[1]: 3000, H[2]: 4000}, seconds=10.0)
     publish(lake, "silver.visit_conflicts", "event_hour", dict.fromkeys(H[:3], 0), seconds=0.0)
     expected = estimate(planner(lake).look, a_run("silver.visits", H[1], H[2], H[3]))
-    assert expected.rows == 3000 + 4000 + 3000, "an hour without a past is taken as a usual one"
+    assert expected.rows == 3000 + 4000 + 3000, "an hour without history counts as a usual one"
     assert expected.seconds == pytest.approx(2.0 + 8.0 / 8000 * 10000, abs=1.0)
 
 
 def test_a_dataset_without_history_has_no_estimate(lake: Lake) -> None:
     publish(lake, "silver.visits", "event_hour", {H[0]: 1000})
-    assert estimate(planner(lake).look, a_run("silver.visits", H[0])).rows is None, "of its conflicts there is none"
+    assert estimate(planner(lake).look, a_run("silver.visits", H[0])).rows is None, "the hour has no conflicts"
 
 
 def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
     bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
     keys = {Grain.DAY: {"2026-01-09", "2026-01-11"}, Grain.WEEK: {"2026-01-05"}, None: {WHOLE_TABLE}}
     by_event = computed_from("silver.visits") | {"silver.visits"}
-    # Requests are counted of access logs; these are events.
+    # Requests are counted from access logs; these are events.
     by_arrival = computed_from("bronze.visits") - by_event - {"gold.requests_daily"} | {"bronze.visits"}
     assert by_arrival == {"bronze.visits", "bronze.dead_letters", "silver.late_visits"}
     assert planned({"bronze.visits": {"2026-01-11T00": ASKED}}, lake) == {
@@ -139,7 +139,7 @@ def test_compacting_users_makes_no_hour_stale(lake: Lake) -> None:
 
 
 def merged(lake: Lake, *keys: str, read: int) -> None:
-    """Execute days of silver.users_current, one after the other, on one version of bronze."""
+    """Execute days of silver.users_current in order, on one version of bronze."""
     for key in keys:
         publish(lake, "silver.users_current", None, {key: 1}, inputs={"bronze.users": read})
 
@@ -183,7 +183,7 @@ OF_DEVICES = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
 
 
 def listed(lake: Lake, day: str, **more: int) -> int:
-    """Publish a delivery of the devices, and the versions that it makes; returns the version of these."""
+    """Publish a delivery of the devices and the resulting versions; return the version of the latter."""
     return whole(lake, "silver.devices", inputs={"bronze.devices": devices(lake, day, **more)})
 
 
@@ -191,14 +191,14 @@ def test_a_newer_device_list_outdates_hours_since_it(lake: Lake) -> None:
     assert stale(lake, "silver.visits_enriched") == []
     enriched(lake, OF_DEVICES, read=0)
     read = listed(lake, "2026-01-05")
-    assert stale(lake, "silver.visits_enriched") == OF_DEVICES, "the first list has always held"
+    assert stale(lake, "silver.visits_enriched") == OF_DEVICES, "the first list is valid from the beginning"
     enriched(lake, OF_DEVICES, read=read, of="silver.devices")
     assert stale(lake, "silver.visits_enriched") == []
     read = listed(lake, "2026-01-06")
     assert stale(lake, "silver.visits_enriched") == OF_DEVICES[2:]
     enriched(lake, OF_DEVICES[2:], read=read, of="silver.devices")
     assert stale(lake, "silver.visits_enriched") == []
-    # The newest list was moved aside: the one before it is the newest again.
+    # The newest list was removed: the one before it is the newest again.
     listed(lake, "2026-01-05")
     assert stale(lake, "silver.visits_enriched") == OF_DEVICES
     enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-05"), of="silver.devices")
@@ -229,7 +229,7 @@ def test_replaying_devices_reaches_hours_since_their_list(lake: Lake) -> None:
     assert reached("bronze.devices") == set(), "a newer one has landed"
     shutil.rmtree(Path(lake.root) / "landing")
     land(lake, "2026-01-05")
-    assert reached("bronze.devices") == set(OF_DEVICES), "it is the first one again"
+    assert reached("bronze.devices") == set(OF_DEVICES), "it is the first list again"
 
 
 def land(lake: Lake, day: str) -> None:
@@ -288,7 +288,7 @@ def test_a_replay_plan_equals_the_staleness_it_causes(
 
 
 def settle(lake: Lake) -> dict[str, set[str]]:
-    """Publish all that is stale, task by task as `blogdata run` does; gives what it was."""
+    """Publish all stale partitions, task by task as `blogdata run` does; return them."""
     done: dict[str, set[str]] = {}
     events = EventLog(lake)
     for task in GRAPH.tasks:

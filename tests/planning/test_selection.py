@@ -1,4 +1,4 @@
-"""What a person selects by time or by dataset holds the partitions that overlap it, and says which of them wait."""
+"""A selection by time or dataset contains the overlapping partitions, and lists those that wait."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def test_empty_selections_are_recognised(planner: Planner) -> None:
 
 def test_upstream_is_all_that_a_dataset_needs() -> None:
     assert GRAPH.upstream(["bronze.visits"]) == set()
-    assert GRAPH.upstream(["bronze.dead_letters"]) == {"bronze.visits"}, "it appears with it"
+    assert GRAPH.upstream(["bronze.dead_letters"]) == {"bronze.visits"}, "it appears with its main dataset"
     assert GRAPH.upstream(["silver.visits_with_ads"]) == {"bronze.visits", "silver.visits", "bronze.ads", "silver.ads"}
     assert GRAPH.upstream(["silver.visits_with_ads", "silver.ads"]) == {"bronze.visits", "silver.visits", "bronze.ads"}

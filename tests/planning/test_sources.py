@@ -1,4 +1,4 @@
-"""A dataset is computed once each input that it cannot do without has come; without Spark."""
+"""A dataset is computed once each of its required inputs has been delivered; without Spark."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_replay_plans_nothing_that_has_no_source(home: LakeResource) -> None:
     land(home, "visits")
     published.bronze(home.lake, {HOUR: {HOUR: 1}})
     plan = planner(home).plan_of_replay({"bronze.visits": {HOUR: ASKED}})
-    # An hour that is not published has no lines of access logs yet, whose requests a day could count.
+    # An unpublished hour has no access log lines yet whose requests a day could count.
     planned = GRAPH.with_input([f"{LANDING}visits"]) - {"gold.requests_daily"}
     assert {name for run in plan.runs for name in run.datasets} == planned
 
@@ -87,7 +87,7 @@ def test_the_first_delivery_of_a_source_makes_its_readers_due(home: LakeResource
 
 
 def test_a_reach_is_not_asked_while_its_dataset_has_no_source(home: LakeResource) -> None:
-    """A reader of two sources of which one has come: whatever its reaches find, it has no partition."""
+    """If only one of two required sources was delivered, the reader has no partition, whatever its reaches find."""
 
     class Found:
         def behind(self, look: object, edge: Edge) -> dict[str, str]:
@@ -118,7 +118,7 @@ def test_a_person_is_told_what_has_not_landed(home: LakeResource) -> None:
     fault = awaited(GRAPH, look, "gold.campaign_stats")
     assert fault is not None
     assert fault.what == "nothing can be computed of gold.campaign_stats yet: nothing has landed of landing.ads"
-    # What is published is there, whatever has become of its files.
+    # Published hours count, even if their landed files are gone.
     published.publish(home.lake, "bronze.ads", "arrival_hour", {HOUR: 1})
     assert awaited(GRAPH, planner(home).look, "gold.campaign_stats") is None
 
