@@ -1,4 +1,4 @@
-"""Of few rows Spark is spared to generate code; of many it is not, and never where somebody has said otherwise."""
+"""Spark generates no code for few rows, but does for many, and a configured mode is never changed."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def many() -> Mapping[str, Account]:
 
 
 def told() -> Column:
-    """Build a column of what the tasks are told."""
+    """Build a column of the code generation settings that tasks see."""
     setting = MODE
 
-    # Within, as Spark's workers have no tests to import.
+    # Nested, because Spark's workers cannot import the tests.
     def of(_):  # type: ignore[no-untyped-def]  # Spark would take hints for those of Arrow.
         from pyspark import TaskContext
 
@@ -46,14 +46,14 @@ def told() -> Column:
 
 
 def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> set[str | None]:
-    """Publish rows whose tasks write down what they are told."""
+    """Publish rows whose tasks record these settings."""
     rows = clicks(session, ROWS).withColumn("page", told())
     overwrite_partitions(rows, target(root, run), HOURS, Provenance(accounts=given))
     return {page for *_, page in table(session, root)}
 
 
 def put(session: Any, root: Path, run: str, page: Column, *, click: int = 0, rows_in: int = 1) -> None:
-    """Merge a click into a table that then stands for so many rows."""
+    """Merge a click into a table that then represents this many rows."""
     change = clicks(session, 1, click).withColumn("page", page)
     account = {"": Account(rows_in=rows_in)}
     merge(change, target(root, run, contract=PAGES), Provenance(accounts=account), deleted=None)

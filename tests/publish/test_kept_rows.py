@@ -1,4 +1,4 @@
-"""What Spark keeps for a client is let go of where the client says so, and never while garbage is collected."""
+"""Rows that Spark caches for a client are released explicitly, and never by the garbage collector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blogdata.publish.target import Engine
 
 @pytest.fixture
 def forgetful(spark: Any, session: Any) -> Any:
-    """A session that is not the default one, and looks plans up anew, as one it knows is found without their rows."""
+    """A session that is not the default and looks plans up again; the known session's plans lack their rows."""
     assert spark is not None
     session.conf.set("spark.connect.session.planCache.enabled", "false")
     return session
@@ -23,7 +23,7 @@ def forgetful(spark: Any, session: Any) -> Any:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the server is told to let go of, by the name it has there."""
+    """List the releases sent to the server, by the server's name of the rows."""
     names: list[str] = []
     command = RemoveRemoteCachedRelation.command
 
@@ -51,7 +51,7 @@ def test_rows_are_computed_once_and_released_after_use(
 
 
 def test_collecting_garbage_sends_nothing(spark: Any, told: list[str]) -> None:
-    # As an error does whose traceback holds the rows: only the collector finds them.
+    # An error whose traceback holds the rows: only the garbage collector finds them.
     ring: list[Any] = []
     ring.append(ring)
     with kept_rows.computed(spark.range(3), Engine.CHECKPOINT) as rows:

@@ -1,4 +1,4 @@
-"""The one way to write: what it publishes, what it refuses, and what it leaves behind.
+"""The one way to write: its commits, its refusals, and what it leaves behind.
 
 Pattern: Audit-Write-Audit-Publish.
 """
@@ -60,12 +60,12 @@ def test_a_repeated_stream_batch_is_published_once(spark: Any, lake_root: Path) 
     brought = bring()
     overwrite()
     assert (bring().repeated, overwrite().repeated) == (True, True)
-    # What a week is in use is a second here; a checkpoint has only what is remembered.
+    # One second here instead of a week in production; a checkpoint contains only unexpired transactions.
     time.sleep(1.5)
     for dataset in (CONTRACT.dataset, WHOLE.dataset):
         properties = "'delta.setTransactionRetentionDuration' = 'interval 1 seconds', 'delta.checkpointInterval' = '1'"
         spark.sql(f"ALTER TABLE delta.`{Lake(root=str(lake_root)).path(dataset)}` SET TBLPROPERTIES ({properties})")
-    assert not overwrite().repeated, "what is not appended is forgotten, or the log would grow for ever"
+    assert not overwrite().repeated, "transactions without appends expire, or the log would grow for ever"
     again = bring()
     assert (again.repeated, again.version) == (True, brought.version)
     assert len(table(spark, lake_root)) == 100
@@ -86,7 +86,7 @@ def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -
     bring("clicks-1", 0)
     with pytest.raises(ConcurrentWrite):
         bring("clicks-2", 0)
-    assert bring("clicks-1", 0).repeated, "what is done is done, whoever came since"
+    assert bring("clicks-1", 0).repeated, "a published batch stays published after later ones"
     assert not bring("clicks-2", next_turn(lake, CONTRACT.dataset)).repeated
     assert next_turn(lake, CONTRACT.dataset) == 2
     assert len(table(spark, lake_root)) == 200

@@ -1,4 +1,4 @@
-"""What a failed audit does: refuse, warn, keep the rows for inspection; and a person who lifts a false alarm."""
+"""A failed audit refuses or warns and keeps the rows for inspection; a person can lift a false alarm."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path, en
     more = clicks(spark).union(clicks(spark, 40, 100).where("click % 2 = 0"))
     with pytest.raises(AuditFailed) as failed:
         overwrite_partitions(more, target(lake_root, contract=strict, engine=engine, run="2"), HOURS, Provenance())
-    assert len(table(spark, lake_root)) == 100, "readers keep the version before"
+    assert len(table(spark, lake_root)) == 100, "readers keep the previous version"
     (batch,) = refused.kept(lake)
     assert (batch.dataset, batch.partitions, batch.rows) == (CONTRACT.dataset, (HOURS[0],), 70)
     assert batch.violations == ("few: found False (count(1) <= 60)",)
@@ -54,7 +54,7 @@ def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path, en
     assert {row.click for row in lake.read(spark, batch.name).collect()} == {
         row.click for row in more.collect() if row.hour == HOURS[0]
     }
-    # Refused again, and by Delta's own constraint: the newest rows take the place.
+    # Refused again, this time by Delta's own constraint: the newest rows replace the kept ones.
     with pytest.raises(AuditFailed, match="positive"):
         overwrite_partitions(
             clicks(spark, 4).selectExpr("hour", "click - 4 AS click", "stands_for", "page"),

@@ -34,7 +34,7 @@ HOURS = ("2026-01-05T10", "2026-01-05T11")
 
 
 class Server:
-    """The tests' session where a deployment has its resource."""
+    """The tests' session in place of a deployment's Spark resource."""
 
     def __init__(self, session: Any, fault: Exception | None = None) -> None:
         self.session = session
@@ -69,7 +69,7 @@ def publish(spark: Any, lake: Lake) -> None:
 
 @pytest.fixture(scope="module")
 def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with one dataset, in whose older hour somebody doubled a row behind the platform's back."""
+    """A lake with one dataset, in whose older hour somebody doubled a row outside the platform."""
     home = tmp_path_factory.mktemp("home")
     lake = Lake(root=str(home / "lake"))
     publish(spark, lake)
@@ -148,12 +148,12 @@ def test_data_docs_job_starts_no_second_spark(spark: Any, spark_server: SparkSer
     for contract in CONTRACTS.values():
         tables.create_or_evolve(spark, deployment.lake, contract)
     publish(spark, deployment.lake)
-    # The only Java that the process can find; it needs none beside the server's.
+    # The only Java that the process can find; it needs none besides the server's.
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path / 'another_spark'))}\nexit 1\n")
     java.chmod(0o755)
-    # What the tests' own sessions have set is not in the environment of a run.
+    # Settings of the tests' own sessions are not in the environment of a run.
     own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(own)},

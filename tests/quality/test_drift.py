@@ -1,4 +1,4 @@
-"""Offline Observer: when a distribution counts as another one; its faults are tried in `make docs`."""
+"""Offline Observer: when a distribution counts as changed; its faults are tried in `make docs`."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ BAD = [
 
 
 def rendered(frame: Any, contract: Contract, folder: Path) -> Validation:
-    """Validate one dataset and render the pages of it."""
+    """Validate one dataset and render its pages."""
     project = Project()
     found = project.validate(frame, contract)
     project.render(folder)
@@ -150,7 +150,7 @@ def test_an_empty_table_breaks_no_promise_about_rows(spark: Any) -> None:
 
 
 def test_a_frame_is_judged_in_its_own_session(spark: Any, session: Any) -> None:
-    # What another session's rows are called is a view of this one as well, with other rows.
+    # In this session another session's view has the same name and other rows.
     assert Project().validate(spark.createDataFrame(GOOD, ROWS), ACCOUNTS).passed
     found = Project().validate(session.createDataFrame(BAD, ROWS), ACCOUNTS)
     assert {result.rule for result in found.broken} >= {"no_brace", "looks_right", "adds_up"}

@@ -1,4 +1,4 @@
-"""Shares that leave their own history are found; weekly rhythm, sessions and small hours are not."""
+"""Shares far from their own history are found; weekly rhythm, sessions and small hours are no jump."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from blogdata.patterns.quality.jumps import BOUND, LEAST_DEVIATION, LEAST_PAST, 
 from blogdata.publish.partitions import Grain
 
 MEASURES = ("referral", "ad_id", "network_type", "login")
-START = datetime(2026, 1, 5)  # noqa: DTZ001 - only keys are made of it; a Monday
+START = datetime(2026, 1, 5)  # noqa: DTZ001 - used for keys only; a Monday
 
 
 def recorded(site: str, column: str) -> list[Point]:
-    """Read the share of a column over three weeks of hours, counted in simulated visits of a site."""
+    """Compute the share of a column over three weeks of hours, from simulated visits of a site."""
     with (Path(__file__).parent / f"{site}.csv").open(encoding="utf-8") as file:
         return [
             Point(partition=row["hour"], value=int(row[column]) / int(row["rows"]), rows=int(row["rows"]))
@@ -39,7 +39,7 @@ def judged(points: Sequence[Point], partitions: Sequence[str] | None = None) -> 
 
 
 def after(past: Sequence[Point], value: float, rows: int) -> list[Jump]:
-    """Judge one more hour after some."""
+    """Judge one more hour after a history."""
     last = Point(partition="2027-01-01T00", value=value, rows=rows)
     return judged([*past, last], [last.partition])
 
@@ -77,7 +77,7 @@ def test_a_column_null_for_everybody_is_found(site: str, column: str) -> None:
 def test_a_weekly_rhythm_is_no_jump() -> None:
     weekly = hours(24 * 21, lambda moment: (0.45 if moment.weekday() >= 5 else 0.3) + (moment.hour % 5 - 2) / 200)
     assert judged(weekly) == []
-    # The same step on a working day is one, once a week is known.
+    # The same change on a working day is a jump, once a week of history is known.
     assert after(wobbling(PAST, 0.3), 0.45, 5000) != []
 
 
@@ -95,7 +95,7 @@ def test_a_small_hours_first_null_is_no_jump() -> None:
 
 
 def test_rows_that_come_in_groups_are_no_jump() -> None:
-    # One column of a session is null in all its rows: the history of the busy site shows it.
+    # All rows of a session are null in this column: the busy site's history shows the variation.
     past = recorded("busy_site", "ad_id")
     worst = min(past, key=lambda point: point.value or 1)
     assert (worst.partition, worst.rows, round(worst.value or 0, 3)) == ("2026-01-24T03", 457, 0.748)

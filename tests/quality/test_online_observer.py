@@ -40,7 +40,7 @@ DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 
 @pytest.fixture(params=list(Engine))
 def written(request: pytest.FixtureRequest, spark: Any, tmp_path: Path) -> EventLog:
-    """Two days with rows and one without, published as any dataset is."""
+    """Publish two days with rows and one without, as for any dataset."""
     lake = Lake(root=str(tmp_path / "lake"))
     contract = observed(VIEWS, distinct=("user",))
     run = RunContext(run_id="run-1", job="views", code_version="c1")
@@ -91,7 +91,7 @@ def test_committed_measures_are_read_as_a_series(written: EventLog) -> None:
     ]
     assert [point.value for point in series(published, "null_share.tags")] == [0.25, 0.0, None]
     assert [point.value for point in series(published, "approx_distinct.user")] == [3 / 4, 1, None]
-    # A measure that nobody took has no points.
+    # A measure that was never taken has no points.
     assert series(published, "null_share.user") == []
 
 
@@ -102,7 +102,7 @@ def test_rates_of_removed_rows_form_a_series(written: EventLog) -> None:
 
 
 def _stream(shares: Sequence[tuple[int, float]]) -> list[Commit]:
-    """Commits of a stream, newest first: rows of a batch, and the share of them without a referral."""
+    """Make commits of a stream, newest first: rows of a batch, and the share of them without a referral."""
     return [
         Commit(
             dataset="silver.views_live",

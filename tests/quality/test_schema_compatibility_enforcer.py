@@ -1,4 +1,4 @@
-"""What may change in a schema, by mode: against tables, and against released versions."""
+"""Permitted schema changes by compatibility mode: against tables, and against released versions."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_default_makes_a_required_column_compatible() -> None:
     assert incompatibilities(before, (*before, default), Compatibility.FULL) == []
     without = replace(default, filled=False)
     versions = [version(1, *before), version(2, *before, default)]
-    # Avro's own example for transitive modes: the default goes, and the newest version reads only the last one.
+    # Avro's own example for transitive modes: the default is removed, and the newest version reads only the last one.
     assert incompatible_with(versions, (*before, without), Compatibility.BACKWARD) == []
     (found,) = incompatible_with(versions, (*before, without), Compatibility.BACKWARD_TRANSITIVE)
     assert (found.column, found.version) == ("b", 1)
@@ -146,7 +146,7 @@ def test_full_is_backward_and_forward(before: tuple[Field, ...], after: tuple[Fi
 
 @given(st.lists(SCHEMAS, min_size=3, max_size=3))
 def test_compatible_steps_make_a_compatible_way(schemas: list[tuple[Field, ...]]) -> None:
-    # Random schemas are rarely compatible: each one takes over, of the last one, what it lacks or has otherwise.
+    # Random schemas are rarely compatible: each version copies from the last one what is missing or different.
     chain = [schemas[0]]
     for schema in schemas[1:]:
         kept = {field.name: field for field in chain[-1]}
@@ -193,7 +193,7 @@ def test_what_is_no_type_is_refused(text: str) -> None:
 
 @pytest.fixture
 def clicks(tmp_path: Path) -> DeltaTable:
-    """A table of :data:`CONTRACT`, written without Spark."""
+    """Make a table of :data:`CONTRACT`, written without Spark."""
     row = {"hour": ["2026-01-05T00"], "click": [1], "stands_for": [1], "page": ["/"]}
     write_deltalake(str(tmp_path), pa.table(row), partition_by=["hour"])
     return DeltaTable(str(tmp_path))
@@ -292,7 +292,7 @@ def test_a_column_goes_only_after_its_announced_grace() -> None:
 
     assert breaks(29) == ["page"]
     assert breaks(30) == []
-    # Announced in the same release as it goes: nobody could know.
+    # Announced in the same release that removes it: no consumer could know.
     assert breaks(30, schema_releases.add({}, [CONTRACT], TODAY)[0]) == ["page"]
     after, _ = schema_releases.add(released, [gone], TODAY + timedelta(days=30))
     assert breaks(31, after) == []

@@ -1,4 +1,4 @@
-"""A column is renamed in steps: old readers go on reading during its grace, and nobody finds it gone."""
+"""A column is renamed in steps: during the grace period old readers continue, and none finds it missing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FIRST, LAST = MIGRATION.since, MIGRATION.ends
 
 
 def publish(spark: Any, lake: Lake, contract: Contract, day: str, visitors: int, name: str = "visitors") -> None:
-    """Publish a day as its asset does: with one of the two columns."""
+    """Publish a day as its asset does, with one of the two columns."""
     row = (day, "direct", 9, 9, visitors, 24)
     frame = spark.createDataFrame(
         [row],
@@ -93,14 +93,14 @@ def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> 
         publish(spark, lake, without, TUESDAY, 4)
     assert (lake.version(NOW.dataset), columns(lake, "users")) == (old_version, {(MONDAY, 3)})
 
-    # Add and both: the older day has its value, old and new readers read every day.
+    # Add and both: the older day gets its value; old and new readers can read every day.
     publish(spark, lake, NOW, TUESDAY, 4)
     both = {(MONDAY, 3, 3), (TUESDAY, 4, 4)}
     assert (phase(lake, NOW), columns(lake, "users", "visitors")) == (Phase.BOTH, both)
     with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
         spark.sql(f"UPDATE delta.`{path}` SET visitors = 9")
 
-    # A process that died between the column and its values, and before the contract was noted.
+    # A process that died between adding the column and its values, before the contract was recorded.
     table = lake.caught_up(NOW.dataset)
     assert table is not None
     table.alter.drop_constraint(HELD_EQUAL.name)
@@ -111,7 +111,7 @@ def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> 
     publish(spark, lake, NOW, TUESDAY, 5)
     assert lake.version(NOW.dataset) == settled
 
-    # The contract no longer has the old column: it is written nevertheless.
+    # The contract no longer has the old column, but it is still written.
     publish(spark, lake, AFTER, WEDNESDAY, 6)
     assert (WEDNESDAY, 6, 6) in columns(lake, "users", "visitors")
     assert phase(lake, AFTER) is Phase.REMOVE
@@ -334,7 +334,7 @@ def test_a_retired_column_is_carried_while_present(tmp_path: Path) -> None:
     table = table_of(Lake(root=str(tmp_path)), CONTRACT.dataset, rows)
     assert [column.name for column in carried(RETIRED, table).columns] == ["hour", "click", "stands_for", "page"]
     assert carried(RETIRED, None) is RETIRED
-    # The contract lost the old column before the table had the new one.
+    # The contract dropped the old column before the table had the new one.
     hasty = replace(CONTRACT, columns=(*CONTRACT.columns[:2], CONTRACT.columns[3], STANDS), migrations=(CENTS,))
     assert [column.default for column in carried(hasty, table).columns[3:]] == ["cast(stands_for AS STRING)", None]
     assert carried(CONTRACT, table) is CONTRACT

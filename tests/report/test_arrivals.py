@@ -1,4 +1,4 @@
-"""What came in is counted by the format of its lines."""
+"""Arrivals are counted by the format of their lines."""
 
 from __future__ import annotations
 

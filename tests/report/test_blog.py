@@ -1,4 +1,4 @@
-"""Each number about the blog equals a plain count over the page views of its period."""
+"""Each figure about the blog equals a plain count over the page views of its period."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def values(period: ReportPeriod) -> dict[str, float | None]:
 
 @pytest.fixture(scope="module")
 def views() -> list[View]:
-    # Sixty-eight whole days and seven hours of one more.
+    # Sixty-eight whole days and seven hours of another.
     return random_views(68 * 24 + 7, seed=3)
 
 
@@ -103,7 +103,7 @@ def test_every_ranking_equals_a_plain_count(found: Audience, views: list[View]) 
 def test_every_point_of_a_chart_equals_a_count(found: Audience, views: list[View]) -> None:
     for period in found.periods:
         for chart in period.charts:
-            # A slot ends where the next one begins; a day without page views is on the chart all the same.
+            # A slot ends where the next begins; a day without page views is on the chart as well.
             starts = [key if len(key) > 10 else f"{key}T00" for key in chart.keys]
             lasts = [before(start) for start in starts[1:]] + [period.last]
             length = {"hours": 1, "days": 24, "weeks": 7 * 24, "months": 31 * 24}[chart.name]
@@ -138,7 +138,7 @@ def test_a_long_history_has_weeks_and_months(found: Audience) -> None:
 
 
 def test_weeks_stand_beside_those_before(tmp_path: Path) -> None:
-    # From a Wednesday on, 91 days and the 91 days before them.
+    # From a Wednesday on: 91 days, and the 91 days before them.
     begins = START + timedelta(days=2)
     views = [View(time=begins + timedelta(days=day), visit=f"v{day}", visitor="u", page="/") for day in range(182)]
     views.append(View(time=views[-1].time + timedelta(hours=23), visit="last", visitor="u", page="/"))
@@ -191,7 +191,7 @@ def test_a_short_history_has_few_periods(tmp_path: Path) -> None:
 
 
 def visit(name: str, *hosts: str) -> list[View]:
-    """A visit, one page view a minute, each from a host."""
+    """Make a visit with one page view a minute, each from a host."""
     return [
         View(time=START + timedelta(minutes=minute), visit=name, visitor=name, page="/", host=host)
         for minute, host in enumerate(hosts)
@@ -202,11 +202,11 @@ def visit(name: str, *hosts: str) -> list[View]:
     ("visits", "own"),
     [
         ([["direct", OWN, OWN], ["news.example", OWN]], {OWN}),
-        # Most links lead to one of both names, and some to the other.
+        # Most links lead to one or both names, and some to the other.
         ([["news.example", f"www.{OWN}", f"www.{OWN}", OWN], ["news.example", f"www.{OWN}"]], {OWN, f"www.{OWN}"}),
-        # As in access logs, where visits begin with links of the blog itself, too: those after a pause.
+        # As in access logs, where visits after a pause may begin with links of the blog itself.
         ([[OWN, OWN], [OWN], ["search.example"], ["search.example", "direct", f"www.{OWN}"]], {OWN, f"www.{OWN}"}),
-        # A reader opens three links of a page of links; the blog's own pages send no referrer.
+        # A reader opens three links of a link page; the blog's own pages send no referrer.
         ([["links.example", "links.example", "links.example"], ["links.example"], ["links.example"]], set()),
         ([["a.example", "b.example", "c.example"], ["c.example", "d.example"]], set()),
         ([["direct", "direct"], ["direct", "direct", "direct"]], set()),
@@ -275,7 +275,7 @@ def test_odd_names_are_cut_and_made_visible(tmp_path: Path) -> None:
 
 
 def within(pairs: list[int], day: int, first: int) -> int:
-    """Count those of a day who were not there on an earlier day of a range."""
+    """Count visitors of a day who were not there on an earlier day of the range."""
     return sum(count for gap, count in zip(pairs[::2], pairs[1::2], strict=True) if gap == 0 or gap > day - first)
 
 

@@ -112,7 +112,7 @@ def test_every_daily_ranking_equals_a_count(
             assert [row.before for row in ranking.rows] == [earlier.get(row.name, [0])[0] for row in ranking.rows]
             seen += 1
         else:
-            assert {row.before for row in ranking.rows} == {None}, "a part of a day is not held against a whole one"
+            assert {row.before for row in ranking.rows} == {None}, "a partial day is not compared with a whole one"
     assert seen == 2
 
 
@@ -160,7 +160,7 @@ def test_virtual_hosts_are_the_blogs_own(tmp_path: Path, requests: Rows) -> None
     audience = blog.audience(lake, days=400)
     assert audience is not None
     (hosts,) = (each for each in audience.periods[-1].rankings if each.name == "referral_host")
-    # A host that some client made up answers no good part of the requests.
+    # A host name invented by a client receives too small a share of the requests.
     assert [row.name for row in hosts.rows] == ["probed.example"]
     assert [row.name for row in hosts.apart] == ["blog.example, this blog", "shop.example, this blog"]
 

@@ -1,4 +1,4 @@
-"""The figures of the data: what each dataset, run, measure and contract says of itself."""
+"""The data figures of the report: datasets, runs, measures and contracts."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def lake(tmp_path: Path) -> Lake:
 @pytest.mark.parametrize(
     ("dataset", "hours", "state"),
     [
-        # An hour and its promise of two hours.
+        # The hour itself plus the promised two hours.
         ("silver.visits", 3, Freshness.FRESH),
         ("silver.visits", 3.1, Freshness.LATE),
-        # A day and its promise of six hours.
+        # The day itself plus the promised six hours.
         ("gold.page_stats", 30, Freshness.FRESH),
         ("gold.page_stats", 30.1, Freshness.LATE),
-        # A table without partitions: a day and its promise of one.
+        # A table without partitions: one day plus the promised day.
         ("silver.users", 48, Freshness.FRESH),
         ("silver.users", 48.1, Freshness.LATE),
         ("silver.late_visits", 9999, Freshness.UNPROMISED),
@@ -86,7 +86,7 @@ def test_a_run_costs_what_its_commits_took() -> None:
     ]
     newest, run = run_costs.runs_of(commits, frozenset({"silver.visit_conflicts"}))
     assert (newest.run_id, newest.microseconds_per_row) == ("run-2", None)
-    # The companion appears in the commit of its main dataset and takes no time of its own.
+    # The companion appears in its main dataset's commit and takes no time of its own.
     assert (run.rows, run.seconds, run.microseconds_per_row) == (20, 10.0, 500_000.0)
     assert (run.began_at, run.ended_at) == (NOW - timedelta(seconds=4), NOW + timedelta(seconds=9))
     assert [(one.dataset, one.seconds) for one in run.datasets] == [

@@ -1,4 +1,4 @@
-"""The newest profile of a column beside those of comparable days."""
+"""The newest profile of a column compared with those of similar days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be checked of the page's looks without a browser: contrast, headers of tables, and what is a control."""
+"""Visual rules of the page that need no browser: contrast, table headers, and styles of controls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = datetime(2026, 4, 5, tzinfo=timezone.utc)
 
 
 def themes() -> dict[str, dict[str, str]]:
-    """Return the colours of both themes by name; a reader who chooses dark gets what a dark system gets."""
+    """Return the colours of both themes by name; choosing dark equals a dark system."""
     light, asked, chosen = (
         dict(re.findall(r"--([\w-]+):(#\w+)", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", CSS)
     )
@@ -105,7 +105,7 @@ def test_only_controls_look_like_controls(page: str) -> None:
     }
     assert pointed == {"#theme", ".choice button", ".tabs .figure", "details>summary", "th button", ".link"}
     found = Elements(page).found
-    # Of the elements with these classes, in the page as it is sent, all are buttons or links.
+    # In the page's HTML, all elements with these classes are buttons or links.
     assert {tag for tag, attributes in found if "data-line" in attributes} == {"button"}
     assert {tag for tag, attributes in found if (attributes.get("class") or "").split()[:1] == ["pill"]} <= {"a"}
     assert {tag for tag, attributes in found if attributes.get("class") == "link"} == {"button"}
@@ -122,7 +122,7 @@ def test_what_a_blog_has_not_is_not_on_its_page(page: str) -> None:
     for absent in ("Sessions", "Campaigns", "campaign", "Samples, without what they say"):
         assert f">{absent}<" not in page
     shown = set(re.findall(r'<tr id="([\w.]+)"', page))
-    # The visits have landed; what needs users or advertisements, and what streams write, has no source.
+    # The visits have landed; users, ads and streamed tables have no source.
     assert {"bronze.visits", "silver.visits", "silver.late_visits", "gold.sessions_daily"} <= shown
     assert not {name for name in shown if name.endswith("_live") or "ad" in name.split(".")[1].split("_")}
     assert not shown & {"bronze.users", "silver.devices", "gold.campaign_stats", "silver.visits_live_aside"}

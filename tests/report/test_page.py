@@ -1,4 +1,4 @@
-"""One file that loads nothing, runs nothing of the data, and says what the JSON says."""
+"""A single HTML file that loads nothing, executes no data, and shows the figures of the JSON output."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> LakeResource:
 
 
 def profiled(day: int, pages: dict[str, int]) -> Event:
-    """Give what an Offline Observer has seen on a day."""
+    """Build the profile of a day as an Offline Observer stores it."""
     profile = Profile(
         period=f"2026-01-{day:02d}",
         version=day,
@@ -122,7 +122,7 @@ def test_only_the_pages_own_script_runs(page: str) -> None:
         (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{digest}'" in policy
-    # Besides it there is only the data, which is no script.
+    # Besides it there is only a data block, which is not executed.
     assert page.count("<script") == 2
     assert page.count("</script") == 2
 
@@ -173,13 +173,13 @@ def test_the_figures_of_the_ledger_are_the_ledgers(lake: LakeResource) -> None:
             sum(line.rows_there for line in lines),
             sum(not line.balanced for line in lines),
         )
-    # The rows of these tables are fewer than their commits say.
+    # These tables have fewer rows than their commits record.
     assert states["bronze.visits"].unbalanced == 1
     assert states["bronze.visits"].problems == ["2026-01-05T00: 3 rows were published but 1 are in the table"]
 
 
 def test_what_is_published_in_time_may_be_old(tmp_path: Path) -> None:
-    """The one is about when it was published, the other about the hours that are in it; a simulation misses nothing."""
+    """One figure is the time of publication, the other the age of the hours in it; a simulation misses nothing."""
     lake, now = published.deployment(tmp_path), datetime.now(timezone.utc)
     published.bronze(lake.lake, {"2026-01-05T22": {"2026-01-05T22": 3}})
     page = made(lake, now).html()
@@ -226,7 +226,7 @@ def test_ninety_days_cost_no_more_than_ten_times_nine_and_few_bytes(tmp_path: Pa
         hours = sorted({view.hour for view in views})
         read = published.bronze(lake.lake, {hour: {hour: 1} for hour in hours})
         published.silver(lake.lake, dict.fromkeys(hours, 1), read=read)
-        # Processor seconds: another process on the machine does not count.
+        # Processor seconds, which other processes on the machine do not affect.
         started = time.process_time()
         assert len(made(lake).html().encode()) < 3_000_000
         return time.process_time() - started

@@ -1,4 +1,4 @@
-"""The kind of a site is that of its host, from the project's table and from public lists as they are."""
+"""The kind of a site is that of its host, from the project's table and unmodified public lists."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ASSISTANTS = "Grok:\n  - ask.nook.example\n  - nook.example/i/ask\n"
         ("mail.google.com", "mail"),
         ("com.google.android.gm", "mail"),
         ("gemini.google.com", "AI assistant"),
-        # Much of a search engine's domain is no search, and others only look like it.
+        # Most hosts of a search engine's domain are no search pages, and others only look like one.
         ("docs.google.com", "other sites"),
         ("google.evil.example", "other sites"),
         ("notduckduckgo.com", "other sites"),
@@ -66,7 +66,7 @@ def test_public_lists_are_read_as_they_are(tmp_path: Path) -> None:
         "www.so.example": "search",
         "find.fr": "search",
         "de.finder.example": "search",
-        # An entry with a path says nothing about its host.
+        # An entry with a path does not classify its host.
         "finder.example": "other sites",
         "m.nook.example": "social",
         "org.nook.messenger": "social",

@@ -1,4 +1,4 @@
-"""A sample shows the shape of a line, and nobody in it."""
+"""A sample shows the shape of a line without personal data."""
 
 from __future__ import annotations
 

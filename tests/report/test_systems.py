@@ -1,4 +1,4 @@
-"""The operating system is that of the agent, as far as the device tells it."""
+"""The operating system comes from the user agent, or from the device where the agent's is missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_device_tells_the_system_that_the_agent_names() -> None:
     [
         ("K", "Android"),
         ("Samsung SM-S918B", "Android"),
-        # A Samsung without Android, and what is no device of an access log.
+        # A Samsung without Android, and a text that is no device of an access log.
         ("Samsung GT-E2232", "unknown"),
         ("display", "unknown"),
         ("PC", "unknown"),

@@ -1,4 +1,4 @@
-"""Numbers and times read as people write them."""
+"""Numbers and times are formatted for people."""
 
 from __future__ import annotations
 

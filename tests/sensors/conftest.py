@@ -1,4 +1,4 @@
-"""A deployment without Spark, and a look at one tick of a sensor."""
+"""A deployment without Spark, and the result of one sensor tick."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def lake(tmp_path: Path) -> LakeResource:
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """An instance in memory."""
+    """A Dagster instance in memory."""
     with dg.DagsterInstance.ephemeral() as ephemeral:
         yield ephemeral
 
 
 @pytest.fixture(scope="session")
 def defs(settings: Settings) -> dg.Definitions:
-    """The whole platform; no service is started for it."""
+    """The definitions of the whole platform; no service is started for them."""
     return definitions.build(settings)
 
 
@@ -53,7 +53,7 @@ def tick(lake: LakeResource, tmp_path: Path, instance: dg.DagsterInstance, defs:
 
 @pytest.fixture
 def launched(instance: dg.DagsterInstance) -> Launched:
-    """Have Dagster's storage know the runs that a tick has asked for; gives their keys."""
+    """Register the requested runs of a tick in Dagster's storage; return their keys."""
 
     def launch(asked: Any, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED) -> list[str]:
         requests = asked.run_requests or ()

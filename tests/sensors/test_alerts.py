@@ -1,4 +1,4 @@
-"""Every minute people are told of what stands; a channel that fails makes the tick fail."""
+"""Every minute, standing findings are sent as alerts; a failing channel fails the tick."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sensors.alerts import tell_people
 
 @pytest.fixture
 def hook() -> Iterator[Posted]:
-    """A web server that takes messages."""
+    """A web server that receives messages."""
     with web_server() as posted:
         yield posted
 
@@ -32,7 +32,7 @@ def resource(lake: LakeResource) -> DeploymentResource:
 
 
 def told(lake: LakeResource, instance: dg.DagsterInstance) -> str:
-    """One tick of the sensor; returns why it asked for no run."""
+    """Run one tick of the sensor; return its skip reason."""
     context = dg.build_sensor_context(instance=instance, resources={"deployment": resource(lake)})
     return str(tell_people.evaluate_tick(context).skip_message)
 

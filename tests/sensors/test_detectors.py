@@ -1,4 +1,4 @@
-"""The detectors in the lineage: landing stops, a reader is not run, a job is slow, hours are half empty.
+"""Detectors on the whole lineage: landing stops, a reader is not run, a job is slow, hours are half empty.
 
 Flow Interruption Detector, Skew Detector, Lag Detector and SLA Misses Detector, each by its check, its event and its
 finding, on real Delta commits and without Spark.
@@ -38,7 +38,7 @@ Ticked = Callable[..., Any]
 
 
 def key(hours_ago: int) -> str:
-    """The hour that ended so many hours ago, or half an hour more."""
+    """Return the hour that ended this many hours (and up to half an hour) ago."""
     return key_of(NOW - HOUR * (hours_ago + 1), Grain.HOUR)
 
 
@@ -50,7 +50,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
 
 @pytest.fixture
 def ticked(tick: Any, instance: dg.DagsterInstance, at: Callable[[datetime], None]) -> Ticked:
-    """One tick at a time, whose evaluations are stored as the daemon stores them."""
+    """Runs single ticks and stores their evaluations as the daemon does."""
     built = sensor.detector_readings()
 
     def evaluate(moment: datetime = NOW) -> Any:
@@ -64,7 +64,7 @@ def ticked(tick: Any, instance: dg.DagsterInstance, at: Callable[[datetime], Non
 
 
 def ended(hour: str) -> datetime:
-    """The end of an hour."""
+    """Return the end of an hour."""
     return start_of(hour, Grain.HOUR) + HOUR
 
 
@@ -82,7 +82,7 @@ def land_hours(lake: LakeResource, hours_ago: Iterable[int]) -> list[str]:
 def bronze_hours(
     lake: LakeResource, keys: Sequence[str], *, at: datetime, rows: Mapping[str, int] | None = None
 ) -> int:
-    """Publish hours of bronze, and what is published with them, as they have landed."""
+    """Publish the landed hours of bronze and its companions."""
     there = {one.key: one.fingerprint for one in landed(lake.landing_zone, "visits", Grain.HOUR)}
     counts = {name: {name: (rows or {}).get(name, 1000)} for name in keys}
     version = bronze(lake.lake, counts, landed=there, at=at)
@@ -92,7 +92,7 @@ def bronze_hours(
 
 
 def publish_hours(lake: LakeResource, keys: Sequence[str], *, at: datetime, **more: Any) -> None:
-    """Publish hours of bronze and of all that reads them."""
+    """Publish hours of bronze and of all its readers."""
     read = bronze_hours(lake, keys, at=at, **more)
     version = silver(lake.lake, dict.fromkeys(keys, 1000), read=read, at=at + HOUR / 60)
     enriched(lake.lake, keys, read=version, of="silver.visits", at=at + HOUR / 30)
@@ -115,12 +115,12 @@ def found(lake: LakeResource, now: datetime = NOW) -> dict[str, Finding]:
 
 
 def missed(lake: LakeResource, now: datetime) -> set[str]:
-    """What is missed because it has not come, or not in time."""
+    """List the missed promises: late or absent data."""
     return {name for name, one in found(lake, now).items() if one.source in (FLOW, SLA)}
 
 
 def recorded(lake: LakeResource, detector: str, dataset: str) -> list[str]:
-    """The verdicts that are recorded, oldest first."""
+    """List the recorded verdicts, oldest first."""
     events = lake.events.notes(DETECTION, dataset=dataset)
     return [event.payload["verdict"] for event in events if event.payload and event.payload["detector"] == detector]
 
@@ -153,7 +153,7 @@ def test_a_flow_that_stops_is_seen_everywhere(lake: LakeResource, ticked: Ticked
     finding = found(lake, later)["flow/bronze.visits"]
     assert (finding.severity, finding.owner) == (Severity.CRITICAL, "team:platform")
     assert finding.figures["value"] > finding.figures["bound"]
-    # While it stands it is not recorded again; when data come it ends.
+    # An unchanged finding is not recorded again; it ends when data arrive.
     ticked(later + timedelta(minutes=2))
     assert recorded(lake, FLOW, "bronze.visits") == ["interrupted"]
     land_hours(lake, [-5])
@@ -172,7 +172,7 @@ def test_a_reader_that_is_not_run_lags(lake: LakeResource, ticked: Ticked, insta
     assert (finding.figures["behind"], round(finding.figures["value"])) == (3, 145 * 60)
     assert not shown(instance, LAG, "bronze.visits").passed
     assert recorded(lake, LAG, "bronze.visits") == ["behind"]
-    # Bronze reads on, an hour a commit, and silver does not.
+    # Bronze continues, one hour per commit, and silver does not.
     versions = [bronze_hours(lake, [name], at=NOW + HOUR / 60 * place) for place, name in enumerate(waiting)]
     assert verdict(lake, LAG, "bronze.visits") == QUIET
     assert verdict(lake, LAG, "silver.visits", NOW + 1.9 * HOUR) == QUIET
@@ -193,7 +193,7 @@ def test_late_hours_are_told_by_cause(lake: LakeResource, ticked: Ticked, instan
     late = land_hours(lake, [1, 0])
     now = NOW + 1.6 * HOUR
     ticked(now)
-    # Both hours have landed, and bronze has not published them; what reads it waits for it.
+    # Both hours have landed, but bronze has not published them, so its readers wait.
     assert verdict(lake, SLA, "bronze.visits", now) == "job late"
     assert verdict(lake, SLA, "silver.visits", now) == "input late"
     assert recorded(lake, SLA, "bronze.visits") == ["job late"]
@@ -213,7 +213,7 @@ def test_an_hour_that_does_not_land_is_the_producers(lake: LakeResource) -> None
     read = detectors.sla(deployment_of(lake, now), EVERY["bronze.visits"])
     assert f"{key(0)} is not published" in read.what
     assert "landing.visits has not come" in read.what
-    # That no data come is reported once, by who misses them.
+    # Missing data are reported once, by the dataset that misses them.
     assert [name for name in found(lake, now) if name.endswith("/bronze.visits")] == ["flow/bronze.visits"]
 
 
@@ -230,7 +230,7 @@ def test_sources_that_stop_together_are_one_finding(lake: LakeResource) -> None:
 def test_a_simulation_that_ended_raises_no_alarm(
     lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance
 ) -> None:
-    """Its producers have not stopped, they are done; data that land for times after its end are judged as any."""
+    """Its producers are done, not interrupted; data landed for times after its end are judged as usual."""
     publish_hours(lake, land_hours(lake, range(40, -1, -1)), at=NOW)
     later = NOW + 5 * HOUR
     assert missed(lake, later) == {"flow/bronze.visits"}
@@ -285,7 +285,7 @@ def test_a_claim_without_publication_runs_long(lake: LakeResource) -> None:
     read = detectors.sla(deployment_of(lake, now + HOUR / 10), EVERY[dataset])
     assert (read.verdict, len(read.partitions)) == ("running long", 2)
     publish(lake.lake, dataset, "event_hour", {key(1): 500, key(5): 500}, seconds=20)
-    # The claims of a dead process stay, and what is published is not under way.
+    # The claims of a dead process remain, but a published partition is not in progress.
     assert verdict(lake, SLA, dataset, now + HOUR / 10) != "running long"
 
 
@@ -296,7 +296,7 @@ def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> No
     assert recorded(lake, SKEW, "bronze.users") == ["fewer rows"]
     finding = found(lake)["skew/bronze.users"]
     assert (finding.severity, finding.what) == (Severity.WARNING, f"{days[0]} has 100 rows, 1,000 were expected")
-    # Its missing files come, and it runs again.
+    # The missing files arrive, and it runs again.
     publish(lake.lake, "bronze.users", "load_date", {days[0]: 990})
     ticked()
     assert recorded(lake, SKEW, "bronze.users") == ["fewer rows", QUIET]

@@ -1,4 +1,4 @@
-"""External Trigger: an event waits until its run exists, and starts one run; without Spark."""
+"""External Trigger: an event waits until its run exists, and starts exactly one run; without Spark."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def settings_of_senders(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def inbox(settings_of_senders: Settings) -> Inbox:
-    """Its inbox."""
+    """The inbox of the deployment."""
     return composed.inbox(settings_of_senders)
 
 
 @pytest.fixture
 def ticked(settings_of_senders: Settings, instance: dg.DagsterInstance) -> Ticked:
-    """One tick of the sensor."""
+    """Run one tick of the sensor."""
 
     def evaluate() -> dg.SensorResult:
         resources = {"deployment": DeploymentResource(home=str(settings_of_senders.home))}
@@ -73,7 +73,7 @@ def send(settings: Settings, **changes: Any) -> InboxEntry:
 
 
 def run(instance: dg.DagsterInstance, request: dg.RunRequest, status: dg.DagsterRunStatus) -> str:
-    """Have Dagster's storage know a run that was requested."""
+    """Register a requested run in Dagster's storage."""
     return instance.add_run(dg.DagsterRun(job_name=JOB, tags=dict(request.tags), status=status)).run_id
 
 
@@ -111,7 +111,7 @@ def test_an_event_starts_one_run_with_its_context(
         "lane": "all",
         "few_again": 0,
     }
-    assert request.tags.items() >= AGAIN.items(), "it ranks behind what lands"
+    assert request.tags.items() >= AGAIN.items(), "it ranks behind landed data"
     assert dg.validate_run_config(defs.resolve_job_def(JOB), request.run_config)
     run_id = run(instance, request, dg.DagsterRunStatus.STARTED)
     send(settings_of_senders, time=entry.event.time.isoformat(), payload="s3://shop/42", span=entry.event.span)

@@ -1,4 +1,4 @@
-"""Checkpointer: a tick is asked for when something has landed that no batch of the checkpoint has; without Spark."""
+"""Checkpointer: a tick is requested when files have landed that no batch of the checkpoint has; without Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Asked = Callable[[], list[dg.RunRequest]]
 
 @pytest.fixture
 def tick(lake: LakeResource, instance: dg.DagsterInstance) -> Callable[..., dg.SensorResult]:
-    """One tick of the sensor."""
+    """Run one tick of the sensor."""
 
     def evaluate(cursor: str | None = None) -> dg.SensorResult:
         context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"lake": lake})
@@ -48,7 +48,7 @@ def tick(lake: LakeResource, instance: dg.DagsterInstance) -> Callable[..., dg.S
 
 @pytest.fixture
 def asked(tick: Callable[..., dg.SensorResult]) -> Asked:
-    """The runs a tick of the sensor asks for."""
+    """Return the runs that a tick of the sensor requests."""
     return lambda: list(tick().run_requests or [])
 
 
@@ -57,7 +57,7 @@ def keys(asked: Asked) -> list[str | None]:
 
 
 def ran(instance: dg.DagsterInstance, request: dg.RunRequest, status: dg.DagsterRunStatus) -> None:
-    """Have Dagster's storage know a run that was asked for."""
+    """Register a requested run in Dagster's storage."""
     instance.add_run(dg.DagsterRun(job_name="live", tags=dict(request.tags), status=status))
 
 
@@ -69,7 +69,7 @@ def land(lake: LakeResource, name: str) -> Path:
 
 
 def take(checkpoint: Checkpoint, *files: Path, planned: int = 0, committed: int = 0) -> None:
-    """Have the checkpoint take a batch for each file, and plan and commit the first ones."""
+    """Add a batch for each file to the checkpoint; plan and commit the first ones."""
     root = Path(checkpoint.location)
     for folder in ("sources/0", "offsets", "commits"):
         (root / folder).mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def test_a_batch_is_requested_when_its_file_returns(
     ran(instance, request, dg.DagsterRunStatus.FAILURE)
     assert asked() == []
     land(lake, "b.json")
-    assert asked() == [], "what comes after it has to wait for it"
+    assert asked() == [], "later files have to wait for it"
     land(lake, "a.json")
     assert len({request.run_key, *keys(asked)}) == 2
 
@@ -145,7 +145,7 @@ def test_waiting_files_are_requested_after_growing_pauses(
         (request,) = asked()
         seen.add(request.run_key)
         ran(instance, request, status)
-        for later in (0.0, 60.0 * minutes - 30):  # noqa: B007 -- the clock reads it
+        for later in (0.0, 60.0 * minutes - 30):  # noqa: B007 -- read by the clock
             assert asked() == [], f"before {minutes} minutes have passed"
         later = 60.0 * minutes
     assert len(asked()) == 1
@@ -179,7 +179,7 @@ def test_misnamed_files_are_reported_once_per_set(
     claims.take([STREAM.name], owner)
     assert "no hour" not in capfd.readouterr().err
     told = tick(quiet.cursor)
-    assert not told.run_requests, "it is told also while the command runs"
+    assert not told.run_requests, "it is reported also while the command runs"
     said = capfd.readouterr().err
     assert "1 files lie in folders whose names are no hour" in said
     assert "not taken in: visits/date=2026-13-45/hour=99/lost.json;" in said
@@ -214,7 +214,7 @@ def test_live_sensor_rests_while_the_stream_runs(lake: LakeResource, asked: Aske
 
 
 def test_a_stream_that_is_not_run_lags(lake: LakeResource) -> None:
-    """Lag Detector: files that no committed batch has, since the oldest of them landed."""
+    """Lag Detector: files that no committed batch has read, since the landing of the oldest."""
     now = datetime.now(timezone.utc)
     contract = EVERY["bronze.visits_live"]
     first, second, third = (land(lake, f"{name}.json") for name in "abc")
@@ -222,7 +222,7 @@ def test_a_stream_that_is_not_run_lags(lake: LakeResource) -> None:
     def lag(moment: datetime) -> Reading:
         return detectors.lag(deployment_of(lake, moment), contract)
 
-    # Without a checkpoint nobody runs the stream.
+    # Without a checkpoint the stream is not in use.
     assert lag(now + timedelta(hours=1)).verdict == UNKNOWN
     checkpoint = checkpoint_of(lake)
     take(checkpoint, first, second, planned=2, committed=1)

@@ -1,4 +1,4 @@
-"""Readiness Marker: what is due and has not come, or has no flag, is said once, and its check is red until it comes."""
+"""Readiness Marker: overdue data or flags are reported once, and the check fails until they arrive."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Shown = Callable[[], dg.AssetCheckEvaluation]
 
 @pytest.fixture(autouse=True)
 def present(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is half past twelve."""
+    """Sets the time to half past twelve."""
     monkeypatch.setattr("sensors.overdue._now", lambda: NOW)
 
 
 @pytest.fixture
 def ticked(tick: Any, instance: dg.DagsterInstance) -> Callable[..., Any]:
-    """One tick, whose evaluations are stored as the daemon stores them."""
+    """Run one tick and store its evaluations as the daemon does."""
 
     def evaluate(cursor: str | None = None) -> Any:
         data = tick(overdue_arrivals, cursor)
@@ -46,7 +46,7 @@ def ticked(tick: Any, instance: dg.DagsterInstance) -> Callable[..., Any]:
 
 @pytest.fixture
 def shown(instance: dg.DagsterInstance) -> Shown:
-    """What Dagster's pages show of the check on visits."""
+    """Return the check on visits as Dagster's pages show it."""
 
     def newest() -> dg.AssetCheckEvaluation:
         record = instance.get_latest_asset_check_evaluation_record(VISITS)
@@ -109,7 +109,7 @@ def test_a_manually_executed_check_is_updated_by_sensor(
     assert dg.materialize(landing_checks.CHECKS, selection=every, instance=instance, resources={"lake": lake}).success
     assert not shown().passed
     land(lake, "visits", H[6], {})
-    # To the sensor nothing has changed since its last tick, and what is shown is wrong.
+    # For the sensor nothing has changed since its last tick, although the displayed result is wrong.
     ticked(green.cursor)
     assert shown().passed
 
@@ -143,7 +143,7 @@ def test_the_newest_flagless_hour_becomes_overdue(lake: LakeResource) -> None:
     flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
     for hour in (H[3], H[4]):
         land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
-    # The one before it is being written to, and completes itself.
+    # The hour before is still being written, and will complete itself.
     assert due(flagless) == {"successor": [H[4]]}
 
 

@@ -1,4 +1,4 @@
-"""The editors' files are asked for day by day, and only the branches that lack what is published."""
+"""The editors' files are requested day by day, and only for branches that lack the published version."""
 
 from __future__ import annotations
 

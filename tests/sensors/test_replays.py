@@ -1,4 +1,4 @@
-"""A replay from the UI is planned by a job and carried out by a sensor, in one run, whatever happens in between."""
+"""A replay from the UI is planned by a job and started by a sensor as one run, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: d
     first = tick(replay_runs)
     keys = {Grain.HOUR: [HOUR], Grain.DAY: ["2026-01-05"], Grain.WEEK: ["2026-01-05"], None: [WHOLE_TABLE]}
     assert asked(first) == by_grain(MAINS, keys)
-    assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "as long as it has not run"
+    assert tick(replay_runs).run_requests[0].run_key == first.run_requests[0].run_key, "until it has run"
     write(lake, "silver.visits", HOUR)
-    assert "silver.visits" in asked(tick(replay_runs)), "as long as a part of it has not run"
+    assert "silver.visits" in asked(tick(replay_runs)), "until all parts have run"
     write(lake, "silver.visit_conflicts", HOUR)
     gold = {name for name in MAINS if CONTRACTS[name].layer == "gold"}
     for dataset, (key,) in by_grain(computed_from("silver.visits") - gold - {"silver.visit_conflicts"}, keys).items():
@@ -81,7 +81,7 @@ def test_whole_tables_are_replayed_without_partitions(
     devices(lake.lake, "2026-01-05")
     devices(lake.lake, "2026-01-06")
     ask(lake, instance, dataset="bronze.devices")
-    assert asked(tick(replay_runs)) == {"bronze.devices": [""], "silver.devices": [""]}, "no visit is that new"
+    assert asked(tick(replay_runs)) == {"bronze.devices": [""], "silver.devices": [""]}, "no visit is newer"
 
 
 def test_publications_from_older_inputs_finish_no_replay(
@@ -95,7 +95,7 @@ def test_publications_from_older_inputs_finish_no_replay(
 
     before = names()
     ask(lake, instance, dataset="silver.devices")
-    # By the hourly path, from the devices as they were: no list is newer.
+    # Requested as new data, computed from the old devices: no list is newer.
     enriched(before)
     assert list(asked(tick(replay_runs)))[:2] == ["silver.devices", SILVER[2]]
     replayed = names()
@@ -103,7 +103,7 @@ def test_publications_from_older_inputs_finish_no_replay(
     enriched(replayed)
     assert SILVER[2] not in asked(tick(replay_runs))
     names()
-    assert SILVER[2] not in asked(tick(replay_runs)), "devices that came after the replay are none of its business"
+    assert SILVER[2] not in asked(tick(replay_runs)), "devices delivered after the replay do not concern it"
 
 
 def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:

@@ -1,4 +1,4 @@
-"""The clock asks for the period that has ended, not for the one that has just begun."""
+"""A schedule requests the period that has ended, not the one that has just begun."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NIGHT, WEEK = SCHEDULES[:2]
 
 
 def asked(schedule: dg.ScheduleDefinition, *moment: int, now: datetime | None = None) -> dict[str, Any] | None:
-    """Give the request of a tick that is evaluated in time, or at another moment; None when it is skipped."""
+    """Return the request of a tick evaluated in time, or at another moment; None if it is skipped."""
     due = datetime(*moment, tzinfo=timezone.utc)  # type: ignore[misc, arg-type]
     context = dg.build_schedule_context(scheduled_execution_time=due)
     with pytest.MonkeyPatch.context() as clock:
@@ -39,7 +39,7 @@ def asked(schedule: dg.ScheduleDefinition, *moment: int, now: datetime | None = 
 
 
 def ended(lake: LakeResource, dataset: str, *moment: int) -> list[str]:
-    """Give what a run of the clock computes at a moment."""
+    """Return the partitions that a scheduled run computes at a given time."""
     with pytest.MonkeyPatch.context() as clock:
         clock.setattr("blogdata.planning.look.now", lambda: datetime(*moment, tzinfo=timezone.utc))  # type: ignore[misc, arg-type]
         planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), scope=Scope.ENDED)
@@ -60,13 +60,13 @@ def test_incomplete_days_are_computed_at_night(lake: LakeResource) -> None:
     read = enriched(lake.lake, ["2026-01-02T10", "2026-01-05T10"], read=0)
     publish(lake.lake, "gold.page_stats", "event_date", {"2026-01-02": 1}, inputs={HOURLY: read})
     enriched(lake.lake, ["2026-01-02T10", "2026-01-06T01"], read=0)
-    # The day that runs now is not asked for.
+    # The current day is not requested.
     assert ended(lake, "gold.page_stats", 2026, 1, 6, 2) == ["2026-01-02", "2026-01-05"]
     assert ended(lake, "gold.visits_cube_weekly", 2026, 1, 6, 2) == ["2025-12-29"]
 
 
 def test_nightly_run_takes_two_weeks_of_late_rows(lake: LakeResource) -> None:
-    # The first day of the window is among them, though rows of the running day are there already.
+    # The first day of the window is included, although the current day has rows already.
     new, late, final = "2026-01-20", "2026-01-06", "2026-01-05"
     day_of = {day: f"{day}T10" for day in (new, late, final, "2026-01-08")}
     read = enriched(lake.lake, [day_of[late], day_of[final], day_of["2026-01-08"]], read=0)

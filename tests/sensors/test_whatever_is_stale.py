@@ -1,6 +1,6 @@
-"""One sensor asks for whatever is stale: once for the same content, after pauses when that has not helped.
+"""One sensor requests all stale partitions: once for the same content, and after pauses if the run failed.
 
-Pattern: Aligned Fan-In, whose days are asked for after their last hours.
+Pattern: Aligned Fan-In, whose days are requested after their last hours.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def ready(lake: LakeResource) -> dict[str, list[str]]:
 
 
 def fail(lake: LakeResource, dataset: str, key: str) -> None:
-    """Have a partition fail for good from the inputs it has now."""
+    """Record a permanent failure of a partition with its current inputs."""
     states = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events)).stale(GRAPH.task_of(dataset))
     faults.record(lake.events, dataset, {key: PlatformError(what="torn", where=key, next_step="land it again")}, states)
 
@@ -121,19 +121,19 @@ def test_sensor_waits_for_a_run_under_way(
 
 
 def test_a_table_that_a_backfill_executes_is_not_requested(lake: LakeResource, tick: Any) -> None:
-    """Each of its days would be another content, and so another run at once, which leaves it to the backfill."""
+    """Otherwise each of its days would be new content and start another run, which leaves the table to the backfill."""
     days(lake.lake, DAY)
     users = GRAPH.task_of("silver.users_current")
     with turns.claimed(lake.lake, users, [DAY], dg.get_dagster_logger()):
         (held,) = tick(whatever_is_stale).run_requests
     (free,) = tick(whatever_is_stale).run_requests
     assert (users.main in held.tags[ABOUT], users.main in free.tags[ABOUT]) == (False, True)
-    assert "silver.users whole" in held.tags[ABOUT], "what the same delivery makes stale is"
+    assert "silver.users whole" in held.tags[ABOUT], "other datasets of the same delivery are requested"
 
 
 def test_the_same_content_has_one_run_key(lake: LakeResource, tick: Any) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
-    # Dagster starts nothing for a run key it knows: a tick that died before its cursor was kept asks in vain.
+    # Dagster ignores a known run key: a tick that died before storing its cursor requests in vain.
     assert keys(tick(whatever_is_stale)) == keys(tick(whatever_is_stale))
 
 
@@ -175,7 +175,7 @@ def test_an_hour_changed_back_is_requested_again(lake: LakeResource, tick: Any, 
             straggler.touch()
             os.utime(straggler, ns=(1, 1))
         data = tick(whatever_is_stale)
-        # Dagster starts nothing for a run key it knows.
+        # Dagster ignores a known run key.
         assert set(keys(data)).isdisjoint(asked)
         asked += launched(data, dg.DagsterRunStatus.SUCCESS)
         prints = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
@@ -186,7 +186,7 @@ def test_an_hour_changed_back_is_requested_again(lake: LakeResource, tick: Any, 
 def test_a_failed_hour_changed_back_is_tried_again(lake: LakeResource, tick: Any) -> None:
     straggler = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "straggler.json"
     fail(lake, "bronze.visits", HOUR)
-    assert request(tick(whatever_is_stale))["retry_waiting"] is True, "as it is, it waits for a person"
+    assert request(tick(whatever_is_stale))["retry_waiting"] is True, "unchanged, it waits for a person"
     straggler.touch()
     os.utime(straggler, ns=(1, 1))
     prints = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
@@ -207,7 +207,7 @@ def test_a_day_is_ready_after_its_last_hour(lake: LakeResource) -> None:
     for dataset in ("gold.page_stats", "gold.referral_stats"):
         publish(lake.lake, dataset, "event_date", {DAY: 1}, inputs={"silver.visits_enriched": read})
     enriched(lake.lake, hours[7:8], read=0)
-    # What becomes final takes late rows in by the clock, not whenever they come.
+    # The final version includes late rows on schedule, not whenever they arrive.
     assert ready(lake)["gold.page_stats"] == [DAY]
     assert "gold.referral_stats" not in ready(lake)
 
@@ -283,13 +283,13 @@ def test_a_rewritten_file_of_equal_size_is_requested(lake: LakeResource, tick: A
     first, before = keys(tick(whatever_is_stale)), file.stat()
     file.write_text('{"a": 2}\n')
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    # Names and sizes alone would not have told.
+    # Names and sizes alone would not show the change.
     assert file.stat().st_size == before.st_size
     assert keys(tick(whatever_is_stale)) != first
 
 
 def test_touched_files_are_requested_once(lake: LakeResource, tick: Any, launched: Any) -> None:
-    """The first step of the run compares their content; what it finds is not stale before."""
+    """The first step of the run compares their content, so nothing is stale before the run."""
     file = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "a.json"
     (hour,) = landed(lake.landing_path, "visits", Grain.HOUR)
     read = bronze(lake.lake, {HOUR: {HOUR: 1}}, landed={HOUR: state_of(hour)})
