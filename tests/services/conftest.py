@@ -15,7 +15,7 @@ from blogdata.services.config import Settings
 
 
 def small(settings: Settings, home: Path) -> Settings:
-    """The tests' settings with a home of its own and a small Spark; other processes of this home find the same."""
+    """The tests' settings with a separate home and a small Spark, also for other processes of this home."""
     options = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in plans.COMPILED_ONCE.items())
     (home / "blogdata.toml").write_text(f"[spark.conf]\n{options}", encoding="utf-8")
     spark = replace(settings.spark, heap="600m", start_seconds=180.0, conf=tuple(plans.COMPILED_ONCE.items()))
@@ -24,7 +24,7 @@ def small(settings: Settings, home: Path) -> Settings:
 
 @pytest.fixture(scope="module")
 def own(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A deployment whose server the tests of a module start, kill and change."""
+    """A deployment whose server a module's tests start, kill and change."""
     mine = small(settings, tmp_path_factory.mktemp("own"))
     yield mine
     spark_connect.stop(mine)

@@ -1,4 +1,4 @@
-"""The tables [[alerts]] become channels; what cannot be used is refused, and no secret is shown."""
+"""The tables [[alerts]] become channels; unusable ones are refused, and no secret is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the platform takes from Dagster's private modules is in one place, and an upgrade that changes it is noticed."""
+"""Private names of Dagster are imported in one module, and an upgrade that changes them fails a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dagster's storage in PostgreSQL: what one process writes another reads, and the password stays out of files."""
+"""Dagster's storage in PostgreSQL: shared between processes, and the password is in no file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def elsewhere(program: str, stored: Settings) -> subprocess.Popen[str]:
 
 
 def tables(database: str) -> dict[str, set[str]]:
-    """The tables of a database by schema."""
+    """List the tables of a database by schema."""
     with psycopg.connect(database) as connection:
         rows: list[tuple[Any, ...]] = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
@@ -94,7 +94,7 @@ def test_no_file_or_instance_reference_holds_the_password(
 
 @pytest.mark.campaign
 def test_processes_opening_an_empty_database_together_succeed(stored: Settings, tmp_path: Path) -> None:
-    # Homes of their own: the lock of one home would let them in one by one.
+    # With separate homes: the lock of one home would let them in one by one.
     homes = [replace(stored, home=tmp_path / name) for name in ("a", "b", "c")]
     started = [elsewhere(RUNS, each) for each in homes]
     runs = {process.communicate(timeout=300)[0].strip() for process in started}

@@ -1,4 +1,4 @@
-"""Dagster's storage with connections that stay open keeps what Dagster's own keeps, in the same files."""
+"""Dagster's storage with persistent connections stores the same data as Dagster's own, in the same files."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ SOURCE = "package io.blogdata.engine; public class Hello extends org.apache.spar
 
 @pytest.fixture
 def pinned(settings: Settings, tmp_path: Path) -> Jars:
-    """The pinned jars in a folder of the test's own, where the engine's jar is built."""
+    """The pinned jars in a separate folder, where the engine's jar is built."""
     real = jars.download_missing(settings, java.find(settings))
     folder = tmp_path / "jars"
     folder.mkdir()

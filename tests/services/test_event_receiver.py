@@ -1,4 +1,4 @@
-"""External Trigger: a real receiver of its own process, and real calls, some of them hostile."""
+"""External Trigger: a real receiver in its own process, with real and sometimes hostile calls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ event_receiver.serve(settings, dies, log=event_service.log_file(settings))
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Settings]:
-    """A deployment with senders; what runs of it is stopped."""
+    """A deployment with senders; its services are stopped at the end."""
     settings = deployed(tmp_path / "home", port=processes.free_port())
     yield settings
     event_service.stop(settings)
@@ -50,7 +50,7 @@ def own(tmp_path: Path) -> Iterator[Settings]:
 
 @pytest.fixture
 def url(own: Settings) -> str:
-    """The address of its receiver, which runs."""
+    """The address of the running receiver."""
     found = event_service.up(own, COMMAND)
     assert (found.state, found.url) == ("running", f"http://127.0.0.1:{own.events.port}/events")
     assert found.url is not None
@@ -59,12 +59,12 @@ def url(own: Settings) -> str:
 
 @pytest.fixture
 def inbox(own: Settings) -> Inbox:
-    """Its inbox."""
+    """The inbox of the deployment."""
     return external_events.inbox(own)
 
 
 def raw(url: str, request: bytes, *, seconds: float = 30.0) -> bytes:
-    """Send bytes, and return all that comes back until the server ends the connection."""
+    """Send bytes; return everything received until the server closes the connection."""
     host, port = url.removeprefix("http://").removesuffix("/events").split(":")
     with socket.create_connection((host, int(port)), timeout=seconds) as connection:
         connection.sendall(request)
@@ -110,7 +110,7 @@ def test_hostile_requests_end_and_start_nothing(url: str, inbox: Inbox) -> None:
     assert b" 413 " in raw(
         url,
         b"POST /events HTTP/1.1\r\nContent-Length: 99999999999999\r\nAuthorization: Bearer %s\r\n\r\n" % TOKEN.encode(),
-    ), "it answers before the body comes"
+    ), "it answers before the body arrives"
     assert b" 405 " in raw(url, b"GET /events HTTP/1.1\r\n\r\n")
     assert b" 400 " in raw(url, b"\xff\xfe\r\n\r\n")
     assert post(url, event(id="line\nbreak"))[0] == 400

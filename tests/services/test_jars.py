@@ -24,7 +24,7 @@ def runtime(settings: Settings) -> Java:
 
 @pytest.fixture
 def mirror(settings: Settings, tmp_path: Path) -> Settings:
-    """Settings that fetch from a repository in a folder, which holds one jar."""
+    """Settings that fetch from a repository in a folder with one jar."""
     place = tmp_path / "mirror" / "org" / "example" / "thing" / "1.0"
     place.mkdir(parents=True)
     (place / "thing-1.0.jar").write_bytes(CONTENT)

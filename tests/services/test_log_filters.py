@@ -1,4 +1,4 @@
-"""What `[logs.exclude]` and `[logs.crawlers]` take, and what they refuse."""
+"""Accepted and refused values of `[logs.exclude]` and `[logs.crawlers]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL as a component: started, found, killed, stopped; by root and by others."""
+"""PostgreSQL as a service: started, found, killed and stopped, by root and by others."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_root_starts_postgres_as_another_user(
         with pytest.raises(PostgresFailed, match="does not run as root"):
             postgres.up(mine)
         return
-    assert mine.home.stat().st_mode & 0o077 == 0, "whoever it becomes has to get into a closed home"
+    assert mine.home.stat().st_mode & 0o077 == 0, "the user it switches to must be able to enter a closed home"
     with psycopg.connect(postgres.up(mine)) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 

@@ -69,7 +69,7 @@ def test_an_open_secret_is_a_problem(tmp_path: Path, name: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     file.chmod(0o644)
-    # In a closed home only the folder of secrets is held to more: it may be copied elsewhere.
+    # In a closed home only the folder of secrets is checked: secrets may be copied elsewhere.
     assert finding(settings).ok == (not name.startswith("secrets/"))
     settings.home.chmod(0o750)
     found = finding(settings)

@@ -1,4 +1,4 @@
-"""A process is known for what it is, whatever the clock says."""
+"""A process is identified independently of the clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blogdata.services import processes
 def test_a_clock_change_keeps_a_process_identity(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
     before, began = processes.identify(os.getpid()), psutil.Process().create_time()
     booted = psutil.boot_time()
-    # Where the system's clock shows, and nowhere else.
+    # The only place where the system's clock is visible.
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + seconds)
     assert psutil.Process().create_time() == pytest.approx(began + seconds)
     assert processes.identify(os.getpid()) == before
@@ -53,7 +53,7 @@ def test_equally_seeded_processes_choose_different_ports() -> None:
     random.seed(7)
     chosen = processes.free_port()
     random.seed(7)
-    # One in 12,768 is the same by chance.
+    # One in 12,768 is equal by chance.
     assert {processes.free_port() for _ in range(3)} != {chosen}
 
 

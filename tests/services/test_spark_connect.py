@@ -25,7 +25,7 @@ BUSY = 1_000_000
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
-    """Another process that asks for the server of the same deployment, prints its number and ends."""
+    """Start a process that requests the server of the same deployment, prints its process number and ends."""
     program = (
         "import sys\n"
         "from dataclasses import replace\n"
@@ -59,7 +59,7 @@ def test_a_running_server_is_found_without_notices(own: Settings) -> None:
 def test_a_small_heap_holds_the_windows_of_a_busy_visitor(own: Settings) -> None:
     session = spark_session.attach(spark_connect.running_server(own).url)
     try:
-        # Two thirds are one visitor's, whose rows alone are more than a task's share of the heap.
+        # Two thirds belong to one visitor, whose rows alone exceed a task's share of the heap.
         rows = session.range(BUSY).select(
             F.when(F.col("id") % 3 == 0, F.col("id") % 1000).otherwise(1).cast("string").alias("user_id"),
             F.timestamp_micros(F.lit(1_767_225_600_000_000) + F.col("id") * 300_000).alias("event_time"),
@@ -135,7 +135,7 @@ def test_a_reused_process_number_is_left_alone(own: Settings) -> None:
     again = spark_connect.running_server(own)
     assert not left.exists(), "temporary files of a server that has ended are removed"
     assert "belongs to another process now" in again.notices[0]
-    # The server itself was nobody's then; it must not stay behind with its port and its memory.
+    # Then the server itself had no owner; it must not keep its port and its memory.
     assert f"process {server.pid}) was stopped" in again.notices[1]
     assert again.pid not in (server.pid, os.getpid())
 
@@ -208,7 +208,7 @@ def test_a_failed_start_reports_its_log_and_ends(
     with pytest.raises(spark_connect.SparkServerFailed, match="Master must") as caught:
         spark_connect.running_server(wrong)
     assert caught.value.where.endswith("server.log")
-    # No partition waits for a person because there was no server.
+    # A missing server is no reason for a partition to wait for a person.
     assert caught.value.transient
     assert spark_connect.status(fresh).state == "stopped"
     assert processes.with_argument(f"-Dblogdata.home={fresh.home}") == []

@@ -1,4 +1,4 @@
-"""The worker of a stream connects to the Spark server before it imports what takes time."""
+"""The worker of a stream connects to the Spark server before it imports slow modules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PYTHON_EXCEPTION_THROWN = -2
 
 @pytest.fixture
 def python(settings: Settings, tmp_path: Path) -> str:
-    """What Spark starts as Python."""
+    """The executable that Spark starts as Python."""
     return str(spark_launch.worker_python(replace(settings, home=tmp_path / "a home")))
 
 
@@ -60,7 +60,7 @@ def imported(log: Path) -> str:
 
 
 def refused_version(stream: BufferedRWPair) -> str:
-    """Have PySpark's own program begin its work, with the version of a Python that it does not run on."""
+    """Make PySpark's own program fail at its start, with an unsupported Python version."""
     send(stream, "2.7")
     assert struct.unpack("!i", stream.read(4)) == (PYTHON_EXCEPTION_THROWN,)
     return read(stream).decode()

@@ -1,4 +1,4 @@
-"""Processes that serve one thing: one that ends is named, and none outlives the one that started them."""
+"""Processes of one service: one that ends is named, and none outlives the process that started them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_stopping_kills_or_leaves_what_does_not_end(running: Supervisor) -> None
     deaf = [sys.executable, "-c", "import time; time.sleep(600)"]
     for name in ("good", "bad"):
         running.start(name, deaf, os.environ)
-    # Among the others may be some that have ended or end just now, left by tests before.
+    # Other processes of earlier tests may have ended or end just now.
     everyone = psutil.process_iter(["ppid", "cmdline"])
     family = [one for one in everyone if (one.info["ppid"], one.info["cmdline"]) == (os.getpid(), deaf)]
     running.stop(["good"], seconds=0, kill=False)

@@ -1,4 +1,4 @@
-"""A deployment made when the platform's packages had other names is opened as it is."""
+"""A deployment made when the platform's packages had other names is opened unchanged."""
 
 from __future__ import annotations
 

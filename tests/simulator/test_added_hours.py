@@ -1,4 +1,4 @@
-"""Hours are added to a simulation: what has landed keeps its bytes, and the truth is that of all of it."""
+"""Hours are added to a simulation: landed files keep their bytes, and the truth covers all hours."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_hours_that_have_landed_keep_their_bytes(tmp_path: Path, at_once: Path) 
         assert before.items() <= landed(tmp_path).items()
         assert_truth_equals_the_recount(truth, tmp_path)
     assert kept.items() < landed(tmp_path).items()
-    # However many commands added them, they are the same hours, and so are the counts of all.
+    # Adding them with several commands gives the same hours, and the same counts.
     assert contents(tmp_path).keys() == contents(at_once).keys()
     assert {name for name, digest in contents(at_once).items() if contents(tmp_path)[name] != digest} == {
         "_truth/spec.json"
@@ -65,7 +65,7 @@ def test_late_lines_and_copies_come_in_added_hours(at_once: Path) -> None:
     assert {key[:10] for hour in added for key in hour["by_event_hour"]} == {"2026-01-06", "2026-01-07"}
     assert sum(hour["late"] for hour in added) > 10
     assert sum(hour["dead"] for hour in added) > 10
-    # The mean of the days goes on.
+    # The days' mean stays the same.
     assert sum(hour["lines"] for hour in added[:24]) == pytest.approx(600, rel=0.3)
     days = sorted(folder.name for folder in at_once.glob("users/*"))
     assert days == ["date=2026-01-05", "date=2026-01-06"]
@@ -118,7 +118,7 @@ def test_displays_and_their_events_are_in_added_hours_too(tmp_path: Path) -> Non
     added = [match for match in ads.matches[24:43] if match.displays]
     assert sum(match.without_event for match in added) < sum(match.displays for match in added)
     assert sum(match.events for match in added) > 0
-    # Those of the last hour may still be under way.
+    # The last hour's writes may still be in progress.
     valid = {hour.event_hour: hour.valid for hour in ads.display_hours}
     assert [match.displays for match in added] == [valid[match.hour] for match in added]
 

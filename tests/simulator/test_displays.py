@@ -1,4 +1,4 @@
-"""Ads are displayed in the visits, land by hour of arrival, and change nothing of what else is simulated."""
+"""Ads are displayed in the visits, land by hour of arrival, and change nothing else in the simulation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_simulation_without_ads_gets_them_later(tmp_path: Path) -> None:
 
 
 def test_displays_and_events_belong_together_as_counted(tmp_path: Path) -> None:
-    """By the rule of the contract, looked up in what landed: the same visit and ad, at most half an hour before."""
+    """By the contract's rule, recomputed from the landed files: same visit and ad, at most half an hour before."""
     spec = SimulationSpec(days=2, visits_per_day=6000, seed=3, faults=FaultRates.none(late=0.05), ads=True)
     truth = simulated(tmp_path, spec)
     displays: Times = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Fault rates are read strictly, and what breaks a line breaks it in the way it says."""
+"""Fault rates are parsed strictly, and each fault breaks lines in its own way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`blogdata land` says what it did, refuses what it cannot do, and never writes over anything."""
+"""`blogdata land` reports its actions, refuses invalid input, and never overwrites files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_simulation_notes_when_its_data_end(tmp_path: Path) -> None:
     simulate(tmp_path, "--begin", "2026-02-28")
     end = datetime(2026, 3, 1, tzinfo=timezone.utc)
     assert LandingZone(folder=tmp_path).ended_at == end
-    # One of an earlier version is complete, and lacks the note.
+    # A simulation of an earlier version is complete but has no note.
     (tmp_path / ENDED).unlink()
     assert "nothing was changed" in simulate(tmp_path, "--begin", "2026-02-28")[0]
     assert LandingZone(folder=tmp_path).ended_at == end
@@ -132,7 +132,7 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
     (tmp_path / "log").write_bytes(b"\n" + LINE % b"one")
     (tmp_path / "README.md").write_text("# Not a log\n")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(LINE % b"one")[:-12])
-    # What is damaged lies behind what shows the format.
+    # The damage is behind the bytes that show the format.
     (tmp_path / "far.gz").write_bytes(gzip.compress(os.urandom(1 << 21).hex().encode().join([LINE, b""]))[:-12])
     (tmp_path / "empty").touch()
 
@@ -178,7 +178,7 @@ def test_a_log_whose_lines_would_all_be_dead_letters_is_refused(tmp_path: Path, 
     assert isinstance(refused, NoAccessLog)
     assert (refused.where, what in refused.what) == (str(tmp_path / "a.log"), True)
     assert not list(tmp_path.glob("landing/*/*.log"))
-    # One line is enough: an access log may have odd ones.
+    # One good line is enough: an access log may have odd ones.
     (tmp_path / "a.log").write_bytes(line * 9 + LINE % b"one")
     assert CliRunner().invoke(app, command).exception is None
 

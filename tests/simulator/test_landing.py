@@ -1,4 +1,4 @@
-"""The simulator writes what it says it writes, whole, once, and the same every time."""
+"""The simulator writes exactly the announced files, complete, once, and the same every time."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilte
 
 @pytest.fixture(scope="module")
 def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Four days of a hundred rows each, a folder a day."""
+    """Write four days of a hundred rows each, one folder a day."""
     path = str(tmp_path_factory.mktemp("lake") / "visits")
     rows = spark.range(400).selectExpr("concat('2026-01-0', 1 + id % 4) AS day", "id AS user")
     rows.repartition(1).write.format("delta").partitionBy("day").save(path)
@@ -34,7 +34,7 @@ def read(spark: Any, path: str) -> Any:
 
 
 def pruned_partitions(frame: Any) -> list[str]:
-    """The partition filters of each scan of the physical plan that has some."""
+    """List the partition filters of each scan of the physical plan that has any."""
     shown = io.StringIO()
     with redirect_stdout(shown):
         frame.explain()

@@ -33,7 +33,7 @@ VISITS = Contract(
 
 @pytest.fixture(scope="module")
 def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Ten files; each holds a hundred users and six minutes of its own, and every page."""
+    """Ten files; each has a hundred users and six minutes of its own, and every page."""
     lake = Lake(root=str(tmp_path_factory.mktemp("lake")))
     tables.create_or_evolve(spark, lake, VISITS)
     rows = spark.range(1000).selectExpr(
@@ -76,7 +76,7 @@ def test_statistics_of_unsorted_rows_skip_nothing(spark: Any, tmp_path: Path) ->
 def test_a_table_is_made_by_the_session_it_is_given(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process may have let go of the session that was its default."""
+    """A process may have closed its default session."""
     monkeypatch.setattr(SparkSession, "active", lambda: pytest.fail("it asks the default session"))
     made = Lake(root=str(tmp_path))
     tables.create_or_evolve(spark, made, VISITS)

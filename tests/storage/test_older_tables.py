@@ -1,4 +1,4 @@
-"""A table that is older than a column of its contract takes it up with the next publication.
+"""A table without a new column of its contract gets the column with its next publication.
 
 Pattern: Aligned Fan-In.
 """
@@ -44,7 +44,7 @@ def publish(spark: Any, lake: Lake, contract: Contract, day: str, hours: int | N
 
 
 def hours(lake: Lake) -> dict[str, set[int | None]]:
-    """Day to the hours on its rows, as the sink reads them."""
+    """Map each day to the hours in its rows, as the sink reads them."""
     version = lake.version(NOW.dataset)
     assert version is not None
     return {

@@ -1,4 +1,4 @@
-"""Lines of access logs as tests write them, and the rows that they become."""
+"""Lines of access logs as tests write them, and the resulting rows."""
 
 from __future__ import annotations
 

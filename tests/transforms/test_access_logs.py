@@ -1,4 +1,4 @@
-"""Log lines become page views, and what does not is filtered by name or rejected, line for line."""
+"""Log lines become page views, or are filtered or rejected with a named reason, line for line."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ OUTCOMES: dict[str, Callable[[Any], bool]] = {
     "page view of 203.0.113.9": lambda row: row["page"] in ("/", "/a", "/a/") and row["ip"] == "203.0.113.9",
     "page as is": lambda row: row["page"] == "//a/%7Eb/../c",
     "page view of '/a b' or counted reason": lambda row: row["page"] == "/a b",
-    # A format of its own, which nobody has declared here.
+    # A custom format that is not declared here.
     "declared format": lambda row: len(row["reasons"]) == 1,
 }
 

@@ -1,4 +1,4 @@
-"""Which user agents are machines', and of which kind, held against what the lists themselves say."""
+"""Which user agents are crawlers, and of which category, compared with the lists' own packages."""
 
 from __future__ import annotations
 

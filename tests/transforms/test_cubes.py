@@ -1,4 +1,4 @@
-"""Distributed Aggregator: the gold counts equal what a loop over the visits counts."""
+"""Distributed Aggregator: the gold counts equal those of a loop over the visits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices' deliveries: judging lines, and what each device was called from when to when."""
+"""The devices' deliveries: judging lines, and the validity periods of device names."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def midnight(day: str) -> datetime:
 
 
 def told(deliveries: Sequence[tuple[str, Listed]]) -> list[list[Any]]:
-    """Each version: what it is called, how often the newest list has it, from which list on, from when, to when."""
+    """Return each version: its name, its count in the newest list, its first list, and its validity period."""
     kept: list[tuple[str, Listed]] = []
     for day, listed in deliveries:
         kept = [*(one for one in kept if one[0] < day), (day, listed)]
@@ -86,7 +86,7 @@ def told(deliveries: Sequence[tuple[str, Listed]]) -> list[list[Any]]:
 
 
 def a_list(spark: Any, *rows: tuple[str, str, str | None]) -> Any:
-    """Judged rows of a delivery: type, version and name; after them a rejected one."""
+    """Make the judged rows of a delivery: type, version and name, followed by a rejected row."""
     columns = "type STRING, version STRING, full_name STRING, source_file STRING, source_offset INT"
     columns += ", reasons ARRAY<STRING>"
     judged = [(*row, "d.csv", place, []) for place, row in enumerate(rows)]
@@ -129,7 +129,9 @@ def test_a_days_second_list_replaces_its_first(spark: Any) -> None:
     tv, phone = ("tv", "1", "One"), ("phone", "2", "Two")
     first, wrong, right = (DAYS[0], tv), (DAYS[1], phone), (DAYS[1], tv)
     assert after(first, wrong, right) == after(first, right)
-    assert [row[-2:] for row in after(first, right)] == [(None, None)], "what goes on has always held"
+    assert [row[-2:] for row in after(first, right)] == [(None, None)], (
+        "the continued version is valid from the beginning"
+    )
     assert after(first, wrong) == [
         ("phone", "2", "Two", 1, DAYS[1], midnight(DAYS[1]), None),
         ("tv", "1", "One", 0, DAYS[0], None, midnight(DAYS[1])),

@@ -1,6 +1,7 @@
-"""Static Joiner: an event gets the user, the device and the place that were valid when it happened, and only those.
+"""Static Joiner: an event gets exactly the user, device and place versions valid at its time.
 
-Local Sequencer: an address is asked for once while its answer holds, and nobody else's service learns of a private one.
+Local Sequencer: an address is asked for once while its answer is valid, and private addresses are never sent to a
+service.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
         at.isoformat(): max(((True, begins) for begins, _ in EMAILS if utc(begins) <= at), default=(False, None))
         for at in times
     }
-    # What was known before the last delivery: the visits until then had the same versions.
+    # State before the last delivery: the visits until then had the same versions.
     earlier = [one for one in visits if one[1] < utc(EMAILS[-1][0])]
     before = enriched(spark, earlier, users=users.history(delivered(spark, EMAILS[:-1])))
     assert {tuple(row) for row in before.select("page", "user_known", day("user_version_from")).collect()} == {
@@ -149,11 +150,11 @@ def test_a_service_does_not_learn_of_private_visitors(spark: Any) -> None:
         visit("/", seen + timedelta(days=1), ip=OTHER, private=True),
         visit("/", seen, ip=OTHER),
     )
-    # The one who allowed it is asked about, as of that visit.
+    # The address of the visitor who allowed it is asked for, as of that visit.
     assert [(one.address, one.seen) for one in asked(spark, table_of_places(spark), *visits)] == [(OTHER, seen)]
     here = asked(spark, table_of_places(spark), *visits, disclosed=False)
     assert [one.address for one in here] == [PUBLIC, OTHER]
-    # An address that waits is asked for only while a visitor allows it.
+    # A waiting address is asked for only while a visitor allows it.
     rows = [(ip, ALWAYS, None, "waiting", None, None, None, None) for ip in (PUBLIC, OTHER)]
     assert [one.address for one in asked(spark, table_of_places(spark, *rows), *visits)] == [OTHER]
 
@@ -187,7 +188,7 @@ def test_an_address_is_asked_for_once_while_its_answer_holds(
     )
     (again,) = asked(spark, told, visit("/", expired, ip=known))
     assert (again.address, again.valid_from) == (known, expired)
-    # The service still says that its answer ended in January. Asked for every visit, it would be paid for every visit.
+    # The service repeats that its answer expired in January; requesting it for every visit would cost every time.
     (row,) = places.answers([again], service, journal, expired)
     assert row[1:4] == (expired, expired + timedelta(days=1), "found")
     assert server.paid[known] == 2

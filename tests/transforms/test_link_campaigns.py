@@ -1,4 +1,4 @@
-"""The UTM parameters of a link are one campaign, as plain Python reads them, and name no reader."""
+"""The UTM parameters of a link form one campaign, as in plain Python, and contain no reader's identity."""
 
 from __future__ import annotations
 

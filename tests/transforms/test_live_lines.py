@@ -1,4 +1,4 @@
-"""What the streams beside that of the visits read of the landing zone."""
+"""The lines that other streams than that of the visits read from the landing zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way to write an address is one client, and what is no address or host name is none."""
+"""All spellings of an address are one client; a text that is no address or host name is none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PIECES = st.sampled_from(["0", "1", "10", "255", "256", "ffff", ".", ":", "::",
 
 @st.composite
 def written_ipv6(draw: st.DrawFn) -> str:
-    """Draw an IPv6 address as anybody may write it."""
+    """Draw a spelling of an IPv6 address."""
     groups = draw(st.lists(_GROUPS, min_size=8, max_size=8))
     text = ":".join(groups)
     begin, end = sorted((draw(st.integers(0, 8)), draw(st.integers(0, 8))))

@@ -1,4 +1,4 @@
-"""A request is the same one in every format, and the fields that a format lacks are null."""
+"""A request is equal in every format; fields missing in a format are null."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client is found behind the proxies that are named, and behind no others."""
+"""A client is found behind the configured proxies, and behind no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request becomes method, page and query, and a referrer its host, as plain Python reads them."""
+"""A request is parsed into method, page and query, and a referrer into its host, as in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of access logs are counted whole, and what clients made up is bounded."""
+"""All requests of access logs are counted, and the number of client-invented values is bounded."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_made_up_hosts_and_paths_are_summed(spark: SparkSession) -> None:
     found = counted(spark, [*hosts, *frequent, *paths, line("GET /probe/0 HTTP/1.1", status="404")])
     assert sum(row["requests"] for row in found) == len(hosts) + 2 + len(paths) + 1
     by_host = Counter({row["host"]: row["requests"] for row in found if row["status"] == "200"})
-    # The two most frequent ones are that of the log without hosts, and the blog's.
+    # The two most frequent values are the log's without hosts, and the blog's.
     assert by_host["blog.example"] == 2
     assert by_host["other"] == len(hosts) - (r.MOST_HOSTS - 2)
     named = {row["path"]: row["requests"] for row in found if row["path"]}

@@ -1,4 +1,4 @@
-"""What analysts get of a session names nobody."""
+"""Session columns for analysts contain no personal data."""
 
 from __future__ import annotations
 

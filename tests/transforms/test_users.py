@@ -32,7 +32,7 @@ def snapshot(day: int, user: str, login: str = "l", email: str = "e", offset: in
 
 
 def rejected(day: int, user: str | None, *reasons: str, offset: int = 0) -> Any:
-    """A row that says who it is, and of him what cannot be used."""
+    """Make a row with a readable user id and unusable other values."""
     why = list(reasons) or ["invalid_time:last_connection_datetime"]
     return (f"2026-01-{day:02}", "f", offset, user, "unread", None, utc(2010, 1, 1), None, None, why)
 
@@ -228,7 +228,7 @@ def test_the_history_equals_a_daily_derivation(spark: Any, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [7, 8])
 def test_the_history_is_the_same_however_it_is_continued(spark: Any, seed: int) -> None:
-    """All columns, days without a usable row among the deliveries, and a merge of nothing."""
+    """With all columns, days without a usable row among the deliveries, and an empty merge."""
     draw = random.Random(seed)
     days = sorted(draw.sample(range(1, 29), 8))
     rows = [
@@ -247,7 +247,7 @@ def test_the_history_is_the_same_however_it_is_continued(spark: Any, seed: int) 
     for begin, end in zip([0, *ends], ends, strict=False):
         part = delivered.where(F.col("load_date").between(f"2026-01-{begin + 1:02}", f"2026-01-{end:02}"))
         rows_of_both = users.history(part, found, last)
-        # Held as a table holds it: the plan of the next day does not grow with those before it.
+        # Stored as in a table: the next day's plan does not grow with the days before.
         found, last = spark.createDataFrame(rows_of_both.toArrow(), rows_of_both.schema), f"2026-01-{end:02}"
     assert in_utc(found.orderBy("user_id", "valid_from").collect()) == whole
 

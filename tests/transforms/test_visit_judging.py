@@ -1,4 +1,4 @@
-"""Every line a feed can carry gets exactly the reasons it deserves."""
+"""Every line that a feed can contain gets exactly the right reasons."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_rejection_reasons_are_equal_without_ansi(spark: SparkSession) -> None:
 
 
 def mutations(count: int) -> list[str | bytes]:
-    """Lines a few random edits, or a few random values, away from an event or from several."""
+    """Draw lines that differ from one or several events in a few random edits or values."""
     draw = random.Random(11)
     parts = [
         '"',

@@ -1,4 +1,4 @@
-"""Wrapper: visit events get typed columns, and keep the bytes they came from."""
+"""Wrapper: visit events get typed columns, and keep their original bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page views of a visitor are one visit until half an hour of silence, whichever hours are computed together."""
+"""Page views of a visitor are one visit until 30 minutes of silence, whichever hours are computed together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = datetime(2015, 5, 17, 10, tzinfo=timezone.utc)
 
 
 def views(spark: SparkSession, minutes: list[tuple[str, float]], *, first_line: int = 0) -> DataFrame:
-    """Page views, appended to one file in the order given."""
+    """Make page views, appended to one file in the order given."""
     rows = [
         (user, START + timedelta(minutes=minute), None, "/", "2015-05-17T10", "a.log", first_line + number)
         for number, (user, minute) in enumerate(minutes)

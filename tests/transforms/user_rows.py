@@ -1,4 +1,4 @@
-"""The users' deliveries as tests write and read them."""
+"""Deliveries of users, as tests write and read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def utc(*parts: int) -> datetime:
 
 
 def in_utc(rows: list[Any]) -> list[Any]:
-    """Rows come to the client in its own time zone, without saying so."""
+    """Rows reach the client in its own time zone, without saying so; convert them to UTC."""
     return [
         SimpleNamespace(
             **{

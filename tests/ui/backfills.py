@@ -29,7 +29,7 @@ class RunRecord:
         run_id: Its identifier.
         job: Name of its job.
         status: Its status.
-        created: When it was put into the queue.
+        created: Time of its entry into the queue.
         started: When its process began to execute it.
         ended: When it ended.
         tags: Its tags.
@@ -45,7 +45,7 @@ class RunRecord:
 
     @property
     def waited(self) -> float:
-        """Seconds between its request and its start, the start of its process included."""
+        """Seconds between its request and its start, including the start of its process."""
         assert self.started is not None
         return self.started - self.created
 
@@ -83,7 +83,9 @@ def records(served: Served) -> list[RunRecord]:
 
 
 def most_at_once(runs: Iterable[RunRecord]) -> int:
-    """Return how many of some finished runs were executed at one time; one that begins as another ends is after it."""
+    """Return how many of some finished runs were executed concurrently; a run beginning as another ends does not
+    overlap.
+    """
     moments = [moment for run in runs for moment in ((run.started, 1), (run.ended, -1))]
     now = most = 0
     for _, change in sorted(moments):

@@ -1,4 +1,4 @@
-"""A person at a browser: opens pages, reads, clicks, types, and takes pictures."""
+"""A browser driven like a person: opens pages, reads, clicks, types, and takes pictures."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ class Browser:
             self.sees(text)
 
     def forget(self, key: str) -> None:
-        """Remove what the pages keep under this key for the next visit."""
+        """Remove the value that the pages store under this key."""
         self._driver.execute_script("localStorage.removeItem(arguments[0])", key)
 
     def moves_to(self, url: str) -> None:
-        """Find the pages somewhere else from now on."""
+        """Use another address for the pages from now on."""
         self._url = url
 
     def sees(self, text: str, seconds: float = PATIENCE) -> None:
-        """Wait until a text is there."""
+        """Wait until a text is visible."""
         self.until(lambda: text in self.text(), f"'{text}' on {self._driver.current_url}", seconds)
 
     def address(self) -> str:
-        """Where it is."""
+        """The current address."""
         return self._driver.current_url
 
     def title(self) -> str:
@@ -64,11 +64,11 @@ class Browser:
         return self._driver.title
 
     def text(self) -> str:
-        """All that can be read."""
+        """All visible text."""
         return self._driver.find_element(By.TAG_NAME, "body").text
 
     def click(self, text: str) -> None:
-        """Click the button, link or label that says exactly this."""
+        """Click the button, link or label with exactly this text."""
         words = f"[normalize-space(.)={text!r}]"
         path = f"//button{words} | //a{words} | //label{words}"
 
@@ -82,7 +82,7 @@ class Browser:
         self.until(clicked, f"a button '{text}'")
 
     def switch(self, row: str, *, on: bool) -> None:
-        """Flip the switch in the table's row of this name, and wait until it is as wanted."""
+        """Flip the switch in the table's row of this name, and wait for the wanted state."""
         path = f"//tr[td[normalize-space(.)={row!r}]]//label[.//input[@type='checkbox']]"
 
         def switch() -> WebElement:
@@ -100,7 +100,7 @@ class Browser:
         self.until(is_set, f"switch of '{row}' that is {'on' if on else 'off'}")
 
     def write(self, hint: str, text: str) -> None:
-        """Replace what is in the field whose placeholder begins like this."""
+        """Replace the text of the field whose placeholder begins like this."""
 
         def field() -> WebElement:
             return self._driver.find_elements(By.XPATH, f"//input[starts-with(@placeholder, {hint!r})]")[-1]
@@ -121,10 +121,10 @@ class Browser:
         self._driver.execute_script("arguments[0].scrollIntoView()", found)
 
     def picture(self, name: str, *, moves: bool = False) -> None:
-        """Keep what can be seen, once everything is loaded and stands still.
+        """Take a picture once everything is loaded and stands still.
 
         Args:
-            name: Of the file.
+            name: Name of the file.
             moves: The page has a clock: only its other words have to stand still.
         """
         looks: list[bytes | str] = []
@@ -141,7 +141,7 @@ class Browser:
         assert not any(fault in said for fault in FAULTS), said
 
     def until(self, holds: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
-        """Wait for something; what is drawn anew in between is looked at again."""
+        """Wait for a condition; elements that are redrawn meanwhile are looked up again."""
         deadline = time.monotonic() + seconds
         while True:
             try:

@@ -45,7 +45,7 @@ def chromium() -> str:
 def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A deployment whose first day is published and whose other days have landed without their flags."""
     home = tmp_path_factory.mktemp("served")
-    # Pages show the latest partitions: the simulated days are those that have just ended.
+    # Pages show the latest partitions, so the simulated days are the last ones.
     today = datetime.now(timezone.utc)
     days = tuple((today - timedelta(days=ago)).strftime("%Y-%m-%d") for ago in range(DAYS, 0, -1))
     deployment = Served(home=home, environ=environment(home), days=days)
@@ -65,7 +65,7 @@ def served(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="session")
 def browser(served: Served, chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A browser; its pictures go to the folder that UI_PICTURES names, or with the tests' files."""
+    """A browser; its pictures go to the folder in UI_PICTURES, or to the tests' files."""
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
 

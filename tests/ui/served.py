@@ -1,4 +1,4 @@
-"""A deployment whose UI runs: started by the command a person uses, asked over its own interface."""
+"""A deployment whose UI runs: started by the command a person uses, queried through its GraphQL interface."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Served:
         home: Its folder.
         environ: The environment of its commands.
         days: Its simulated days, the last one is yesterday.
-        url: Where its UI is, once it is started.
+        url: Address of its UI, once it is started.
     """
 
     home: Path
@@ -57,29 +57,29 @@ class Served:
     process: subprocess.Popen[bytes] | None = None
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one command of the platform, however it ends."""
+        """Run one command of the platform, whatever its exit code."""
         return subprocess.run(
             [COMMAND, *arguments], env=dict(self.environ), capture_output=True, text=True, check=False
         )
 
     def run(self, *arguments: str) -> str:
-        """Run one command of the platform that must succeed; its output."""
+        """Run one command of the platform that must succeed; return its output."""
         done = self.call(*arguments)
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
     @property
     def token(self) -> str:
-        """What the UI asks of programs."""
+        """The token that the UI requires from programs."""
         return secrets.read(config.load({"BLOGDATA_HOME": str(self.home)}), UI_TOKEN)
 
     @property
     def link(self) -> str:
-        """Where a browser signs in."""
+        """The address where a browser signs in."""
         return sign_in_link(self.url, self.token)
 
     def flags(self, *days: str) -> list[Path]:
-        """Where the flags of all hours of some days are, or belong."""
+        """List the paths of the flags of all hours of some days, present or not."""
         visits = self.home / "landing" / "visits"
         return [hour / "_SUCCESS" for day in days for hour in sorted((visits / f"date={day}").glob("hour=*"))]
 
@@ -102,14 +102,14 @@ class Served:
             time.sleep(1)
 
     def stop(self) -> int:
-        """End the UI as Ctrl-C does; its exit code."""
+        """End the UI as Ctrl-C does; return its exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout=120)
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """Ask the UI's own interface."""
+        """Query the UI's GraphQL interface."""
         request = urllib.request.Request(
             f"{self.url}/graphql",
             data=json.dumps({"query": query, "variables": variables}).encode(),
@@ -121,13 +121,13 @@ class Served:
         return found["data"]
 
     def runs(self, **having: str) -> list[tuple[str, dict[str, str]]]:
-        """Runs that have all these tags (`_` for `/`), the newest first: status and tags."""
+        """List runs with all these tags (`_` for `/`), newest first: status and tags."""
         tags = [{"key": key.replace("__", "/"), "value": value} for key, value in having.items()]
         found = self.ask(RUNS, f={"tags": tags})["runsOrError"]["results"]
         return [(run["status"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in found]
 
     def launch(self, job: str, *, location: str = "definitions", **ops: Any) -> str:
-        """Launch a job with the configuration of its ops; the run's identifier."""
+        """Launch a job with a configuration of its ops; return the run's identifier."""
         selector = {"repositoryLocationName": location, "repositoryName": "__repository__", "jobName": job}
         config = {"ops": {op: {"config": given} for op, given in ops.items()}}
         launched = self.ask(LAUNCH, p={"selector": selector, "runConfigData": config})["launchRun"]
@@ -135,14 +135,14 @@ class Served:
         return str(launched["run"]["runId"])
 
     def switch_on(self, sensor: str, *, location: str = "definitions") -> str:
-        """Start a sensor, as its switch does; the identifier by which it is switched off."""
+        """Start a sensor, as its switch does; return the identifier for switching it off."""
         selector = {"repositoryLocationName": location, "repositoryName": "__repository__", "sensorName": sensor}
         started = self.ask(SWITCH, s=selector)["startSensor"]
         assert started["__typename"] == "Sensor", started
         return str(started["sensorState"]["id"])
 
     def switch_off(self, sensor: str) -> None:
-        """Stop a sensor, by its identifier."""
+        """Stop a sensor by its identifier."""
         stopped = self.ask(SWITCH_OFF, id=sensor)["stopSensor"]
         assert stopped["instigationState"]["status"] == "STOPPED", stopped
 
@@ -153,13 +153,13 @@ class Served:
             )["workspaceOrError"]["locationEntries"]
         except OSError:
             return False
-        # The platform's, and that of the analytics team where its environment is set up.
+        # The platform's location, and the analytics team's where its environment is set up.
         loaded = [(entry["locationOrLoadError"] or {}).get("__typename") for entry in entries]
         return bool(loaded) and set(loaded) == {"RepositoryLocation"}
 
 
 def environment(home: Path) -> dict[str, str]:
-    """The environment of a deployment of its own; of the user's deployment only the jars are shared."""
+    """Build the environment of a separate deployment; of the user's deployment only the jars are shared."""
     kept = ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR")
     own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
     environ = {name: value for name, value in os.environ.items() if name in kept or not name.startswith(own)}

@@ -1,4 +1,4 @@
-"""An hour that lands while the daemon replays 500 hours: in gold before half of the replay is done."""
+"""An hour that lands while the daemon replays 500 hours is in gold before half of the replay is done."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def _asked(replay: Replay) -> int:
 
 
 def _done(events: EventLog, replay: Replay) -> int:
-    """Count the partitions that were published since the replay was asked for."""
+    """Count the partitions published since the replay was requested."""
     since = Since(events, replay.versions)
     return sum(len(since.done(run.datasets, run.keys or ("",), {})) for run in replay.runs)

@@ -1,6 +1,6 @@
-"""Backfills of 112 days by the server, the daemon and real runs: what the records of the runs say of order and limits.
+"""Backfills of 112 days by the server, the daemon and real runs: order and limits in the run records.
 
-One backfill builds on its own past (Single Runner), the other has a run per day (Concurrent Runner). Both are started
+One backfill depends on its own past (Single Runner), the other has a run per day (Concurrent Runner). Both are started
 together, as the UI starts them, and an hour lands while they run.
 """
 
@@ -49,7 +49,7 @@ class Ended:
 
     @property
     def hour(self) -> RunRecord:
-        """The first run that the sensor asked for."""
+        """The first run that the sensor requested."""
         return next(run for run in self.runs if run.job == JOB and "dagster/sensor_name" in run.tags)
 
 
@@ -72,7 +72,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
         sensor = served.switch_on("whatever_is_stale")
         _until(lambda: bool(_ended(served, users)), "the backfill of users")
         _until(lambda: len(_ended(served, files)) == len(DAYS), "every day's files")
-        # What it requests next would not have ended when the records are read.
+        # Its next request would not have ended when the records are read.
         served.switch_off(sensor)
         _until(lambda: _is_quiet(served), "the end of all runs")
         _until(lambda: "REQUESTED" not in _statuses(served, users, files), "the end of the backfills")
@@ -90,10 +90,10 @@ def test_days_that_build_on_one_another_are_one_run_in_order(ended: Ended) -> No
     assert run.tags["dagster/asset_partition_range_end"] == DAYS[-1]
     events = EventLog(Lake(root=str(load(ended.served.environ).lake)))
     executed = sorted(events.executions(USERS), key=lambda mark: mark.version)
-    # The day after them has landed meanwhile, and is executed by another run.
+    # The day after them landed meanwhile, and is executed by another run.
     marks = [mark for mark in executed if mark.partition in DAYS]
     assert [mark.partition for mark in marks] == list(DAYS), "each day once, and the oldest first"
-    assert all(mark.restored is None for mark in marks), "nothing was taken back and done again"
+    assert all(mark.restored is None for mark in marks), "nothing was restored and repeated"
     assert {mark.run_id for mark in marks} == {run.run_id}, "and by no other run"
     assert all(one.version < other.version for one, other in pairwise(marks))
 
@@ -114,9 +114,9 @@ def test_an_hour_that_lands_is_not_behind_the_backfills(ended: Ended) -> None:
     hour = ended.hour
     assert hour.started is not None
     queued = [run for run in ended.of(ended.files) if run.started is not None and run.started > hour.started]
-    assert len(queued) > len(DAYS) / 2, "most of the backfill was still to come"
+    assert len(queued) > len(DAYS) / 2, "most of the backfill was still queued"
     overtook = [run for run in ended.of(ended.files) if run.started and hour.created < run.started < hour.started]
-    # Those that the queue had taken already when the hour was put into it.
+    # Runs that the queue had already started when the hour was queued.
     assert len(overtook) <= BACKFILLS
     published = EventLog(Lake(root=str(load(ended.served.environ).lake))).publications("bronze.visits")
     assert published[LANDS].run_id == hour.run_id

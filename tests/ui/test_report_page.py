@@ -1,4 +1,4 @@
-"""The report in a real Chromium: every width, light and dark, and nothing on the console."""
+"""The report in a real Chromium: every width, light and dark, and no console message."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_page_fits_every_width(driver: Chrome, page: Path, width: int, theme
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 820, 1440])
 def test_an_accessibility_checker_finds_nothing(driver: Chrome, page: Path, width: int, theme: str) -> None:
-    """Axe's rules, those beyond the guidelines too: a preset period, all that can be opened, and a range of days."""
+    """Axe's rules, including best practices: a preset period, all expandable parts, and a range of days."""
     axe = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == 390}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -233,7 +233,7 @@ def test_any_range_of_days_can_be_chosen(
             "January 2026" + "".join(f"{january[name]:,}" for name in columns),
             "February 2026" + "".join(f"{february[name]:,}" for name in columns),
         ]
-    # What is chosen next is shown in the dates, too.
+    # The next choice also appears in the date fields.
     clicked(driver, "[data-period='7']")
     assert evaluated(driver, "document.querySelector('[data-day=first]').value") == "2026-02-07"
     assert driver.get_log("browser") == []

@@ -1,4 +1,4 @@
-"""How the owner's browser gets in, and that no other one does; without Spark."""
+"""The owner's browser signs in, and no other browser can; without Spark."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @pytest.fixture
 def browser(served: Guarded, chromium: str, tmp_path: Path) -> Iterator[Browser]:
-    """A browser that has never been here."""
+    """A new browser without cookies."""
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
 
@@ -83,7 +83,7 @@ def test_a_foreign_page_reaches_nothing(browser: Browser, served: Guarded, tmp_p
         Thread(target=foreign.serve_forever, daemon=True).start()
         browser.moves_to(f"http://127.0.0.1:{foreign.server_port}")
         browser.open("/attack.html")
-        # An answer that the page may not read counts as fulfilled: it was refused all the same.
+        # An answer that the page may not read counts as fulfilled, but the request was refused.
         browser.until(lambda: browser.title() == "fulfilled rejected rejected", "three refusals")
         foreign.shutdown()
     assert not served.instance.get_runs()

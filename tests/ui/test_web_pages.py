@@ -1,4 +1,4 @@
-"""What a person does and sees in the web UI, in a real browser, from the first day to the last."""
+"""A person's work in the web UI, in a real browser, from the first day to the last."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def test_the_lineage_page_shows_all_upstream_datasets(browser: Browser) -> None:
     browser.open(f"{upstream}9", "Materialize all (9)…")
     for dataset in ("access_logs", "hourly_access_logs", "visits", "users", "devices", "places", "visits_enriched"):
         browser.sees(dataset)
-    # One step is few enough to be drawn with what Dagster knows of each dataset, once the whole's scale is forgotten.
+    # One step is few enough to be drawn with each dataset's details, once the stored zoom of the whole graph is
+    # removed.
     browser.forget("lineageGraphZoomLevel")
     browser.open(f"{upstream}1", "/ 5 Passed", "Delta Lake")
     assert "Unsynced" not in browser.text()
@@ -44,7 +45,7 @@ def test_the_other_teams_location_is_beside_ours(browser: Browser, served: Serve
     run = served.launch("forecast", location="analytics")
     browser.until(lambda: (served.home / "analytics" / "views_forecast" / "_delta_log").is_dir(), "a forecast", RUN)
     browser.open(f"/runs/{run}", "analytics", "Success")
-    # It runs in the other location's process, and reads what the platform has published.
+    # It runs in the other location's process, and reads the platform's published tables.
     browser.open("/assets/analytics/views_forecast", "gold.daily_report version", "incomplete_days")
 
 
@@ -83,7 +84,7 @@ def test_a_running_sensor_starts_the_flagged_hour(browser: Browser, served: Serv
     browser.click("Runs")
     browser.sees("Success")
     browser.picture("sensor", moves=True)
-    # It says which hours there are, and asks for none of the others.
+    # It lists its hours, and requests no others.
     found = [tags["blogdata/about"] for _, tags in served.runs(dagster__sensor_name=STALE)]
     (about,) = (one for one in found if f"bronze.visits {served.days[1]}T00" in one)
     assert "more" not in about
@@ -97,7 +98,7 @@ def test_a_bad_hour_is_red_until_mended(browser: Browser, served: Served) -> Non
     flag.touch()
     bad = f"{served.days[1]}T01"
     browser.until(lambda: "FAILURE" in statuses(served), "run that fails", RUN)
-    # An hour after it changes nothing: what has failed stays red, and is named.
+    # A later hour changes nothing: the failed hour stays red, and is named.
     before = succeeded(served, dagster__sensor_name=STALE)
     served.flags(served.days[1])[2].touch()
     browser.until(lambda: succeeded(served, dagster__sensor_name=STALE) > before, "later hour that succeeds", RUN)
@@ -107,7 +108,7 @@ def test_a_bad_hour_is_red_until_mended(browser: Browser, served: Served) -> Non
     browser.picture("lineage-with-a-bad-hour")
     before = succeeded(served, dagster__sensor_name=STALE)
     for file, content in kept.items():
-        # No fewer lines than were published: those that are in no file any more would have to be accepted.
+        # As many lines as published: with fewer lines in the files the loss would have to be accepted.
         file.write_bytes(content * 3)
     flag.touch()
     browser.until(lambda: succeeded(served, dagster__sensor_name=STALE) > before, "run that mends it", RUN)
@@ -198,7 +199,7 @@ def test_an_interrupt_ends_the_ui_and_its_processes(served: Served) -> None:
 def test_automatic_mode_runs_sensors_from_the_start(browser: Browser, served: Served) -> None:
     served.start("--automatic")
     browser.moves_to(served.url)
-    # A person has switched it off before, and that holds until it is switched on.
+    # A person switched it off before, and that stays so until it is switched on.
     browser.open(SENSOR, "Computes what has landed completely")
     browser.switch("Running", on=True)
     before = len(served.runs(dagster__sensor_name=STALE))
@@ -219,7 +220,7 @@ def test_automatic_mode_runs_sensors_from_the_start(browser: Browser, served: Se
 
 
 def statuses(served: Served) -> list[str]:
-    """How the runs that the sensor has asked for ended, the newest first."""
+    """List the results of the sensor's runs, newest first."""
     return [status for status, _ in served.runs(dagster__sensor_name=STALE)]
 
 
@@ -229,7 +230,7 @@ def succeeded(served: Served, **having: str) -> int:
 
 
 def choose(browser: Browser, partitions: str) -> None:
-    """Write partitions into the dialog that starts runs."""
+    """Enter partitions into the dialog that starts runs."""
     browser.sees("Partition selection")
     browser.click("Latest")
     browser.write("ex: ", partitions)
