@@ -23,7 +23,7 @@ from blogdata.planning.arrivals import Arrivals, link_warnings
 from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
 from blogdata.planning.staleness import Lane, Scope
-from blogdata.planning.touched import touched
+from blogdata.planning.touched import touched_in
 from blogdata.services.config import Settings
 from quality.contracts import GRAPH, LANDED
 from resources.deployment import DeploymentResource
@@ -66,11 +66,11 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     fresh = {main: keys for main, keys in fresh.items() if keys}
     seen = json.loads(context.cursor) if context.cursor else {}
     events, judged_now = _judged(waiting, seen.get("waiting", {}))
-    landed = {dataset: Arrivals.of(contract, lake.landing_zone) for dataset, contract in LANDED.items()}
+    landed = {dataset: Arrivals.of(contract, planner.look.zone) for dataset, contract in LANDED.items()}
     warned = _warn(context, planner.look, landed, stale, seen.get("told", []))
     cursor = json.dumps({"waiting": judged_now, "told": warned}, sort_keys=True)
     unsent = {} if stale else _unsent(context, deployment.settings(), lake)
-    unread = _unread(lake, planner.look, landed)
+    unread = _unread(lake, planner.look)
     result = _asked(
         context, planner, unread, fresh, stale, {main: keys for main, keys in waiting.items() if keys}, unsent
     )
@@ -129,13 +129,13 @@ def _request(content: list[object], about: str, tags: Mapping[str, str], **asked
     return run_requests.refresh_request(_digest(content), request, about=about, tags=tags)
 
 
-def _unread(lake: LakeResource, look: Snapshot, landed: Mapping[str, Arrivals]) -> list[object]:
+def _unread(lake: LakeResource, look: Snapshot) -> list[object]:
     """List what the first step of a run reads: logs that are not split, and published files that were touched."""
     logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
     changed = [
         (dataset, key, partition.changes)
-        for dataset, found in landed.items()
-        for key, partition in touched(found.contract, found.ready, look.published(dataset)).items()
+        for dataset, contract in LANDED.items()
+        for key, partition in touched_in(look, contract).items()
     ]
     return [*logs, *changed]
 

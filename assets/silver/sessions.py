@@ -10,9 +10,8 @@ from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
-from blogdata.planning.carried import previous
 from blogdata.publish import kept_rows
-from blogdata.publish.partitions import Grain
+from blogdata.publish.partitions import Grain, previous
 from blogdata.publish.target import Companion
 from quality.contracts import CONTRACTS
 from quality.contracts.sessions import CARRIED

@@ -27,15 +27,17 @@ def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZo
     """
     from blogdata.planning import arrivals
     from blogdata.planning.findings import still_unannounced
+    from blogdata.planning.look import Snapshot
 
     now = datetime.now(timezone.utc)
-    outcome.warnings += arrivals.warnings(landed, zone, events, now)
+    look = Snapshot(zone, events)
+    outcome.warnings += arrivals.warnings(landed, look, now)
     begun = now - timedelta(seconds=outcome.seconds)
     for contract in landed:
         new = [field.name for field in still_unannounced(events, contract) if field.seen_at >= begun]
         if new:
             outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata schema fields")
-    outcome.problems += [str(error) for error in arrivals.refusals(landed, zone)]
+    outcome.problems += [str(error) for error in arrivals.refusals(landed, look.zone)]
 
 
 def say_warnings(warnings: Iterable[str]) -> None:

@@ -65,7 +65,7 @@ def plan(
             )
         planned = planner.outstanding()
         planned = replace(planned, refused=(*planned.refused, *arrivals.refusals(LANDED.values(), look.zone)))
-        warnings = arrivals.warnings(LANDED.values(), look.zone, look.events, datetime.now(timezone.utc))
+        warnings = arrivals.warnings(LANDED.values(), look, datetime.now(timezone.utc))
         warnings += [line for run in planned.runs for line in _failed_before(planner, run)]
     else:
         keys = planner.resolve_keys(replay, partitions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -129,18 +129,16 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
 
 def entry_of(row: dict[str, Any]) -> Entry:
     """Read a publication back from its row in the log."""
-    payload = json.loads(row["payload"])
+    payload, counts = _parts(row["payload"])
     return Entry(
         dataset=row["dataset"],
         partition=row["partition"],
         version=row["table_version"],
         rows_in=row["rows_in"],
         rows_out=row["rows_out"],
-        reasons=payload["reasons"],
-        measures=payload["measures"],
-        breakdowns={
-            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in payload["breakdowns"].items()
-        },
+        reasons=_Counts(counts, "reasons"),
+        measures=_Counts(counts, "measures"),
+        breakdowns=_Counts(counts, "breakdowns"),
         inputs=payload["inputs"],
         run_id=row["run_id"] or "",
         landed=payload["landed"],
@@ -151,6 +149,58 @@ def entry_of(row: dict[str, Any]) -> Entry:
         restored=payload.get("restored"),
         committed_at=_committed_at(row, payload),
     )
+
+
+_INPUTS = ', "inputs": '
+
+
+def _parts(payload: str) -> tuple[dict[str, Any], _FirstPart]:
+    """Parse a payload but for its reasons, measures and breakdowns, which are most of it and come first."""
+    counts, _, rest = payload.partition(_INPUTS)
+    try:
+        return json.loads(f"{{{_INPUTS[2:]}{rest}"), _FirstPart(counts + "}")
+    except ValueError:
+        # Something in a measure is called inputs, or the payload is of a release with another order.
+        return json.loads(payload), _FirstPart(payload)
+
+
+class _FirstPart:
+    """The reasons, measures and breakdowns of a payload, parsed when the first of them is read."""
+
+    __slots__ = ("_parsed", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text, self._parsed = text, dict[str, dict[Any, Any]]()
+
+    def parsed(self) -> dict[str, dict[Any, Any]]:
+        if not self._parsed:
+            found = json.loads(self._text)
+            breakdowns = {
+                name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in found["breakdowns"].items()
+            }
+            self._text, self._parsed = "", {**found, "breakdowns": breakdowns}
+        return self._parsed
+
+
+class _Counts(Mapping[Any, Any]):
+    """One mapping of a payload's first part: a plan reads those of few among the lines of years."""
+
+    __slots__ = ("_name", "_part")
+
+    def __init__(self, part: _FirstPart, name: str) -> None:
+        self._part, self._name = part, name
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._part.parsed()[self._name][key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._part.parsed()[self._name])
+
+    def __len__(self) -> int:
+        return len(self._part.parsed()[self._name])
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 def _committed_at(row: dict[str, Any], payload: dict[str, Any]) -> datetime:

@@ -49,7 +49,7 @@ class Execution:
     restores: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
     """One line of the ledger: a partition of a dataset as one commit published it.
 

@@ -26,9 +26,9 @@ from blogdata.patterns.ingestion.readiness_marker import (
     overdue,
     start_of_key,
 )
-from blogdata.planning.look import EARLIEST, is_possible, usable
+from blogdata.planning.look import EARLIEST, Snapshot, is_possible, usable
 from blogdata.planning.reach import Landed, landed_input
-from blogdata.planning.touched import touched
+from blogdata.planning.touched import touched_in
 from blogdata.publish.contract import Contract, Look
 from blogdata.publish.partitions import Grain, contiguous
 
@@ -212,19 +212,18 @@ class Arrivals:
         return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"
 
 
-def warnings(contracts: Iterable[Contract], landing: Path | LandingZone, events: EventLog, now: datetime) -> list[str]:
+def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> list[str]:
     """Warn about changed, misnamed and overdue partitions and stray files, one line of each kind per landed table.
 
     Args:
         contracts: Contracts of the datasets that are computed from the landing zone.
-        landing: The landing zone.
-        events: The event log.
+        look: What has landed and what is published.
         now: Current time, timezone-aware.
     """
     found = []
     for contract in contracts:
-        arrivals = Arrivals.of(contract, landing)
-        if changed := touched(contract, arrivals.ready, events.publications(contract.dataset)):
+        arrivals = Arrivals.of(contract, look.zone)
+        if changed := touched_in(look, contract):
             found.append(
                 f"{contract.dataset}: published files of {_first(list(changed))} were changed or only copied, with the "
                 "same names, sizes and times; the next run compares their content"
@@ -233,7 +232,7 @@ def warnings(contracts: Iterable[Contract], landing: Path | LandingZone, events:
             found.append(astray)
         if misnamed := arrivals.with_impossible_key:
             found.append(arrivals.impossible_key_warning(misnamed, now))
-        if overdue_now := arrivals.overdue(events, now).warning:
+        if overdue_now := arrivals.overdue(look.events, now).warning:
             found.append(overdue_now)
     return found
 

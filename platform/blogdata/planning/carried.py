@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from blogdata.lake.commit import Entry
 from blogdata.publish.contract import Edge, Look, Wanted
-from blogdata.publish.partitions import Grain, following, key_of, start_of
+from blogdata.publish.partitions import Grain, following, previous
 
 TOGETHER = "pending of this commit"
 """What a partition has read whose previous partition was published by the same commit."""
@@ -74,11 +74,6 @@ class Carried:
             entry.landed == TOGETHER and before[key] in published and published[before[key]].version != entry.version
             for key, entry in published.items()
         )
-
-
-def previous(key: str, grain: Grain) -> str:
-    """Return the key of the partition before."""
-    return key_of(start_of(key, grain) - grain.length, grain)
 
 
 def _grain(edge: Edge) -> Grain:

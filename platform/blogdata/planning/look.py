@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +23,35 @@ EARLIEST = "2000"
 """The earliest plausible year: an older event or delivery has a wrong timestamp."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScannedOnce(LandingZone):
+    """A landing zone as it was when each of its tables was first read.
+
+    Args:
+        scanned: The partitions by table, grain and first partition.
+    """
+
+    scanned: dict[tuple[str, Grain, str], list[LandedPartition]] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, landing: Path | LandingZone) -> ScannedOnce:
+        """Return what is in a landing zone now."""
+        zone = LandingZone.of(landing)
+        return cls(folder=zone.folder, convention=zone.convention)
+
+    def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
+        """Read all partitions of a landed table, once."""
+        key = (table, grain, since)
+        if key not in self.scanned:
+            self.scanned[key] = super().scan(table, grain, since=since)
+        return self.scanned[key]
+
+
 class Snapshot:
     """What has landed and what is published; each dataset is read on first access and cached."""
 
     def __init__(self, landing: Path | LandingZone, events: EventLog) -> None:
-        self.zone = LandingZone.of(landing)
+        self.zone = ScannedOnce.of(landing)
         self.events = events
         self._landed: dict[tuple[str, Grain], list[LandedPartition]] = {}
         self._published: dict[str, Mapping[str, Entry]] = {}
@@ -84,16 +110,22 @@ def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[Landed
 
 def usable(partitions: Iterable[LandedPartition], grain: Grain) -> list[LandedPartition]:
     """Keep the complete partitions whose key is a possible time."""
-    return [partition for partition in partitions if partition.ready and is_possible(partition.key, grain)]
+    present = key_of(now(), grain)
+    return [part for part in partitions if part.ready and part.key <= present and _is_key(part.key, grain)]
 
 
 def is_possible(key: str, grain: Grain) -> bool:
     """Return whether a key is a valid partition key, not before :data:`EARLIEST` and not in the future."""
+    return _is_key(key, grain) and key <= key_of(now(), grain)
+
+
+@lru_cache(maxsize=200_000)
+def _is_key(key: str, grain: Grain) -> bool:
     try:
         moment = datetime.strptime(key, grain.key_format).replace(tzinfo=timezone.utc)
     except ValueError:
         return False
-    return moment.strftime(grain.key_format) == key and EARLIEST <= key <= key_of(now(), grain)
+    return moment.strftime(grain.key_format) == key and key >= EARLIEST
 
 
 def newest_end(contract: Contract, partitions: Iterable[str]) -> datetime | None:

@@ -7,11 +7,11 @@ result in the event log: with the same content the files count as published, wit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
-from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.ingestion import landed_content, published_files
 from blogdata.patterns.ingestion.readiness_marker import LandedPartition
 from blogdata.planning.look import Snapshot
@@ -21,32 +21,24 @@ if TYPE_CHECKING:
     from blogdata.publish.contract import Contract
 
 
-def touched(
-    contract: Contract, ready: Iterable[LandedPartition], published: Mapping[str, Entry]
-) -> dict[str, LandedPartition]:
+def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
     """Find the published partitions of a dataset whose files were changed, by their change times alone.
 
     Args:
+        look: What has landed and what is published.
         contract: Contract of a dataset that is computed from the landing zone.
-        ready: The complete partitions of its landed table.
-        published: Its partitions to their newest publications.
 
     Returns:
         Key of the landed partition to the partition.
     """
-    found = {}
-    for partition in ready:
+    source = landed_input(contract)
+    assert source is not None, f"{contract.dataset} reads nothing that lands"
+    published, found = look.published(contract.dataset), {}
+    for partition in look.landed(source.table, source.grain):
         entry = published.get(WHOLE_TABLE if contract.partitioning is None else partition.key)
         if entry is not None and published_files.is_touched(partition, entry.landed, entry.committed_at):
             found[partition.key] = partition
     return found
-
-
-def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
-    """Find the partitions, as :func:`touched`, in a snapshot."""
-    source = landed_input(contract)
-    assert source is not None, f"{contract.dataset} reads nothing that lands"
-    return touched(contract, look.landed(source.table, source.grain), look.published(contract.dataset))
 
 
 def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[str]]:

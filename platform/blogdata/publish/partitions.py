@@ -26,11 +26,10 @@ class Grain(str, Enum):
     @property
     def length(self) -> timedelta:
         """How much time one partition covers."""
-        return {
-            Grain.HOUR: timedelta(hours=1),
-            Grain.DAY: timedelta(days=1),
-            Grain.WEEK: timedelta(weeks=1),
-        }[self]
+        return _LENGTHS[self]
+
+
+_LENGTHS = {Grain.HOUR: timedelta(hours=1), Grain.DAY: timedelta(days=1), Grain.WEEK: timedelta(weeks=1)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +65,12 @@ def start_of(key: str, grain: Grain) -> datetime:
         ) from error
 
 
-@lru_cache(maxsize=65_536)
+# Plans and reports ask for the same keys again and again, and `strptime` and `strftime` are slow: the hours of decades.
+_remembered = lru_cache(maxsize=200_000)
+
+
+@_remembered
 def _parsed(key: str, key_format: str) -> datetime:
-    # Plans and reports ask for the same few thousand keys again and again, and `strptime` is slow.
     return datetime.strptime(key, key_format).replace(tzinfo=timezone.utc)
 
 
@@ -80,6 +82,7 @@ def key_of(moment: datetime, grain: Grain) -> str:
     return utc.strftime(grain.key_format)
 
 
+@_remembered
 def coarser(key: str, grain: Grain, to: Grain) -> str:
     """Return the key of the longer partition that contains a partition."""
     return key_of(start_of(key, grain), to)
@@ -92,9 +95,16 @@ def finer(key: str, grain: Grain, to: Grain) -> tuple[str, ...]:
     return tuple(key_of(start + to.length * index, to) for index in range(count))
 
 
+@_remembered
 def following(key: str, grain: Grain) -> str:
     """Return the key of the next partition."""
     return key_of(start_of(key, grain) + grain.length, grain)
+
+
+@_remembered
+def previous(key: str, grain: Grain) -> str:
+    """Return the key of the partition before."""
+    return key_of(start_of(key, grain) - grain.length, grain)
 
 
 def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
