@@ -1,4 +1,4 @@
-"""What the lake must hold, row by row, in plain Python from the landed files."""
+"""The expected rows of the lake, computed row by row in plain Python from the landed files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BELONGS = timedelta(minutes=30)
 
 @dataclass(frozen=True)
 class Line:
-    """A landed line and what it is."""
+    """A landed line and its classification."""
 
     arrival_hour: str
     file: str
@@ -35,13 +35,13 @@ class Line:
 
     @property
     def place(self) -> tuple[str, int]:
-        """Where the line is."""
+        """The position of the line."""
         return self.file, self.offset
 
 
 @dataclass
 class Lines:
-    """All landed lines, and what becomes of each."""
+    """All landed lines, classified."""
 
     all: list[Line] = field(default_factory=list)
     winners: dict[tuple[Any, ...], Line] = field(default_factory=dict)
@@ -54,14 +54,14 @@ class Lines:
 
     @property
     def conflicts(self) -> list[Line]:
-        """Lines that lost to another payload."""
+        """Lines that lost to another payload of the same identity."""
         return [
             line for identity, lines in self.losers.items() for line in lines if line.raw != self.winners[identity].raw
         ]
 
 
 def read(landing: Path, table: str = "visits") -> Lines:
-    """Reads a table of a landing zone of plain JSON files."""
+    """Read a table of a landing zone of plain JSON files."""
     found = Lines()
     for hour, folder in oracle.arrival_folders(landing, table):
         for file in sorted(folder.glob("[!_.]*.json")):
@@ -82,7 +82,7 @@ def read(landing: Path, table: str = "visits") -> Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """An event that names an ad and a display it belongs to, or one of them without the other."""
+    """An event that names an ad and its display, or one of them without the other."""
 
     event: dict[str, Any] | None = None
     event_time: datetime | None = None
@@ -91,19 +91,19 @@ class Pair:
 
     @property
     def side(self) -> str:
-        """Which of them there are."""
+        """Which of the two sides are present."""
         return "display" if self.event is None else "event" if self.display is None else "both"
 
     @property
     def hour(self) -> str:
-        """Hour of the event, or of a display without one."""
+        """The hour of the event, or of a display without one."""
         time = self.event_time or self.display_time
         assert time is not None
         return time.strftime("%Y-%m-%dT%H")
 
 
 def pairs(visits: Lines, ads: Lines) -> Iterator[Pair]:
-    """Has each event that names an ad meet the displays of its visit and ad in the half hour before it."""
+    """Pair each event that names an ad with the displays of its visit and ad in the half hour before it."""
     displays: dict[tuple[str, str | None], list[tuple[datetime, dict[str, Any]]]] = defaultdict(list)
     for line in ads.winners.values():
         display = json.loads(line.raw)
@@ -128,32 +128,32 @@ def pairs(visits: Lines, ads: Lines) -> Iterator[Pair]:
 
 
 def delivered(landing: Path, table: str = "visits") -> list[str]:
-    """Hours of arrival that are flagged as complete, with lines or without."""
+    """List hours of arrival that are flagged as complete, with lines or without."""
     return [hour for hour, folder in oracle.arrival_folders(landing, table) if (folder / "_SUCCESS").exists()]
 
 
 @dataclass
 class Group:
-    """What gold counts of a group."""
+    """The counts of a group in gold."""
 
     events: int = 0
     visits: set[str] = field(default_factory=set)
     users: set[str] = field(default_factory=set)
 
     def see(self, event: dict[str, Any]) -> None:
-        """Counts an event."""
+        """Count an event."""
         self.events += 1
         self.visits.add(event["visit_id"])
         self.users.add(event["user_id"])
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Events, visits, users."""
+        """The numbers of events, visits and users."""
         return self.events, len(self.visits), len(self.users)
 
 
 def groups(lines: Lines, by: Any) -> dict[tuple[Any, ...], tuple[int, int, int]]:
-    """Counts the winners by a function of time and event."""
+    """Count the winners by a function of time and event."""
     found: dict[tuple[Any, ...], Group] = defaultdict(Group)
     for line in lines.winners.values():
         event = json.loads(line.raw)
@@ -163,7 +163,7 @@ def groups(lines: Lines, by: Any) -> dict[tuple[Any, ...], tuple[int, int, int]]
 
 
 def text(event: dict[str, Any], *path: str) -> str | None:
-    """A field of the context as text, None when it is not there."""
+    """Return a field of the context as text, None if it is missing."""
     value: Any = event.get("context")
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -171,7 +171,7 @@ def text(event: dict[str, Any], *path: str) -> str | None:
 
 
 def host(event: dict[str, Any]) -> str:
-    """The host a visitor came from."""
+    """Return the host a visitor came from."""
     referral = text(event, "referral")
     if not referral:
         return "direct"
@@ -180,13 +180,13 @@ def host(event: dict[str, Any]) -> str:
 
 
 def cube(event: dict[str, Any]) -> tuple[str, str, str]:
-    """The cube's dimensions of an event."""
+    """Return the cube's dimensions of an event."""
     device, browser = (text(event, "technical", name) for name in ("device_type", "browser"))
     return device or "unknown", browser or "unknown", host(event)
 
 
 def devices(landing: Path) -> Counter[tuple[str, str]]:
-    """Rows of the newest delivery of the devices by type and version: of those that have landed, only it is loaded."""
+    """Read the devices' newest landed delivery, the only one that is loaded, by type and version."""
     found: Counter[tuple[str, str]] = Counter()
     for file in (landing / "devices" / f"date={devices_of(landing)}").glob("*.csv"):
         header, *lines = file.read_text(encoding="utf-8").splitlines()
@@ -198,12 +198,12 @@ def devices(landing: Path) -> Counter[tuple[str, str]]:
 
 
 def devices_of(landing: Path) -> str:
-    """Day of the newest delivery of the devices."""
+    """Return the day of the newest delivery of the devices."""
     return max(folder.name[5:] for folder in (landing / "devices").glob("date=*"))
 
 
 def users(landing: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """Delivered users by day and identifier."""
+    """Read delivered users by day and identifier."""
     days = {}
     for folder in sorted((landing / "users").glob("date=*")):
         rows = [json.loads(line) for file in folder.glob("*.json") for line in file.read_bytes().splitlines()]
@@ -212,33 +212,33 @@ def users(landing: Path) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def midnight(day: str) -> datetime:
-    """The first instant of a day."""
+    """Return the first instant of a day."""
     return datetime.fromisoformat(f"{day}T00:00:00+00:00")
 
 
 def hour(key: str) -> datetime:
-    """Give the time of an hour's key."""
+    """Return the time of an hour's key."""
     return midnight(key[:10]) + timedelta(hours=int(key[11:]))
 
 
 def day(time: datetime) -> str:
-    """Give the day of a time."""
+    """Return the day of a time."""
     return time.date().isoformat()
 
 
 def week(time: datetime) -> str:
-    """Give the Monday of a time's week."""
+    """Return the Monday of a time's week."""
     return (time.date() - timedelta(days=time.weekday())).isoformat()
 
 
 def reasons(line: Line) -> tuple[str, ...]:
-    """Give why a line is a dead letter, in order."""
+    """List the reasons why a line is a dead letter, in order."""
     return tuple(sorted(line.verdict.reasons))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """A session as it is at the end of an hour."""
+    """A session at the end of an hour."""
 
     hour: str
     completed: bool
@@ -252,11 +252,11 @@ class Session:
 
 
 def sessions(lines: Lines, until: str, inactivity: timedelta = timedelta(minutes=30)) -> list[Session]:
-    """Every session in each hour at whose end it is open, and in the one in which it is over.
+    """List every session once for each hour at whose end it is open, and once for the hour in which it ends.
 
     Args:
         lines: Lines of visits.
-        until: The newest hour there is.
+        until: The newest hour.
         inactivity: A longer silence ends a session.
     """
     views = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The command line in the tests' own process."""
+"""Runs the command line in the tests' own process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blogdata.cli.main import main
 
 
 class Said:
-    """Runs a command; returns its exit code, its output and its errors."""
+    """Runs a command; returns its exit code, stdout and stderr."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._patch, self._capsys = monkeypatch, capsys

@@ -1,4 +1,4 @@
-"""Deployments of tests that run the platform from the landing zone to gold."""
+"""Deployments for tests that run the platform from the landing zone to gold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Deploy = Callable[[str], Deployment]
 
 @pytest.fixture(scope="module")
 def deploy(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deploy]:
-    """Makes deployments on the tests' Spark server."""
+    """Creates deployments on the tests' Spark server."""
     made: list[Deployment] = []
     folder: Path = tmp_path_factory.mktemp("deployments")
 
@@ -34,6 +34,6 @@ def deploy(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def said(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """Runs a command; gives its exit code, and what it said."""
+    """Runs a command; returns its exit code and output."""
     monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
     return Said(monkeypatch, capsys)

@@ -1,4 +1,4 @@
-"""What a run costs that cannot be noisy, step by step: Spark's jobs, requests, rows, files, commits, events."""
+"""Deterministic costs of a run, step by step: Spark's jobs, requests, rows, files, commits, events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STARTED, _ENDED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """Something that was counted, and when: seconds since the epoch."""
+    """A counted operation and its time in seconds since the epoch."""
 
     at: float
     counts: dict[str, int]
@@ -49,13 +49,13 @@ class Moment:
 
 @dataclass(kw_only=True)
 class Counting:
-    """Counts what this process asks of Spark, and how often it reads a Delta log."""
+    """Counts this process's requests to Spark, and its reads of Delta logs."""
 
     began: float = field(default_factory=time.time)
     moments: list[Moment] = field(default_factory=list)
 
     def add(self, **counts: int) -> None:
-        """Count something now."""
+        """Add one to a count."""
         self.moments.append(Moment(at=time.time(), counts=counts))
 
 
@@ -81,12 +81,12 @@ def counting() -> Iterator[Counting]:
 
 
 def of_newest_run(deployment: Deployment, counted: Counting, jobs: Path) -> Costs:
-    """Compute what the newest run of a deployment cost.
+    """Compute the costs of a deployment's newest run.
 
     Args:
         deployment: The deployment.
-        counted: What was counted while it ran.
-        jobs: File of the jobs of the tests' Spark server.
+        counted: The counts taken while it ran.
+        jobs: Job log of the tests' Spark server.
     """
     with deployment.session() as spark:
         session = f"_Session_{spark.session_id}_"
@@ -138,14 +138,14 @@ def _steps(deployment: Deployment) -> tuple[dict[str, tuple[float, float]], list
 
 
 def raised(found: dict[str, Costs], *, now: Path) -> dict[str, list[str]]:
-    """Compare runs with what they cost when somebody last looked.
+    """Compare the costs of runs with the recorded ones.
 
     Args:
         found: Costs by run.
-        now: File to write them to: a copy of it over :data:`RECORDED` is how a count is raised, on purpose.
+        now: File to write them to; copy it over :data:`RECORDED` to accept higher counts on purpose.
 
     Returns:
-        By run, what is more than is recorded, before and after; runs that cost no more are left out.
+        The higher costs by run, before and after; other runs are omitted.
     """
     return risen(found, record=RECORDED, now=now, more=lambda run, known: _more(found[run], known))
 

@@ -1,4 +1,4 @@
-"""A deployment of its own for a test: own home, landing zone and lake, on a Spark server that others share."""
+"""A deployment for one test: own home, landing zone and lake, on a shared Spark server."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Deployment:
 
         Args:
             home: Its `BLOGDATA_HOME`, a new folder.
-            url: A Spark Connect server that runs; None: the deployment starts one of its own when it needs it.
+            url: A running Spark Connect server; None: the deployment starts its own when needed.
         """
         home.mkdir(parents=True)
         spark = OWN_SERVER if url is None else f'[spark]\nmode = "remote"\nremote = {json.dumps(url)}\n'
@@ -80,30 +80,30 @@ class Deployment:
 
     @contextmanager
     def session(self) -> Iterator[Any]:
-        """Give a Spark session as a step has it: a server that goes away meanwhile is named for what it is."""
+        """Open a Spark session as a step does: an error names a server that was lost meanwhile."""
         with SparkResource(home=str(self.settings.home)).guard() as spark:
             yield spark
 
     def as_in_production(self) -> Deployment:
-        """Have the session as the platform configures it, and not as the tests' server does for few rows."""
+        """Use the platform's session settings instead of the test server's settings for few rows."""
         with self.session() as spark:
             plans.configure(spark, plans.AS_IN_PRODUCTION)
         return self
 
     def close(self) -> None:
-        """Let go of the Spark session."""
+        """Close the Spark session."""
         spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
 
     def simulate(self, spec: SimulationSpec) -> Truth:
-        """Fill the landing zone; returns what is in it."""
+        """Fill the landing zone by simulation; return its truth."""
         return simulator.simulate(spec, self.landing)
 
     def folder(self, hour: str, table: str = "visits") -> Path:
-        """The folder of an hour of arrival."""
+        """Return the folder of an hour of arrival."""
         return self.landing / table / f"date={hour[:10]}" / f"hour={hour[11:]}"
 
     def land(self, hour: str, lines: Iterable[bytes], name: str = "visits.json", table: str = "visits") -> Path:
-        """Put a file into an hour of arrival, and the flag unless it is there."""
+        """Put a file into an hour of arrival, and add the flag unless it exists."""
         folder = self.folder(hour, table)
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / name
@@ -112,7 +112,7 @@ class Deployment:
         return file
 
     def copy_hours(self, other: Deployment, hours: Sequence[str]) -> None:
-        """Take the reference data and some hours of arrival from another landing zone."""
+        """Copy the reference data and some hours of arrival from another landing zone."""
         for table in ("users", "devices"):
             if (other.landing / table).is_dir():
                 shutil.copytree(other.landing / table, self.landing / table, dirs_exist_ok=True)
@@ -128,13 +128,13 @@ class Deployment:
         hours: tuple[str, str] | None = None,
         accept: str | None = None,
     ) -> Outcome:
-        """Do what `blogdata run` does.
+        """Run as `blogdata run` does.
 
         Args:
-            select: Only these datasets, changed or not.
-            for_: Only what is stale of these datasets, and of what they are computed from.
-            hours: First and last hour (or day) of the span to run again; None runs what is new or changed.
-            accept: Guard that is lifted.
+            select: Run only these datasets, stale or not.
+            for_: Run only stale partitions of these datasets and everything upstream.
+            hours: First and last hour (or day) of the span to run again; None runs stale partitions.
+            accept: Guard to lift.
         """
         window = None
         if hours is not None:
@@ -144,43 +144,43 @@ class Deployment:
         return Pipeline(self.settings, quiet=True, accept=accept).run(window=window, select=select, for_=for_)
 
     def run_requested(self, **request: Any) -> Outcome:
-        """Run what a sensor requests, with the configuration of its request."""
+        """Run the request of a sensor, with its configuration."""
         return Pipeline(self.settings, quiet=True)._execute(request, "requested")
 
     def replay(self, dataset: str, *partitions: str) -> Outcome:
-        """Do what `blogdata plan --replay DATASET --partitions ... --yes` does."""
+        """Replay as `blogdata plan --replay DATASET --partitions ... --yes` does."""
         plan = self.planner.plan_of_replay({dataset: dict.fromkeys(partitions, ASKED)})
         return Pipeline(self.settings, quiet=True).run_plan(plan)
 
     @property
     def planner(self) -> Planner:
-        """What has to run, as it is now."""
+        """The planner for the current state."""
         return Planner(graph=GRAPH, look=Snapshot(zone_of(self.settings), self.events))
 
     def outstanding(self) -> Plan:
-        """Do what `blogdata plan` does."""
+        """List the tasks that `blogdata plan` shows."""
         return self.planner.outstanding()
 
     def published(self, dataset: str) -> dict[str, Entry]:
-        """Give the newest publication of each partition."""
+        """Return the newest publication of each partition."""
         return self.events.publications(dataset)
 
     def versions(self) -> dict[str, int]:
-        """Give the newest version of every table, the event log included."""
+        """Return the newest version of every table, including the event log."""
         return self.lake.versions([*CONTRACTS, "ops.events"])
 
     def rows(self, dataset: str, *columns: str) -> list[Any]:
-        """Read a table without Spark: tuples of the columns asked for, bare values when it is one."""
+        """Read a table without Spark: tuples of the requested columns, bare values for a single column."""
         table = self.lake.columns(dataset, columns).to_pydict()
         found = list(zip(*(table[name] for name in columns), strict=True))
         return [row[0] for row in found] if len(columns) == 1 else found
 
     def contents(self) -> dict[str, list[str]]:
-        """Give every row of every table, in an order that does not depend on files."""
+        """Return every row of every table, in an order independent of files."""
         return {name: self.contents_of(name) for name in CONTRACTS if self.lake.caught_up(name) is not None}
 
     def contents_of(self, dataset: str) -> list[str]:
-        """Give every row of a table, in an order that does not depend on files."""
+        """Return every row of a table, in an order independent of files."""
         return sorted(repr(row) for row in self.rows(dataset, *[column.name for column in CONTRACTS[dataset].columns]))
 
     def pasted(self, text: str) -> list[tuple[Any, ...]]:
@@ -195,7 +195,7 @@ class Deployment:
         return [line for contract in CONTRACTS.values() for line in ledger.audit(lake, events, contract)]
 
     def undeclared(self) -> set[tuple[str, str]]:
-        """Give the reasons for which rows were left out that the contract of their dataset does not name."""
+        """List reasons of removed rows that their dataset's contract does not declare."""
         return {
             (name, reason)
             for name, contract in EVERY.items()
@@ -205,19 +205,19 @@ class Deployment:
         }
 
     def problems(self) -> list[str]:
-        """Give what does not add up."""
+        """List the problems that the ledger finds."""
         return [
             f"{line.entry.dataset} {line.entry.partition}: {line.problem}" for line in self.ledger() if line.problem
         ]
 
 
 def module(name: str) -> ModuleType:
-    """Give a module by its dotted name, also where its package has an asset of the same name."""
+    """Import a module by its dotted name, even if its package has an asset of the same name."""
     return importlib.import_module(name)
 
 
 def event(time: str, page: str, **more: object) -> bytes:
-    """A visit event of 2026-01-05, `time` as 10:05; what it says of its visitor follows from its page."""
+    """Build a visit event of 2026-01-05, `time` as 10:05; the visitor's fields depend on the page."""
     fields = {
         "visit_id": f"visit-{page}",
         "event_time": f"2026-01-05T{time}:00Z",

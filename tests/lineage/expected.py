@@ -1,4 +1,4 @@
-"""The rows every dataset must hold, each by what tells it from others, in plain Python from the landed files."""
+"""The expected rows of every dataset, by their distinguishing columns, in plain Python from the landed files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CUBE = ("device_type", "browser", "referral_host")
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """Rows of a dataset by some of its columns, each as often as it must be there."""
+    """Expected rows of a dataset, as tuples of some of its columns, with their numbers."""
 
     columns: tuple[str, ...]
     rows: Counter[Row]
@@ -32,7 +32,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """A user as some deliveries in a row have it."""
+    """A user's values during consecutive deliveries."""
 
     user: str
     valid_from: datetime
@@ -40,16 +40,16 @@ class Version:
     snapshots: int
 
     def holds(self, time: datetime) -> bool:
-        """Tell whether it held at a time."""
+        """Tell whether the version is valid at a time."""
         return self.valid_from <= time and (self.valid_to is None or time < self.valid_to)
 
 
 def of(landing: Path) -> dict[str, Expected]:
-    """Compute what must be there, by dataset; those whose rules are not told here again are not in it.
+    """Compute the expected rows by dataset, for datasets whose rules are implemented here.
 
     Args:
-        landing: A landing zone of plain JSON files, with users and devices; of the devices no other day's delivery was
-            ever taken in than that of the newest.
+        landing: A landing zone of plain JSON files, with users and devices; only the newest day of devices was ever
+            loaded.
     """
     lines = brute_force.read(landing)
     return {name: Expected(columns=columns, rows=Counter(rows(landing, lines))) for name, (columns, rows) in RULES}
@@ -92,7 +92,7 @@ def _version(user: str, run: list[str], days: dict[str, Any], following: dict[st
     until = following[run[-1]]
     return Version(
         user=user,
-        # Nobody could have told of those of the first delivery before.
+        # Before the first delivery there is no earlier version.
         valid_from=min(since, registered or since) if run[0] == min(days) else since,
         valid_to=brute_force.midnight(until) if until else None,
         snapshots=len(run),
@@ -105,13 +105,13 @@ def _silver_users(landing: Path, lines: Lines) -> Iterator[Row]:
 
 
 def _bronze_devices(landing: Path, lines: Lines) -> Iterator[Row]:
-    # The header is a line as well, rejected.
+    # The header is a line as well, and is rejected.
     yield None, None
     yield from brute_force.devices(landing).elements()
 
 
 def _silver_devices(landing: Path, lines: Lines) -> Iterator[Row]:
-    # The first delivery that is taken in has always held.
+    # The first loaded delivery is valid from the beginning.
     day = brute_force.devices_of(landing)
     yield from ((*device, times, day, None, None) for device, times in brute_force.devices(landing).items())
 
@@ -138,7 +138,7 @@ def _enriched(landing: Path, lines: Lines) -> Iterator[Row]:
 
 
 def place(event: dict[str, Any]) -> Row:
-    """The country and the outcome of an event."""
+    """Return the country and the outcome of an event."""
     address = brute_force.text(event, "user", "ip")
     if address is None:
         return None, None
@@ -146,7 +146,7 @@ def place(event: dict[str, Any]) -> Row:
 
 
 def _place_of(address: str) -> Row:
-    """The country and the outcome of an address, of which only the embedded table is asked."""
+    """Return the country and the outcome of an address, from the embedded table only."""
     try:
         if not ipaddress.ip_address(address).is_global:
             return None, "reserved"

@@ -1,4 +1,4 @@
-"""The rows that the datasets of ads must hold, in plain Python from the landed files."""
+"""The expected rows of the ad datasets, in plain Python from the landed files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _campaign_hours(landing: Path, lines: Lines) -> Iterator[Row]:
 
 
 def _of_campaigns(lines: Lines, ads: Lines, period: int) -> tuple[dict[Group, Counter[str]], dict[Group, Any]]:
-    """Count the sides of pairs, and keep the distinct values, by campaign and by day or hour."""
+    """Count the sides of pairs, and collect the distinct values, by campaign and by day or hour."""
     counts: dict[Group, Counter[str]] = defaultdict(Counter)
     distinct: dict[Group, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
     for pair in brute_force.pairs(lines, ads):

@@ -1,4 +1,4 @@
-"""A simulated day with every fault, as the platform, the simulator and plain Python know it."""
+"""A simulated day with every fault: the platform's tables, the simulator's truth and plain Python's counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lineage.costs import Costs
 from lineage.deployment import Deployment
 from oracle import OracleTruth
 
-# Five megabytes each, so one of them has to do; every other fault comes at five per cent.
+# Huge lines have five megabytes each, so there is one; every other fault has a rate of five per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0008, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES))
 DAY = "2026-01-05"
@@ -26,7 +26,7 @@ MISSING, EMPTY = f"{DAY}T09", f"{DAY}T11"
 
 @dataclass(frozen=True)
 class World:
-    """A simulated day that went through the platform, and what is known of it."""
+    """A simulated day after its runs, with all independent counts."""
 
     deployment: Deployment
     truth: Truth

@@ -1,4 +1,4 @@
-"""What a command costs that cannot be noisy: the modules it imports, the files and the tables it opens."""
+"""Deterministic costs of a command: imported modules, opened files and tables."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ finally:
 
 @dataclass(frozen=True, kw_only=True)
 class Footprint:
-    """What one command takes.
+    """The costs of one command.
 
     Args:
         own: Modules of the project, by package and separated by spaces.
         others: Number of modules of each other package; the standard library is not counted.
-        files: Files opened, code excepted.
-        folders: Folders listed, code excepted.
+        files: Files opened, except code.
+        folders: Folders listed, except code.
         tables: Tables opened.
     """
 
@@ -59,7 +59,7 @@ class Footprint:
     tables: int
 
     def more_than(self, before: Footprint) -> list[str]:
-        """Describe what is more than before."""
+        """Describe the counts that are higher than before."""
         lines = []
         for package, modules in self.own.items():
             then, now = before.own.get(package, "").split(), modules.split()
@@ -71,7 +71,7 @@ class Footprint:
 
 
 def measured(home: Path, *arguments: str) -> Footprint:
-    """Run a command in a process of its own."""
+    """Run a command in a new process; return its costs."""
     done = subprocess.run(
         [sys.executable, "-c", _PROBE, *arguments],
         env={**os.environ, "BLOGDATA_HOME": str(home)},
@@ -102,14 +102,14 @@ def measured(home: Path, *arguments: str) -> Footprint:
 
 
 def raised(found: dict[str, Footprint], *, now: Path) -> dict[str, list[str]]:
-    """Compare commands with what they took when somebody last looked.
+    """Compare the costs of commands with the recorded ones.
 
     Args:
-        found: What they take, by command.
-        now: File to write it to: a copy of it over :data:`RECORDED` is how a number is raised, on purpose.
+        found: Costs by command.
+        now: File to write them to; copy it over :data:`RECORDED` to accept higher counts on purpose.
 
     Returns:
-        By command, what is more than is recorded; commands that take no more are left out.
+        The higher costs by command; other commands are omitted.
     """
     plain = {name: asdict(one) for name, one in found.items()}
     return risen(plain, record=RECORDED, now=now, more=lambda name, known: found[name].more_than(Footprint(**known)))

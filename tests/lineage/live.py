@@ -1,4 +1,4 @@
-"""The streamed visits of a deployment: taken in, read, and held against what they must be."""
+"""The streamed visits of a deployment: landed, processed, read, and compared with expected rows."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ ONE_BY_ONE = replace(STREAM, source=replace(STREAM.source, files_per_batch=1))
 
 
 def place(deployment: Deployment, **more: Any) -> Place:
-    """Where a test's stream publishes."""
+    """Return where a test's stream publishes."""
     run = RunContext(run_id="run", job="tests", code_version="v1")
     return Place(lake=deployment.lake, landing=deployment.landing, run=run, **more)
 
 
 def tick(deployment: Deployment, stream: streams.Stream = ONE_BY_ONE, *, renew: bool = False, **more: Any) -> None:
-    """Take in what has landed."""
+    """Process all landed files."""
     with SparkResource(home=str(deployment.settings.home)).guard() as spark:
         folder = deployment.settings.home / "checkpoints"
         streams.run(spark, stream, place(deployment, **more), checkpoints=folder, new_checkpoint=renew)
 
 
 def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of the streamed tables, save the name of the batch it came with."""
+    """Return every row of the streamed tables, except the name of its batch."""
     held = {}
     for name, contract in STREAMED.items():
         columns = [column.name for column in contract.columns if column.name != "batch"]
@@ -56,7 +56,7 @@ def contents(deployment: Deployment) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def problems(deployment: Deployment) -> list[str | None]:
-    """What does not add up in the accounts of the streamed tables."""
+    """List the problems that the ledger finds in the streamed tables."""
     lines = [
         line for contract in STREAMED.values() for line in ledger.audit(deployment.lake, deployment.events, contract)
     ]
@@ -65,7 +65,7 @@ def problems(deployment: Deployment) -> list[str | None]:
 
 
 def in_order(deployment: Deployment) -> list[Path]:
-    """Have the files of a landing zone come in the order of their hours."""
+    """Set modification times of a landing zone in the order of its hours."""
     files = sorted((deployment.landing / "visits").glob("*/*/*.json"))
     for at, file in enumerate(files):
         os.utime(file, (1_767_600_000 + at, 1_767_600_000 + at))
@@ -73,24 +73,24 @@ def in_order(deployment: Deployment) -> list[Path]:
 
 
 def simulate(deployment: Deployment) -> Deployment:
-    """Have a day lie ready."""
+    """Simulate a day in a separate landing zone."""
     deployment.simulate(SPEC)
     return deployment
 
 
 def land(deployment: Deployment, world: Deployment) -> Deployment:
-    """Have the three hours land, in their order."""
+    """Land the three hours in order."""
     deployment.copy_hours(world, HOURS)
     assert len(in_order(deployment)) == len(HOURS)
     return deployment
 
 
 class Tick:
-    """A tick in a process of its own.
+    """A tick in a separate process.
 
     Args:
-        deployment: Whose files it takes in, a batch each.
-        probe: Folder through which its publications are stepped.
+        deployment: The deployment whose files it processes, one batch each.
+        probe: Folder of the probe for its publications.
         stream: The stream, as a Python expression.
     """
 
@@ -106,7 +106,7 @@ class Tick:
         self._process = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
 
     def reached(self, marker: Path) -> bool:
-        """Wait until a publication is held; False when the tick has ended before."""
+        """Wait until a publication is held; False if the tick ended before."""
         deadline = time.monotonic() + 900
         while not marker.exists():
             assert time.monotonic() < deadline
@@ -116,10 +116,10 @@ class Tick:
         return True
 
     def kill(self) -> None:
-        """End the process with -9; its query stays in the server."""
+        """Kill the process with -9; its query continues in the server."""
         self._process.kill()
         self._process.communicate(timeout=900)
 
     def ended(self) -> None:
-        """Wait for its end, whichever it is: a server that was killed is an error to it."""
+        """Wait for its end, successful or not: a killed server is an error for it."""
         self._process.communicate(timeout=900)

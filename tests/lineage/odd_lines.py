@@ -1,4 +1,4 @@
-"""Lines that are odd where nobody looks: each odd value by itself, and drawn combinations of them."""
+"""Lines with rare odd values: each odd value alone, and random combinations of them."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ PATIENCE_SECONDS = 900
 
 
 class Hold:
-    """Holds the first publication of a dataset at some phases; whoever publishes it after that is not held.
+    """Holds the first publication of a dataset at some phases; later publications are not held.
 
     Args:
-        folder: What both processes look at.
-        dataset: Whose publication.
-        phases: Where it is held.
-        again: Whether a publication that was cut off before the first phase lets the next one be held.
+        folder: Folder shared by both processes.
+        dataset: The published dataset.
+        phases: Phases at which it is held.
+        again: Whether the next publication is held if this one was interrupted before the first phase.
     """
 
     def __init__(self, folder: Path, dataset: str, *phases: str, again: bool = False) -> None:
@@ -40,23 +40,23 @@ class Hold:
         self._phases = phases
 
     def prepare(self) -> Hold:
-        """Lay out the folder both processes look at."""
+        """Create the folder shared by both processes."""
         self._folder.mkdir(parents=True)
         for phase in self._phases:
             (self._folder / f"{phase}.hold").touch()
         return self
 
     def install(self, patch: pytest.MonkeyPatch) -> Hold:
-        """Have the publications of this process look whether they are held."""
+        """Make the publications of this process check for the hold."""
         watch(patch, lambda dataset: self if dataset == self._dataset else None)
         return self
 
     def reached(self, phase: str, working: Callable[[], bool] = lambda: True) -> None:
-        """Wait until the publication is held at a phase, as long as whoever publishes it works."""
+        """Wait until the publication is held at a phase, while its process works."""
         assert self.comes_to(phase, working), f"the run ended before {self._dataset} was {phase}"
 
     def comes_to(self, phase: str, working: Callable[[], bool]) -> bool:
-        """Wait until the publication is at a phase; False when whoever publishes it ended before."""
+        """Wait until the publication is at a phase; False if its process ended before."""
         _until(lambda: self.was(phase) or not working(), f"{self._dataset} was never {phase}")
         return self.was(phase)
 
@@ -66,33 +66,33 @@ class Hold:
 
     @property
     def touched(self) -> bool:
-        """Whether the publication has come anywhere."""
+        """Whether the publication has reached any phase."""
         return any(self._folder.glob("*.reached"))
 
     def release(self) -> None:
-        """Let it go on to its end."""
+        """Let the publication continue to its end."""
         for phase in self._phases:
             self.let_go(phase)
 
     def end(self) -> None:
-        """Have a write that is not published yet fail where it is held, or where it comes next."""
+        """Make an unpublished write fail where it is held, or at its next phase."""
         for phase in UNPUBLISHED:
             (self._folder / f"{phase}.fail").touch()
         self.release()
 
     def let_go(self, phase: str) -> None:
-        """Let it go on to the next phase it is held at."""
+        """Let the publication continue to the next phase at which it is held."""
         (self._folder / f"{phase}.hold").unlink(missing_ok=True)
 
     def probe(self) -> str | None:
-        """Give the folder the engine looks at, to the first who writes; None to all others."""
+        """Return the probe folder to the first writer; None to all others."""
         if self._again:
-            # The engine holds nobody at a phase that somebody has reached.
+            # The engine holds nobody at a phase that was already reached.
             return str(self._folder)
         return str(self._folder) if self._is_first("write") else None
 
     def recorded(self) -> None:
-        """Wait, the first time, before the event log is told."""
+        """Wait, the first time, before the event log is written."""
         if self._is_first(RECORDED):
             (self._folder / f"{RECORDED}.reached").touch()
             _until(lambda: not (self._folder / f"{RECORDED}.hold").exists(), "nobody let it go on")
@@ -106,11 +106,11 @@ class Hold:
 
 
 def watch(patch: pytest.MonkeyPatch, holds: Callable[[str], Hold | None]) -> None:
-    """Have the publications of this process look whether they are held.
+    """Make the publications of this process check for their holds.
 
     Args:
-        patch: What is undone at the end.
-        holds: Dataset to its hold, if there is one when it is published.
+        patch: Patches that are undone at the end.
+        holds: Dataset to its hold, looked up at publication.
     """
     record = EventLog.record
 
@@ -129,7 +129,7 @@ def watch(patch: pytest.MonkeyPatch, holds: Callable[[str], Hold | None]) -> Non
 
 
 def armed(folder: Path) -> Callable[[str], Hold | None]:
-    """Give the holds that somebody lays out in a folder while a run is under way: for a dataset, a link to one."""
+    """Find the holds that a test creates in a folder during a run: for a dataset, a link to one."""
     return lambda dataset: (
         Hold((folder / dataset).resolve(), dataset, again=True) if (folder / dataset).is_symlink() else None
     )

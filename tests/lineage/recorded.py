@@ -1,4 +1,4 @@
-"""Compares counts with those that were recorded when somebody last looked."""
+"""Compares counts with recorded ones."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 def risen(
     found: Mapping[str, Any], *, record: Path, now: Path, more: Callable[[str, Any], list[str]]
 ) -> dict[str, list[str]]:
-    """List what is more than is recorded.
+    """List the counts that are higher than recorded.
 
     Args:
-        found: Counts by what they are of, as plain values.
+        found: Counts by name, as plain values.
         record: File of the recorded ones.
-        now: File to write them to: a copy of it over the record is how a count is raised, on purpose.
-        more: Takes a name and what is recorded of it, and describes what is more now, before and after.
+        now: File to write them to; copy it over the record to accept higher counts on purpose.
+        more: Takes a name and its recorded counts; describes the higher ones, before and after.
 
     Returns:
-        By name, what is more; names of which nothing is are left out.
+        The higher counts by name; other names are omitted.
     """
     now.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     known = json.loads(record.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""A run in the background, and what Dagster has noted of runs.
+"""A run in the background, and Dagster's records of runs.
 
-Dagster sets up logging anew with every run, and two runs in threads of one process can lock each other out: only one
-may run in a process, which is how every run of the platform comes about.
+Dagster configures logging with every run, and two runs in threads of one process can deadlock; each process may execute
+only one run, as the platform does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lineage.deployment import Deployment
 
 
 class Background:
-    """A run in a thread of its own; what it raises is raised where its outcome is asked for."""
+    """A run in its own thread; its exception is raised again when its outcome is requested."""
 
     def __init__(self, deployment: Deployment, select: tuple[str, ...] = (), day: str | None = None) -> None:
         self._deployment = deployment
@@ -31,14 +31,14 @@ class Background:
         self._thread = threading.Thread(target=self._run, name=f"run of {select or 'all'}")
 
     def __enter__(self) -> Background:
-        """Start it."""
+        """Start the run."""
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for its end."""
+        """Wait for the end of the run."""
         self._thread.join()
 
     @property
@@ -47,7 +47,7 @@ class Background:
         return self._thread.is_alive()
 
     def outcome(self) -> Outcome:
-        """Wait for its end, and give what came of it."""
+        """Wait for the end of the run; return its outcome."""
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -58,12 +58,12 @@ class Background:
         try:
             hours = None if self._day is None else (self._day, self._day)
             self._outcome = self._deployment.run(select=self._select, hours=hours)
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the outcome
+        except BaseException as error:  # noqa: BLE001 - raised again by outcome()
             self._error = error
 
 
 def retries(deployment: Deployment, dataset: str) -> list[str]:
-    """Give what made steps of a dataset run again in any run so far: the typed errors' names, oldest first."""
+    """List the types of errors that made steps of a dataset retry in any run so far, oldest first."""
     found = []
     with dagster_home.open_instance(deployment.settings) as instance:
         for record in reversed(instance.get_run_records()):
@@ -76,30 +76,30 @@ def retries(deployment: Deployment, dataset: str) -> list[str]:
 
 
 def under_way(deployment: Deployment) -> list[str]:
-    """Give the runs that Dagster takes to be under way."""
+    """List the runs that are in progress for Dagster."""
     with dagster_home.open_instance(deployment.settings) as instance:
         return [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=list(dead_runs.UNDER_WAY)))]
 
 
 def newest_tags(deployment: Deployment) -> Mapping[str, str]:
-    """Give the tags of the newest run."""
+    """Return the tags of the newest run."""
     with dagster_home.open_instance(deployment.settings) as instance:
         (run,) = instance.get_runs(limit=1)
     return run.tags
 
 
 def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.AssetCheckEvaluation]:
-    """Give the results of a check, the newest first."""
+    """List the results of a check, the newest first."""
     key = dg.AssetCheckKey(asset_key(dataset), check)
     with dagster_home.open_instance(deployment.settings) as instance:
         records = instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
     events = [record.event.dagster_event for record in records if record.event is not None]
-    # A run that is asked for plans its checks before it makes them.
+    # A run plans its checks before it evaluates them.
     made = dg.DagsterEventType.ASSET_CHECK_EVALUATION
     return [event.asset_check_evaluation_data for event in events if event is not None and event.event_type == made]
 
 
 def last_run(deployment: Deployment) -> dg.DagsterRunStatus:
-    """Give how the newest run ended."""
+    """Return the final status of the newest run."""
     with dagster_home.open_instance(deployment.settings) as instance:
         return instance.get_run_records(limit=1)[0].dagster_run.status

@@ -42,7 +42,7 @@ OWN_HOSTS = ("semicomplete.com", "www.semicomplete.com")
 
 @dataclass(frozen=True)
 class Blog:
-    """The log, through the platform; its server's files as they are at the end."""
+    """The processed log, and the server's log files after the last rotation."""
 
     deployment: Deployment
     files: list[str]
@@ -59,7 +59,7 @@ def blog(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Blog:
 
 
 def landed_while_rotated(landing: Path, server: Path) -> list[str]:
-    """Land the log again and again while its server writes it and rotates it, in one way after the other."""
+    """Land the log repeatedly while its server writes and rotates it, in each way of rotating."""
     current, lines = server / "access.log", LOG.read_bytes().splitlines(keepends=True)
     now = datetime(2026, 1, 1, tzinfo=timezone.utc)
     for step, begin in enumerate(range(0, LINES, 450)):
@@ -205,7 +205,7 @@ def test_all_requests_are_counted_also_those_that_are_no_page_views(blog: Blog) 
         missing[path] += count * (path != "")
     assert requests == Counter((day, status, method) for day, method, _, status, _ in lines)
     assert sent == sum((Counter({day: int(size)}) for day, *_, size in lines if size != "-"), Counter())
-    # Two days have fewer such groups than are named.
+    # Two days have fewer groups than a ranking lists.
     assert +missing == Counter(path for _, _, path, status, _ in lines if status in ("404", "410") or status[0] == "5")
     kinds = Counter[str]()
     for _, _, _, count, _, kind, _, _ in rows:
@@ -243,7 +243,7 @@ def reported(blog: Blog) -> Report:
 
 
 def in_all(found: Report, name: str) -> dict[str, int]:
-    """Give the page views by name of a ranking over the whole log, those set apart by the names that gold has."""
+    """Sum the page views of a ranking over the whole log, including the rows listed apart."""
     assert found.blog is not None
     (ranking,) = [each for each in found.blog.periods[-1].rankings if each.name == name]
     return {gold_name(row.name): row.values[0] for row in (*ranking.rows, *ranking.apart)}
@@ -277,10 +277,10 @@ def test_the_report_has_the_figures_of_gold(blog: Blog, reported: Report) -> Non
 
 
 def goaccess(log: Path, folder: Path, *options: str) -> Any:
-    """Give what GoAccess counts in a log."""
+    """Return GoAccess's counts for a log."""
     fixed = ("--log-format=COMBINED", "--no-query-string", "--no-global-config", "-o", "counted.json")
     subprocess.run(["goaccess", log, *fixed, *options], cwd=folder, check=True, capture_output=True)
-    # Bytes that clients have escaped are written as they are.
+    # Bytes escaped by clients are written unchanged.
     return json.loads((folder / "counted.json").read_text(encoding="utf-8", errors="replace"))
 
 
@@ -294,7 +294,7 @@ def test_all_requests_are_those_that_goaccess_counts(blog: Blog, tmp_path: Path)
         days[day.replace("-", "")] += requests
         statuses[status] += requests
         if status == "404":
-            # GoAccess decodes escapes, and trims what they leave.
+            # GoAccess decodes escapes, and trims the result.
             missing[unquote(path).rstrip()] += requests
     general = counted["general"]
     assert (sum(days.values()), general["failed_requests"]) == (general["valid_requests"], 0) == (LINES, 0)
@@ -321,7 +321,7 @@ def test_more_requests_are_crawlers_than_goaccess_leaves_out(blog: Blog, tmp_pat
             len(lines),
             goaccess(tmp_path / name, tmp_path, "--ignore-crawlers")["general"]["valid_requests"],
         )
-    # Besides names of crawlers: feed readers, tools, no agent, and who reads robots.txt.
+    # Besides crawlers by name: feed readers, tools, missing agents, and clients that read robots.txt.
     assert people == {"crawler": (1630, 690), "other": (2895, 2853)}
     assert goaccess(LOG, tmp_path, "--ignore-crawlers")["general"]["valid_requests"] == 3543
 
@@ -362,14 +362,14 @@ def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tm
     pages["/images/logstash_OSCON.pdf"] -= DUPLICATES
     assert list(ours)[:8] == [name for name, _ in sorted(pages.items(), key=lambda one: (-one[1], one[0]))][:8]
     assert differing(in_all(reported, "referral_host"), hosts) == {"direct": -180, "www.google.fr": DUPLICATES}
-    # A visitor of GoAccess is one of a day.
+    # GoAccess counts a visitor once per day.
     assert reported.blog is not None
     (days,) = [chart for chart in reported.blog.periods[-1].charts if chart.name == "days"]
     (visitors,) = [line.values for line in days.lines if line.name == "visitors"]
     theirs = {row["data"]: row["visitors"]["count"] for row in counted["visitors"]["data"]}
     assert dict(zip((key.replace("-", "") for key in days.keys), visitors, strict=True)) == theirs
     assert sum(theirs.values()) == counted["general"]["unique_visitors"]
-    # Each of them has a session that day, and another one after each silence of half an hour.
+    # Each of them has a session that day, and another after each silence of half an hour.
     states = blog.deployment.rows("silver.sessions", "event_hour", "session_id", "user_id", "started_at", "ended_at")
     sessions = {session: (user, started, ended) for _, session, user, started, ended in sorted(states)}
     of_a_day = {(f"{moment:%Y%m%d}", user) for user, *moments in sessions.values() for moment in moments}
@@ -378,5 +378,5 @@ def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tm
 
 
 def differing(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:
-    """Give by how much the others' numbers are larger, where they are not the same."""
+    """Return by how much GoAccess's numbers are larger, where they differ."""
     return {name: theirs.get(name, 0) - count for name, count in ours.items() if theirs.get(name, 0) != count}

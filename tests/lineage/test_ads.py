@@ -1,4 +1,4 @@
-"""Displayed ads come in by hour of arrival; each is kept once, in its hour of display, or is a dead letter."""
+"""Displayed ads land by hour of arrival; each is kept once, in its hour of display, or is a dead letter."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from quality.contracts import CONTRACTS, GRAPH
 
-# Five megabytes each, so two hours have one; every other fault comes at four per cent.
+# Huge lines have five megabytes each, so two hours have one; every other fault has a rate of four per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**RATES), ads=True)
 DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts")
-# The displays without the events of visits.
+# The displays without the visit events.
 JOINED = ("silver.visits_with_ads", "gold.campaign_stats", "gold.campaign_audience_hourly")
 NEXT, BAD = "2026-01-06T00", "2026-01-06T01"
 POSITION = ("source_file", "source_offset")
@@ -41,7 +41,7 @@ POSITION = ("source_file", "source_offset")
 
 @dataclass(frozen=True)
 class World:
-    """The displays of a simulated day that went through the platform, and what is known of them."""
+    """The displays of a simulated day after its runs, with the independent counts."""
 
     deployment: Deployment
     truth: AdsTruth
@@ -55,7 +55,7 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> World:
     truth = simulator.simulate(SPEC, source).ads
     assert truth is not None
     deployment = deploy("ads")
-    # Without the visits, which the displays do not wait for.
+    # Without the visits, which the displays do not depend on.
     shutil.copytree(source / "ads", deployment.landing / "ads")
     return World(deployment, truth, brute_force.read(deployment.landing, "ads"), deployment.run())
 
@@ -156,7 +156,7 @@ def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
         }
         for name in DATASETS
     }
-    # The hour of arrival is an hour of display, too: one without a display.
+    # The hour of arrival is an hour of display, too, but has no displays.
     assert changed == {
         "bronze.ads": {NEXT},
         "bronze.ad_dead_letters": {NEXT},

@@ -1,4 +1,4 @@
-"""What the audits of the lineage refuse, keep, warn of and leave to a person; and what is looked at afterwards."""
+"""Audits of the lineage: refusals, kept rows, warnings, lifted audits and later checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROFILED = (ENRICHED, "silver.late_visits", "gold.sessions_daily")
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """An ordinary hour, one whose only event came eleven times, and one in which a tenth of the events conflict."""
+    """An ordinary hour, one whose only event arrived eleven times, and one in which a tenth of the events conflict."""
     found = deploy("audited")
     folder = found.landing / "users" / "date=2026-01-04"
     folder.mkdir(parents=True)
@@ -81,7 +81,7 @@ def test_conflicts_are_published_with_a_warning(deployment: Deployment) -> None:
 
 
 def test_a_lifted_audit_publishes_the_hour(deployment: Deployment) -> None:
-    assert not deployment.run(for_=PROFILED).ok, "it is not tried again for nothing, and still waits"
+    assert not deployment.run(for_=PROFILED).ok, "it is not retried in vain, and still waits"
     assert deployment.run(for_=PROFILED, accept=guard_of("silver.visits", "bounded_duplicates")).ok
     assert warnings(deployment.published("silver.visits")[REPEATED]) == ["bounded_duplicates"]
     assert deployment.problems() == []
@@ -120,7 +120,7 @@ def test_only_what_is_new_is_profiled(deployment: Deployment) -> None:
     assert _periods(_observe(deployment)) == 0
     deployment.land("2026-01-06T00", [event("12:59", "late"), event("13:30", "other")])
     assert deployment.run(for_=PROFILED).ok
-    assert _periods(_observe(deployment)) == 3, "the day of visits, that of sessions, and that of late rows"
+    assert _periods(_observe(deployment)) == 3, "the days of visits, sessions and late rows"
     (again,) = observations(deployment.events, ENRICHED)
     assert again.profile.rows == 363
 

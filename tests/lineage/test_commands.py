@@ -1,4 +1,4 @@
-"""What a person types, and reads, once the platform has run.
+"""Commands after the platform has run: what a person types and reads.
 
 Pattern: Metadata Decorator, from a row to its run.
 """
@@ -39,7 +39,7 @@ from terminals import last_screen
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three events of one hour, one of them broken, one with a field that nobody announced."""
+    """Three events of one hour, one of them broken, one with an unannounced field."""
     found = deploy("commands")
     found.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b", scroll=3), b"{"])
     assert found.run().ok
@@ -47,14 +47,14 @@ def deployment(deploy: Deploy) -> Deployment:
 
 
 def test_commands_import_and_open_no_more_than_is_recorded(deployment: Deployment, tmp_path: Path) -> None:
-    """Seconds are noisy, and follow from these: the pipeline, Dagster and the report are for what has work to do."""
+    """Times vary, but follow from these counts: light commands must not import Dagster, the pipeline or the report."""
     home = deployment.settings.home
     with_the_page = footprint.measured(home, "run")
     found = {command: footprint.measured(home, command) for command in ("--help", "ledger", "plan", "run")}
     assert footprint.raised(found, now=tmp_path / "footprint.json") == {}
     heavy = {"dagster", "pandas", "pyspark", "jinja2"}
     assert {command: heavy & {*one.others} for command, one in found.items()} == {command: set() for command in found}
-    assert "jinja2" in with_the_page.others, "the page is written after what was run, and then no more"
+    assert "jinja2" in with_the_page.others, "the page is written once after a run"
 
 
 def shown(deployment: Deployment, columns: int, *arguments: str) -> list[str]:
@@ -104,7 +104,7 @@ def test_every_table_is_written_with_zstd(deployment: Deployment) -> None:
     found = codecs(deployment.settings.lake)
     assert {"silver/visits", "bronze/dead_letters", "gold/_visits_weekly", "gold/visits_weekly"} <= set(found)
     assert {"ops/events", "ops/partition_state"} <= set(found)
-    # No visitor here has an address: the table of places has no row, and no file.
+    # No visitor here has an address, so the table of places has no row and no file.
     assert {name: used for name, used in found.items() if used != {"ZSTD"}} == {"silver/places": set()}
 
 
@@ -199,7 +199,7 @@ def test_plan_shows_runs_and_reasons_without_running(said: Said, deployment: Dep
 
 
 def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployment: Deployment) -> None:
-    """Of a dataset that few are computed from; the plan above is of one that most are."""
+    """For a dataset with few readers; the plan above is for the one with the most."""
     before, contents = deployment.versions(), deployment.contents()
     arguments = ("plan", "--replay", "silver.sessions", "--partitions", "2026-01-05")
     code, _, err = said(*arguments, "--yes")
@@ -219,7 +219,7 @@ def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployme
         "sql", "SELECT trigger FROM ops.publications WHERE dataset = 'gold.sessions_daily' AND current", "--json"
     )
     assert [row["trigger"] for row in json.loads(out)] == ["command:blogdata plan"]
-    assert dead_runs.own().items() <= newest_tags(deployment).items(), "or nobody knows when it is dead"
+    assert dead_runs.own().items() <= newest_tags(deployment).items(), "otherwise nobody knows when it is dead"
 
 
 def test_sql_reports_truncated_rows_on_stderr(said: Said) -> None:

@@ -1,4 +1,4 @@
-"""Tables that somebody compacts between two runs: their versions are no publications, and outdate nothing."""
+"""Tables compacted between two runs: compaction is no publication, and makes nothing stale."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def deliver(deployment: Deployment, day: str, *users: str) -> None:
 
 
 def compact(deployment: Deployment) -> set[str]:
-    """Rewrite the files of every table; gives the datasets that have a new version."""
+    """Rewrite the files of every table; return the datasets with a new version."""
     before = deployment.versions()
     with deployment.session() as spark:
         for dataset in before:
             contract, table = CONTRACTS.get(dataset), deployment.lake.caught_up(dataset)
             assert table is not None
             there = {field.name for field in table.schema().fields} - {contract.partition_column if contract else None}
-            # Ordered, files are rewritten also when they are few.
+            # With ordering, even a few files are rewritten.
             column = next((name for name in (contract.statistics if contract else ()) if name in there), None)
             order = f" ZORDER BY (`{column}`)" if column else ""
             spark.sql(f"OPTIMIZE delta.`{deployment.lake.path(dataset)}`{order}").collect()

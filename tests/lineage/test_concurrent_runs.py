@@ -1,4 +1,4 @@
-"""Two runs that want the same partitions at once: one clean result, whoever comes second."""
+"""Two concurrent runs over the same partitions publish one clean result, whichever is second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quality.contracts import CONTRACTS, GRAPH
 
 DAY = "2026-01-05"
 HOURS = ("2026-01-05T00", "2026-01-05T01")
-# A dataset for each way to write, and what these are computed from.
+# One dataset for each way to write, and their inputs.
 NEEDED = ("silver.late_visits", "silver.sessions", "silver.users_current", "gold.visits_weekly", "gold.page_stats")
 SPEC = SimulationSpec(
     days=1, visits_per_day=800, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
@@ -34,14 +34,14 @@ SPEC = SimulationSpec(
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> Deployment:
-    """A simulated day that nobody runs."""
+    """A simulated day that has not been run."""
     made = deploy("world")
     made.simulate(SPEC)
     return made
 
 
 def materialize(deployment: Deployment, dataset: str) -> None:
-    """Materialize what a dataset has of the day, as a person does in the UI: without asking who is at work on it."""
+    """Materialize a dataset's partitions of the day, as from the UI: without checking for other runs."""
     keys = sorted(deployment.published(dataset))
     definitions = build(deployment.settings)
     (asset,) = [
@@ -55,7 +55,7 @@ def materialize(deployment: Deployment, dataset: str) -> None:
 
 
 def two_at_once(deployment: Deployment, folder: Path, day: str = "", needed: tuple[str, ...] = ()) -> list[str]:
-    """Start two runs of the same and wait for both; gives what went wrong."""
+    """Start the same run twice and wait for both; return their problems."""
     folders = [folder / "one", folder / "other"]
     for each in folders:
         each.mkdir()
@@ -65,7 +65,7 @@ def two_at_once(deployment: Deployment, folder: Path, day: str = "", needed: tup
 
 @pytest.fixture(scope="module")
 def deployment(world: Deployment, deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """Two hours that two runs have published at once, into a lake that did not exist."""
+    """Two hours published by two concurrent runs, into a lake that did not exist."""
     made = deploy("twice")
     made.copy_hours(world, HOURS)
     assert two_at_once(made, tmp_path_factory.mktemp("runs"), needed=NEEDED) == []
@@ -109,7 +109,7 @@ def test_losing_run_retries_and_both_runs_succeed(
         hold.release()
     assert slow.problems() == []
     assert retries(deployment, dataset)[len(known) :] == ["ConcurrentWrite"]
-    # The winner has computed all that the loser is asked for: when the loser tries again, nothing is left.
+    # The winner has computed everything requested: when the loser retries, nothing is left.
     assert deployment.versions()[dataset] - version == 1
     assert deployment.contents() == before
     assert deployment.problems() == []
@@ -133,7 +133,7 @@ def test_exhausted_retries_fail_and_keep_the_winners_rows(deployment: Deployment
 
 
 def test_a_materialization_waits_for_a_table_in_order(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pool holds back other materializations only; this table may be in the hands of a run of `refresh`."""
+    """The pool holds back other materializations only; a run of `refresh` may already use this table."""
     dataset, looks = "silver.users_current", list[float]()
     task, log = GRAPH.task_of(dataset), dg.get_dagster_logger()
     with ExitStack() as other:
@@ -152,7 +152,7 @@ def test_a_materialization_waits_for_a_table_in_order(deployment: Deployment, mo
 def test_an_hour_that_lands_is_in_gold_while_others_run_again(
     world: Deployment, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A replay holds the hours of a table that it computes; what is stale of them is left to it."""
+    """A replay holds a table's hours while it computes them; the other run leaves these stale hours to it."""
     lands, gold = "2026-01-05T02", "gold.audience_hourly"
     assert deployment.run(hours=(HOURS[0], HOURS[-1]), select=["bronze.visits"]).problems == []
     deployment.copy_hours(world, [lands])

@@ -1,4 +1,4 @@
-"""The daily report is there at its deadline with what there is, says how much that is, and is replaced by the rest.
+"""The daily report appears at its deadline from the available parts, states their number, and is replaced later.
 
 Pattern: Unaligned Fan-In.
 """
@@ -35,7 +35,7 @@ def view(hour: str, page: str) -> bytes:
 
 
 def run(deployment: Deployment) -> Outcome:
-    """Compute the report and what it reads; the rest of gold has its own tests."""
+    """Compute the report and its inputs; the rest of gold has its own tests."""
     return deployment.run(for_=[REPORT])
 
 
@@ -47,7 +47,7 @@ def partial(deploy: Deploy) -> Deployment:
         deployment.land(hour, [view(hour, "/a"), view(hour, "/b"), b"broken"])
     deployment.land(HOURS[3], [display(HOURS[3]), display(HOURS[3]), b"{}"], name="ads.json", table="ads")
     deployment.land(f"{LAST}T00", [view(f"{LAST}T00", "/c")])
-    # A branch that fails: the report does not wait for who mends it.
+    # A branch that fails: the report does not wait for its repair.
     deployment.land(TORN, [gzip.compress(b"torn")[:-8]], name="ads.json.gz", table="ads")
     assert "bronze.ads" in "\n".join(run(deployment).problems)
     return deployment
@@ -83,7 +83,7 @@ def test_a_silent_day_has_rows_without_values(partial: Deployment) -> None:
     found = report(partial, SILENT)
     assert len(found) == 7
     assert set(found.values()) == {(None, None, 0, 0.0)}
-    # The source of the ads has delivered before: it is missing, it is not absent.
+    # The ads' source has delivered before, so it counts as missing, not as absent.
     assert report(partial, LAST)["ad_displays"] == (None, None, 0, 0.0)
 
 

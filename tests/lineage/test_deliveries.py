@@ -1,4 +1,4 @@
-"""What dead letters take from a full load, and what their corrections do not take from others."""
+"""Dead letters in a full load, and their corrections: neither removes other rows."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_mostly_rejected_delivery_removes_no_users_until_accepted(deploy: Deploy
 
 
 def test_a_day_of_users_reads_its_delivery_and_the_table(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A late or changed delivery is merged with all later ones; all are read only without an earlier version."""
+    """A late or changed delivery is merged with all later ones; all are read only if there is no earlier version."""
     made, read, publish = deploy("days-of-users"), list[list[str]](), Step.publish
 
     def noted(step: Step, rows: Any, *arguments: Any, **more: Any) -> Any:
@@ -88,7 +88,7 @@ def test_a_day_of_users_reads_its_delivery_and_the_table(deploy: Deploy, monkeyp
     day(6, *USERS[1:], USERS[1])
     assert read[3:] == [["07", "08", table], ["06", "07", "08", table]]
     found = made.contents_of("silver.users")
-    assert made.run(select=["silver.users"]).problems == [], "asked for again, it is derived anew"
+    assert made.run(select=["silver.users"]).problems == [], "requested again, it is computed from all deliveries"
     assert (read[5], made.contents_of("silver.users")) == (["05", "06", "07", "08"], found)
     entry = made.published("silver.users")[WHOLE_TABLE]
     assert (entry.rows_in, dict(entry.reasons)) == (16, {"dead_lettered": 1, "unchanged": 15 - entry.rows_out})
@@ -173,7 +173,7 @@ def test_a_renamed_column_removes_no_devices_until_accepted(deploy: Deploy) -> N
 
 
 def visit(time: str, *versions: str) -> list[bytes]:
-    """Visits of one moment, one for each version of a PC."""
+    """Build visits of one moment, one for each version of a PC."""
     return [
         event("", f"/{time}/{version}", event_time=f"{time}:00Z", context={"technical": pc(version)})
         for version in versions
@@ -185,7 +185,7 @@ def pc(version: str) -> dict[str, str]:
 
 
 def names(deployment: Deployment) -> dict[str, dict[str, str | None]]:
-    """Hour to what each version of a PC is called in it; what is not known is not there."""
+    """Map each hour to the name of each known version of a PC."""
     found: dict[str, dict[str, str | None]] = {}
     columns = ("event_hour", "device_version", "device_name", "device_known")
     for hour, version, name, known in deployment.rows("silver.visits_enriched", *columns):
@@ -222,7 +222,7 @@ def test_visits_join_devices_as_of_their_event_time(deploy: Deploy) -> None:
     assert made.run().runs == 0
     assert made.problems() == []
 
-    # A second list of that day, and what follows from a loss of the table.
+    # A second list of that day, and the consequences of losing the table.
     deliver(made, "devices/date=2026-01-06/more.csv", [DEVICES[0], b"PC;Zwei;2"])
     assert made.run().problems == []
     all_names = {**OTHER_NAMES, "2": "Zwei"}
@@ -243,7 +243,7 @@ def test_visits_join_devices_as_of_their_event_time(deploy: Deploy) -> None:
     contract = CONTRACTS["silver.devices"]
     repair.mend(made.lake, made.events, contract, damage.inspect(made.lake, contract.dataset, None))
     assert made.run().problems == []
-    assert made.contents() == contents, "the copies of the lists tell it all again"
+    assert made.contents() == contents, "everything is computed again from the copies of the lists"
     assert made.problems() == []
 
 
@@ -281,7 +281,7 @@ def test_a_device_table_without_versions_is_upgraded_losslessly(deploy: Deploy) 
 
 def test_misnamed_and_future_deliveries_are_ignored(deploy: Deploy) -> None:
     made = deploy("strange-devices")
-    # By its name each of them would be the newest one.
+    # By name each of them would be the newest.
     for strange in ("2026-01-05.bad", "2026-1-6", "2099-01-01", "9999-12-31"):
         deliver(made, f"devices/date={strange}/devices.csv", DEVICES[:2])
         deliver(made, f"users/date={strange}/users.json", USERS[:1])
@@ -294,13 +294,13 @@ def test_misnamed_and_future_deliveries_are_ignored(deploy: Deploy) -> None:
     assert made.published("bronze.devices")[WHOLE_TABLE].landed.startswith("2026-01-05:")
     assert list(made.published("bronze.users")) == ["2026-01-05"]
     assert made.outstanding().runs == []
-    assert made.run().runs == 0, "nothing is asked for again"
+    assert made.run().runs == 0, "nothing is requested again"
     assert made.problems() == []
 
 
 @pytest.mark.campaign
 def test_a_correction_loses_to_the_original_event(deploy: Deploy) -> None:
-    """Whether the file with the correction comes before or after that of the hour by its name."""
+    """Independent of which file sorts first by name, the correction's or the hour's."""
     made = deploy("corrected")
     files = {
         "/a": made.land(HOUR, [event("10:05", "/a"), b"{"], name="visits.json"),
@@ -319,7 +319,7 @@ def test_a_correction_loses_to_the_original_event(deploy: Deploy) -> None:
         (f"user-{page}", str(Path("visits", *file.parts[-3:]))) for page, file in files.items()
     ]
     assert sorted(made.rows("silver.visit_conflicts", "source_file")) == sorted(landed.files)
-    # The same corrections once more change nothing, and nothing is published again.
+    # The same corrections again change nothing, and nothing is published again.
     replays.land_corrections(corrections, places, made.landing, letters=CONTRACTS["bronze.dead_letters"])
     assert made.run().runs == 0
 
@@ -377,7 +377,7 @@ def test_landing_corrections_names_exactly_the_stale_partitions(
 
 @pytest.mark.campaign
 def test_replaying_a_missing_arrival_hour_publishes_it_empty(deploy: Deploy) -> None:
-    """As in a range that a person names in the UI."""
+    """As in a range of partitions that a person selects in the UI."""
     made = deploy("gaps")
     made.land(HOUR, [event("10:05", "/a"), b"{"])
     assert made.run().problems == []

@@ -1,7 +1,7 @@
-"""What holds of every dataset, whichever there are: its assets compute odd lines, and nobody lists them by name.
+"""Rules for every dataset, present and future: each must publish odd lines that bronze accepts.
 
-One row that bronze lets through and a contract below refuses keeps its whole hour, and every later step of it, from
-being published. So odd lines go through the platform, down to gold, and every dataset has to publish them.
+A row accepted by bronze but refused by a later contract would block the whole hour and all later steps. So odd lines
+are processed down to gold, and every dataset has to publish them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ODD = (
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Odd lines of every kind, with every dataset of the lake published, those of streams among them."""
+    """Odd lines of every kind, with every dataset of the lake published, including streams."""
     made = deploy("odd")
     users = odd_lines.drawn(odd_lines.users(), 200)
     devices, header = odd_lines.drawn(odd_lines.devices(), 100), b"type;full_name;version"
@@ -115,7 +115,7 @@ def test_each_dataset_counts_as_a_reader_of_what_it_names(deployment: Deployment
     assert by_sessions.items() <= readers("silver.visits", "arrival_hour").items()
     assert readers("silver.visits", "ip")["places"] == "reads it outside Spark, as its contract says"
     assert readers("silver.devices", "valid_to")["visits_enriched"] == "filters, joins or sorts by it"
-    # A lost lineage would make a dataset a reader of any column of its inputs, also of one that does not exist.
+    # A lost lineage would make a dataset a reader of any column of its inputs, even of a missing one.
     inputs = {read.dataset for contract in EVERY.values() for read in contract.reads if read.dataset in EVERY}
     assert {name: found for name in inputs if (found := readers(name, "nobody_reads_it"))} == {}
 

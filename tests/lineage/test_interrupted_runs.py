@@ -50,7 +50,7 @@ def test_an_interrupted_run_is_completed_by_the_next(
 def test_an_unfinished_replay_names_its_resume_command(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing keeps it: of what it would have run again nothing is stale."""
+    """A replay is not stored: the partitions it had left to run are not stale."""
     deployment = deploy("unfinished")
     deployment.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
     assert deployment.run().problems == []

@@ -1,4 +1,4 @@
-"""After an upgrade of a list of crawlers the plan offers the hours that it judges otherwise, and no others."""
+"""After an upgrade of a crawler list the plan offers exactly the hours whose classification changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lineage.deployment import Deployment, event
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
 NEWCOMER, KNOWN = "Newcomer/1.0", "Mozilla/5.0 (compatible; Googlebot/2.1)"
 CLIENTS = [("192.0.2.1", BROWSER), ("192.0.2.2", NEWCOMER), ("192.0.2.3", KNOWN), ("192.0.2.4", BROWSER)]
-# Which of the clients view a page in each hour; an hour without a log has visit events.
+# The clients that view a page in each hour; an hour without a log has visit events.
 HOURS = {
     "2026-01-05T10": [0, 1],
     "2026-01-05T11": [0, 2],
@@ -76,7 +76,7 @@ def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
     fresh = deploy("fresh")
     shutil.copytree(deployment.settings.home / "secrets", fresh.settings.home / "secrets", dirs_exist_ok=True)
     fill(fresh)
-    # The place of an address stays known, whoever it belongs to.
+    # The place of an address stays known, whoever uses it.
     assert {**fresh.contents(), "silver.places": []} == {**deployment.contents(), "silver.places": []}
     assert fresh.problems() == deployment.problems() == []
 

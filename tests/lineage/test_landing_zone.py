@@ -1,4 +1,4 @@
-"""Readiness Marker: what a landing zone may look like, links and producers without flags included."""
+"""Readiness Marker: accepted layouts of a landing zone, including links and producers without flags."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def test_a_link_leading_out_blocks_only_its_hour(deploy: Deploy, tmp_path: Path)
     assert pages(made) == ["/0", "/2", "/linked"]
     assert made.rows("bronze.dead_letters", "raw") == []
     refused = made.run(hours=(HOURS[0], HOURS[2]), select=["bronze.visits"]).problems
-    assert refused == [], "a span is of what could run"
+    assert refused == [], "a span covers hours that could run"
     link.unlink()
     assert made.run().problems == []
-    # A link that comes later takes nothing away.
+    # A link added later withdraws nothing.
     link.symlink_to("/etc/passwd")
     assert len(made.run().problems) == 1
     (problem,) = made.run(hours=(HOURS[1], HOURS[1]), select=["bronze.visits"]).problems
@@ -51,7 +51,7 @@ def test_a_link_leading_out_blocks_only_its_hour(deploy: Deploy, tmp_path: Path)
 
 @pytest.fixture
 def flagless(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Deployment:
-    """A deployment whose producers write no flags, some time after they have written."""
+    """A deployment whose producers write no flags, some time after their last file."""
     monkeypatch.setattr(readiness_marker, "QUIET", timedelta(0))
     made = deploy("flagless")
     with (made.settings.home / "blogdata.toml").open("a") as file:
@@ -74,7 +74,7 @@ def test_flagless_hours_run_when_a_later_hour_arrives(flagless: Deployment) -> N
         f"visits: 1 hour is overdue, due 1 h after the end: {HOURS[2]} (data without _SUCCESS, and none that is later)"
     ]
     assert flagless.outstanding().runs == []
-    # What comes late changes the content of an hour that is complete.
+    # A late file changes the content of a complete hour.
     land(flagless, HOURS[0], event("10:15", "/late"), name="late.json")
     land(flagless, "2026-01-05T13", event("13:05", "/3"))
     assert flagless.run().problems == []

@@ -1,4 +1,4 @@
-"""Rows that vanish, double or change on their way, or from a table: the ledger says so, and nothing is published."""
+"""Rows lost, doubled or changed in computation or storage: the ledger reports them, and nothing is published."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Spoil = Callable[[DataFrame], DataFrame]
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three hours with dead letters, duplicates, conflicts and late events, published; the last one has all of them."""
+    """Three published hours with dead letters, duplicates, conflicts and late events; the last hour has all of them."""
     world = deploy("world")
     world.simulate(SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=FAULTS, ads=True))
     made = deploy("defects")
     made.copy_hours(world, HOURS)
-    # Two late ones and two in conflict, from a device that nobody has delivered.
+    # Two late ones and two in conflict, from a device that was never delivered.
     late, conflict = [event(at, "/late") for at in ("00:10", "00:20")], event("02:30", "/conflict")
     made.land(HOURS[2], [*late, conflict, conflict.replace(b"Firefox", b"Lynx")], name="visits-more.json")
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
@@ -55,7 +55,7 @@ def deployment(deploy: Deploy) -> Deployment:
 
 
 def without_one(frame: DataFrame) -> DataFrame:
-    """Lose one row; none where there is none, as in the partitions that are left when one was refused."""
+    """Remove one row; none if there is none, as in partitions that are left when one was refused."""
     digest = F.xxhash64(*frame.columns)
     victim = frame.agg(F.min(digest)).collect()[0][0]
     return frame if victim is None else frame.where(digest != victim)
@@ -67,7 +67,7 @@ def with_one_twice(frame: DataFrame) -> DataFrame:
 
 
 def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
-    """Let a step compute the right rows, and have them spoiled on their way to the table."""
+    """Let a step compute the right rows, and change them before they are written."""
     publish = Step.publish
 
     def rows_of(contract: Contract, rows: Any) -> Any:
@@ -90,13 +90,13 @@ def spoil_writes(patch: pytest.MonkeyPatch, dataset: str, spoil: Spoil) -> None:
 
 
 def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted", known: Sequence[str] = ()) -> None:
-    """Run a dataset again for the last hour, see that it is refused, and that nobody can tell from the lake.
+    """Run a dataset again for the last hour; check that it is refused and that the lake is unchanged.
 
     Args:
-        deployment: Where it runs.
-        dataset: The one whose rows are spoiled.
+        deployment: The deployment.
+        dataset: The dataset with changed rows.
         rule: The audit that refuses them.
-        known: What did not add up before.
+        known: Ledger problems from before.
     """
     before, rows = deployment.versions(), deployment.contents_of(dataset)
     outcome = deployment.run(select=[dataset], hours=(HOURS[2], HOURS[2]))
@@ -104,7 +104,7 @@ def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted
     assert [problem for problem in outcome.problems if problem.startswith(f"check {asset}:ledger failed")]
     assert [problem for problem in outcome.problems if rule in problem]
     assert deployment.contents_of(dataset) == rows
-    # What is published with it is as right as before, and may have been published again.
+    # Its companions are unchanged, but may have been published again.
     own = {dataset: 0, CONTRACTS[dataset].main: 0, "ops.events": 0}
     assert {**deployment.versions(), **own} == {**before, **own}
     assert deployment.problems() == [*known]
@@ -188,11 +188,11 @@ def test_a_group_that_gold_leaves_out_is_noticed(deployment: Deployment, monkeyp
 
 @pytest.fixture(scope="module")
 def damaged(deployment: Deployment, spark: Any) -> Deployment:
-    """The same one, after somebody has deleted a row of every table behind the platform's back."""
+    """The same deployment, after somebody has deleted a row of every table outside the platform."""
     for dataset, contract in CONTRACTS.items():
         path = deployment.lake.path(dataset)
         if members.is_pointer(DeltaTable(path)):
-            # A copy refuses it; what somebody can take away is the row that makes it visible.
+            # A copy refuses the deletion; what can be deleted is the pointer row that makes it visible.
             spark.sql(f"DELETE FROM delta.`{path}` WHERE visible_until IS NULL")
             continue
         digest = f"xxhash64({', '.join(column.name for column in contract.columns)})"

@@ -1,4 +1,4 @@
-"""Dynamic Joiner: the stream joins visits and ads like the batch does, whenever they land, once, and through a kill."""
+"""Dynamic Joiner: the stream joins visits and ads as the batch does, in any order, once, and through a kill."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lineage.deployment import Deployment
 from quality.contracts import STREAMED
 
 LIVE = "silver.visits_with_ads_live"
-# Those of visits are hours late; up to an hour is not late here.
+# Late visits are hours late; up to an hour is not late here.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.03, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=2500, seed=8, faults=FaultRates(**RATES), ads=True)
 HOURS = 8
@@ -36,7 +36,7 @@ COLUMNS = ("event_hour", "side", "visit_id", "event_time", "page", "display_time
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """A simulated day, landed eight hours at a time, a tick for each; the second one is cut off while it publishes."""
+    """A simulated day, landed eight hours at a time, a tick for each; the second is interrupted while publishing."""
     source = tmp_path_factory.mktemp("source")
     simulator.simulate(SPEC, source)
     deployment = deploy("live-ads")
@@ -60,7 +60,7 @@ def files(deployment: Deployment) -> list[Path]:
 
 
 def interrupted(deployment: Deployment, folder: Path) -> None:
-    """Have the tick end after its rows are published and before Spark notes that the batch is done."""
+    """End the tick after its rows are published and before Spark records the batch as done."""
     number = max(row[2] for row in _offsets(deployment)) + 1
     (folder / LIVE / str(number)).mkdir(parents=True)
     (folder / LIVE / str(number) / "committed.fail").touch()
@@ -73,7 +73,7 @@ def _offsets(deployment: Deployment) -> Any:
 
 
 def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
-    """Compute which rows the stream has let go of, and how many lines came too late for it."""
+    """Compute the rows that the stream has emitted unmatched, and the number of lines that came too late."""
     sides = [brute_force.read(landing, table) for table in ("visits", "ads")]
     kept, late, mark = (brute_force.Lines(), brute_force.Lines()), 0, datetime.min.replace(tzinfo=timezone.utc)
     for tick in range(24 // HOURS):
@@ -98,7 +98,7 @@ def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
 
 
 def _is_over(pair: brute_force.Pair, mark: datetime) -> bool:
-    """Tell whether no partner can come any more."""
+    """Tell whether no partner can arrive any more."""
     if pair.event_time is not None:
         return pair.display_time is not None or pair.event_time < mark
     assert pair.display_time is not None

@@ -1,4 +1,4 @@
-"""Checkpointer: the client of a stream is killed, its query goes on in the server, and no line is there twice."""
+"""Checkpointer: a stream's client is killed, its query continues in the server, and no line is doubled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGES = ("/a", "/b", "/c", "/d")
 
 @pytest.fixture
 def begun(deploy: Deploy, request: pytest.FixtureRequest) -> Deployment:
-    """Three files, of which nothing is taken in."""
+    """Three landed files, none of them processed."""
     made = deploy(request.node.name[:40])
     for hour, first, second in zip(HOURS, PAGES[:-1], PAGES[1:], strict=True):
         made.land(hour, [event(f"{hour[-2:]}:05", first), event(f"{hour[-2:]}:06", second)])
@@ -32,7 +32,7 @@ def begun(deploy: Deploy, request: pytest.FixtureRequest) -> Deployment:
 
 
 def once(made: Deployment) -> None:
-    """Everything was taken in, and nothing twice."""
+    """Check that all lines were processed, and none twice."""
     there = [
         (str(file.relative_to(made.landing)), offset)
         for file in live.in_order(made)
@@ -45,7 +45,7 @@ def once(made: Deployment) -> None:
 
 
 def until_queries_have_ended(server: SparkServer) -> None:
-    """Wait until nobody works on a batch, whoever began it."""
+    """Wait until no query works on a batch, whichever client began it."""
     assert server.process is not None
     deadline = time.monotonic() + 300
     while any(_works_on_batches(each) for each in psutil.Process(server.process.pid).children(recursive=True)):
@@ -71,7 +71,7 @@ def test_a_killed_clients_orphan_query_doubles_no_line(
     client = Tick(begun, tmp_path)
     assert client.reached(held / "written.reached")
     client.kill()
-    # It has looked at the table, and written its rows; all that is left is to commit them.
+    # It has looked at the table and written its rows; only the commit is missing.
     tick(begun, renew=True)
     (held / "written.hold").unlink()
     until_queries_have_ended(spark_server)
@@ -96,7 +96,7 @@ def test_a_client_killed_at_random_doubles_no_line(
     try:
         tick(begun, renew=renew)
     except ConcurrentWrite:
-        # What the query that was left was faster at is left out when the batch is done again.
+        # Rows that the orphan query published first are skipped when the batch is repeated.
         tick(begun)
     until_queries_have_ended(spark_server)
     once(begun)

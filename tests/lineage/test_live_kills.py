@@ -1,4 +1,4 @@
-"""A stream whose server is killed at seeded moments ends in the tables of one that nobody disturbed."""
+"""A stream whose server is killed at seeded moments ends in the same tables as an undisturbed one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PHASES = ("opened", "written", "audited", "committed")
 
 @pytest.fixture
 def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment that has a Spark server to itself."""
+    """A deployment with its own Spark server."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
@@ -39,7 +39,7 @@ def alone(settings: Settings, tmp_path: Path) -> Iterator[Deployment]:
 
 
 def kills(deaths: int) -> list[tuple[str, int, str]]:
-    """When the server dies, by the seed."""
+    """Draw the times of the kills from the seed."""
     draw = random.Random(SEED)
     every = [(dataset, number, phase) for number in range(3) for dataset in STREAM.datasets for phase in PHASES]
     return sorted(draw.sample(every, deaths), key=lambda one: one[1])

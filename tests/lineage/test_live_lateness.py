@@ -1,4 +1,4 @@
-"""Late Data Detector in a stream: what is ahead of the time at which it came makes nobody else late."""
+"""Late Data Detector in a stream: events from the future do not make others late."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_events_from_the_future_make_no_others_late(deploy: Deploy) -> None:
         ("third.json", "/partner", now + timedelta(days=1)),
     ):
         made.land(key_of(time, Grain.HOUR), [event("", page, event_time=time.isoformat())], name=name)
-        # A new checkpoint goes on with the watermark.
+        # A new checkpoint continues with the old watermark.
         tick(made, renew=name == "second.json")
     assert sorted(made.rows(VISITS, "page")) == ["/now", "/partner"]
     assert made.rows(SET_ASIDE, "page", "reason") == [("/partner", "duplicate")]

@@ -1,4 +1,4 @@
-"""Dead-Letter in a stream: a correction is taken in though its hour is closed, and a better one is not missed."""
+"""Dead-Letter in a stream: a correction is accepted after its hour is closed, and a better one is not missed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_streamed_corrections_are_deduplicated_and_never_late(deploy: Deploy) ->
         ]
         replays.land_corrections(corrections, dead, made.landing, letters=CONTRACTS["bronze.dead_letters"])
 
-    # New to its closed hour; what the hour has already; and what comes with the same batch as the line itself.
+    # New for its closed hour, already in the hour, and in the same batch as the line itself.
     correct(
         event("09:06", "/c"),
         event("09:05", "/a", user_id="corrected"),
@@ -42,7 +42,7 @@ def test_streamed_corrections_are_deduplicated_and_never_late(deploy: Deploy) ->
     apart = [("/a", "conflict"), ("/d", "conflict"), ("/late", "late")]
     assert sorted(made.rows(SET_ASIDE, "page", "reason")) == apart
 
-    # A better one takes the place of the file, and does not change what is published.
+    # A better correction replaces the file but not the published row.
     correct(event("09:06", "/c", user_id="better"))
     assert len(list(made.landing.rglob("replay-*"))) == len(dead)
     tick(made)

@@ -1,4 +1,4 @@
-"""Stateful Sessionizer: the stream finds the sessions of the batch, once, through a kill, and counts what is late."""
+"""Stateful Sessionizer: the stream finds the batch's sessions, once, through a kill, and counts late rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from quality.contracts import STREAMED
 from quality.contracts.sessions import SESSIONS
 
 LIVE = "silver.sessions_live"
-# Lines that are hours late are no part of the stream's sessions; one of them is landed on purpose.
+# Lines that are hours late are not in the stream's sessions; one of them is landed on purpose.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.0}
 SPEC = SimulationSpec(days=1, visits_per_day=600, seed=8, faults=FaultRates(**RATES))
 DAY, NEXT = "2026-01-05", ("2026-01-06T00", "2026-01-06T01")
@@ -40,7 +40,7 @@ def view(time: str, user: str, page: str = "/p") -> bytes:
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """A day in two ticks, the second one killed; it has a page view that is late, and those that close all sessions."""
+    """A day in two ticks, the second one killed; with a late page view, and rows that close all sessions."""
     source = tmp_path_factory.mktemp("source")
     simulator.simulate(SPEC, source)
     deployment = deploy("live-sessions")
@@ -67,8 +67,8 @@ def in_order(deployment: Deployment) -> None:
 
 
 def killed(deployment: Deployment, folder: Path) -> None:
-    """Kill a tick with -9 when its rows are written and not committed; its query stays in the server."""
-    # The batch with the rows moves the watermark; the one after it lets the sessions go.
+    """Kill a tick with -9 when its rows are written and not committed; its query continues in the server."""
+    # The batch with the rows moves the watermark; the next batch emits the sessions.
     number = max(planned.number for planned in newest(deployment).batches()) + 2
     held = folder / LIVE / str(number)
     held.mkdir(parents=True)
@@ -93,7 +93,7 @@ def completed(deployment: Deployment) -> Counter[str]:
 
 
 def reasons(deployment: Deployment, since: int = 0) -> Counter[str]:
-    """Sum up what was left out, of the commits behind a version."""
+    """Sum the removed rows by reason, over the commits up to a version."""
     found = Counter[str]()
     for commit in appended(deployment.lake, LIVE):
         if commit.version > since:
@@ -108,7 +108,7 @@ def balanced(deployment: Deployment) -> bool:
 
 
 def behind(deployment: Deployment) -> int:
-    """Count the lines of the second tick that were behind the watermark; most repeat lines of the first one."""
+    """Count the lines of the second tick behind the watermark; most of them repeat lines of the first."""
     ticks: list[list[datetime]] = [[], []]
     for line in brute_force.read(deployment.landing).all:
         if line.verdict.time is not None and not line.verdict.reasons:
@@ -135,7 +135,7 @@ def test_a_new_checkpoint_publishes_no_session_twice(world: Deployment) -> None:
     version = world.lake.version(LIVE)
     assert version is not None
     live.tick(world, STREAM, renew=True)
-    # Read at once with all others nothing is late.
+    # Read together with all others, nothing is late.
     assert rows(world) == completed(world)
     assert reasons(world, since=version)["late"] == 0
     assert balanced(world)

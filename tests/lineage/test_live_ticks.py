@@ -1,4 +1,4 @@
-"""Checkpointer: what a tick of the stream reports, whom it makes way for, and what the command says at its end."""
+"""Checkpointer: a tick's reports, its claim, and the summary of the stream command."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 def ticked(deployment: Deployment, instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
-    """A run of the job, as Dagster does it."""
+    """A run of the job, executed by Dagster."""
     resources = dict(connections(deployment.settings))
     return dg.materialize([assets("visits")], resources=resources, instance=instance, tags=tags, raise_on_error=False)
 
 
 def reported(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
-    """Metadata of what a run has materialized."""
+    """Return the metadata of a run's materializations."""
     return {
         event.asset_key: event.step_materialization_data.materialization.metadata
         for event in ran.get_asset_materialization_events()
@@ -63,7 +63,7 @@ def rows(ran: dg.ExecuteInProcessResult) -> dict[dg.AssetKey | None, Any]:
 
 
 def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
-    """The checks that did not pass."""
+    """List the checks that did not pass."""
     return [(check.asset_key, check.check_name) for check in ran.get_asset_check_evaluations() if not check.passed]
 
 
@@ -119,7 +119,7 @@ def test_a_failing_tick_reports_its_earlier_publications(
     assert not stopped.success
     assert rows(stopped) == {asset_key(BRONZE): 1001, asset_key(VISITS): 1, asset_key(SET_ASIDE): 0}
     assert failed(stopped) == []
-    # The next batch is refused, for what one check says; what the one before it has added is reported with that.
+    # The next batch is refused by one check; the rows that the batch before it added are reported with that.
     run = streams.run
 
     def refused(*given: Any, **more: Any) -> None:
@@ -160,8 +160,8 @@ def test_a_stream_ends_when_its_claim_is_taken(deploy: Deploy, monkeypatch: pyte
             streams.run(spark, STREAM, live.place(made), checkpoints=folder, every_seconds=1)
         assert [query for query in spark.streams.active if query.name == STREAM.name] == []
     other.join()
-    assert len(times) == 3, "it had renewed its claim twice by then"
-    assert elsewhere.held().keys() == {STREAM.name}, "what another one holds is not given free"
+    assert len(times) == 3, "the claim had been renewed twice by then"
+    assert elsewhere.held().keys() == {STREAM.name}, "a claim of another run is not released"
 
 
 def test_stream_command_names_the_files_it_skips(

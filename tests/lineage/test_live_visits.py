@@ -1,6 +1,6 @@
 """Checkpointer, Dead-Letter, Windowed Deduplicator and Late Data Detector in a stream: every visit once, in seconds.
 
-What a batch, a restart or a kill leaves is held against an undisturbed run, against the batch tables, and against a
+The tables after a batch, a restart or a kill are compared with an undisturbed run, with the batch tables, and with a
 model in plain Python.
 """
 
@@ -41,13 +41,13 @@ ALLOWED = timedelta(minutes=15)
 
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> Deployment:
-    """A day that lies ready."""
+    """A simulated day, not landed yet."""
     return live.simulate(deploy("live-world"))
 
 
 @pytest.fixture(scope="module")
 def straight(world: Deployment, deploy: Deploy) -> Deployment:
-    """Three hours, taken in without a disturbance, a batch for each."""
+    """Three hours, processed undisturbed, one batch for each."""
     made = live.land(deploy("live-straight"), world)
     tick(made)
     return made
@@ -55,7 +55,7 @@ def straight(world: Deployment, deploy: Deploy) -> Deployment:
 
 @pytest.fixture(scope="module")
 def expected(straight: Deployment) -> dict[str, list[tuple[Any, ...]]]:
-    """What is in the tables after it."""
+    """The rows of its tables."""
     return contents(straight)
 
 
@@ -68,7 +68,7 @@ Position = tuple[str, int]
 
 
 def model(landing: Path, files: list[Path]) -> tuple[dict[Position, str], list[datetime | None], list[int]]:
-    """What becomes of each usable event, the watermark of each batch, and how many rows it must remember."""
+    """Compute the verdict of each usable event, each batch's watermark, and the bound of the stream's state."""
     verdicts: dict[Position, str] = {}
     marks: list[datetime | None] = []
     remembered: list[int] = []
@@ -99,7 +99,7 @@ def model(landing: Path, files: list[Path]) -> tuple[dict[Position, str], list[d
 
 
 def told(deployment: Deployment) -> dict[Position, str]:
-    """What became of each event, by the tables."""
+    """Read the verdict of each event from the tables."""
     found = dict.fromkeys(deployment.rows(VISITS, "source_file", "source_offset"), "first")
     aside = deployment.rows(SET_ASIDE, "source_file", "source_offset", "reason")
     assert found.keys().isdisjoint({row[:2] for row in aside})
@@ -134,7 +134,7 @@ def test_streamed_and_batch_tables_hold_the_same_rows(straight: Deployment) -> N
     columns = [column.name for column in STREAMED[VISITS].columns if column.name != "batch"]
     place_at = (columns.index("source_file"), columns.index("source_offset"))
     late = {position for position, reason in told(straight).items() if reason == "late"}
-    # What came in order is the same; what came late the batch takes in, and the stream has set aside.
+    # Events in order are equal; late events are in the batch tables, and set aside by the stream.
     batch = [row for row in straight.rows("silver.visits", *columns) if tuple(row[at] for at in place_at) not in late]
     assert sorted(batch, key=repr) == sorted(straight.rows(VISITS, *columns), key=repr)
 
@@ -169,7 +169,7 @@ CUTS = ((BRONZE, 0, "committed"), (SET_ASIDE, 1, "committed"), (VISITS, 1, "writ
 
 @pytest.fixture
 def begun(world: Deployment, deploy: Deploy, request: pytest.FixtureRequest) -> Deployment:
-    """The three hours, of which nothing is taken in."""
+    """The three hours, none of them processed."""
     return live.land(deploy(f"live-{request.node.name}"[:60]), world)
 
 
@@ -183,12 +183,12 @@ def test_an_interrupted_stream_ends_in_the_same_tables(
         (probe / dataset / str(number) / f"{phase}.fail").touch()
         with pytest.raises(StreamFailed, match=rf"WRITE_ENDED.{phase.upper()}"):
             tick(begun, probe=str(probe))
-    # The last one leaves lines whose events are not published, and its checkpoint is not gone on with.
+    # The last batch leaves lines whose events are not published; its checkpoint is not resumed.
     tick(begun, renew=True)
     assert contents(begun) == expected
     assert problems(begun) == []
     assert [checkpoint.number for checkpoint in checkpoints(begun.settings.home / "checkpoints")] == [1, 2]
-    # Nor is anything doubled or lost when all checkpoints are.
+    # Nothing is doubled or lost either if all checkpoints are.
     shutil.rmtree(begun.settings.home / "checkpoints")
     begun.land(HOURS[-1], [event("11:59", "/new")], name="zzz.json")
     tick(begun)
@@ -254,7 +254,7 @@ def test_stream_command_publishes_landed_files_until_terminated(deploy: Deploy) 
     ]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
-        # It may begin before anything has landed.
+        # It may start before anything has landed.
         _until(lambda: bool(checkpoints(made.settings.home / "checkpoints")), process)
         made.land(HOURS[1], [event("10:05", "/a")])
         _until(lambda: _pages(made) == ["/a"], process)

@@ -1,4 +1,4 @@
-"""The partner gets the events that may be shared, each once, those of a visitor in order, whatever fails on the way.
+"""The partner gets each shareable event once, in order per visitor, whatever fails on the way.
 
 Patterns: Bin Pack Orderer, FIFO Orderer.
 """
@@ -33,7 +33,7 @@ Sent = dict[str, list[tuple[int, str, str, str]]]
 
 
 def truth(landing: Path) -> Sent:
-    """Count what may be shared, line by line in plain Python: by visitor, in the order of time."""
+    """Compute the shareable events line by line in plain Python: by visitor, in the order of time."""
     winners: dict[tuple[Any, ...], tuple[Any, dict[str, Any]]] = {}
     for hour, folder in oracle.arrival_folders(landing):
         for raw, _ in oracle.lines_of(folder):
@@ -73,7 +73,7 @@ def same(sent: Sent, expected: Sent) -> bool:
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Partner]:
-    """A partner of which every fault happens in a twentieth of its requests."""
+    """A partner with a twentieth of its requests failing for each kind of fault."""
     file = tmp_path_factory.mktemp("partner") / "received.jsonl"
     with partner(file, PartnerFaults.every(0.05, slow_seconds=0.6), seed=11) as server:
         server.file = file  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ def test_the_partner_receives_exactly_the_truth(deploy: Deploy, api: Partner) ->
     assert all(line.missing == 0 for line in lines)
     assert "ip" not in json.dumps(received(file)[0]["payload"])
 
-    # A late event of a visitor who has a later one at the partner, and another visitor's.
+    # A late event of a visitor whose later event the partner already has, and another visitor's.
     hour, visitor = "2026-01-06T01", "visitor-of-the-test"
     fed.land(hour, [event("", "/b", event_time=f"{hour}:30:00Z", user_id=visitor)])
     assert fed.run(select=SELECTED, hours=(hour, hour)).problems == []

@@ -1,4 +1,4 @@
-"""Static Joiner, Local Sequencer: places are asked for once and joined as of the event, whatever the service does."""
+"""Static Joiner, Local Sequencer: places are requested once and joined as of the event, whatever the service does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLACE = ("country", "region", "city", "place_outcome")
 
 @dataclass(frozen=True)
 class World:
-    """A deployment that asks a faulty service, and a landing zone to take hours from."""
+    """A deployment with a faulty location service, and a landing zone to copy hours from."""
 
     deployment: Deployment
     server: LocationServer
@@ -89,7 +89,7 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     assert world.joined(LIVE) == waiting
 
     world.server.down = False
-    # Their visitor does not allow it any more: what waits is withdrawn.
+    # Their visitor withdraws consent: the waiting question is withdrawn.
     assert "9.9.9.9" in world.deployment.rows("silver.places", "ip")
     withdrawn.write_bytes(_visit("/withdrawn", "9.9.9.9", keep_private=True) + b"\n")
     with monkeypatch.context() as patch:
@@ -120,7 +120,7 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     world.deployment.run(for_=["silver.visits_enriched"])
     assert world.joined() == world.truth()
     assert {address: world.server.paid[address] for address in paid} == paid
-    # A stream joins what is known when an event lands: what waited stays as it was.
+    # A stream joins the places known when an event lands: waiting events stay unresolved.
     evening, true = world.joined(LIVE) - waiting, world.joined()
     assert waiting.total() + evening.total() == true.total()
     assert {row[:3] for row in evening} == {row[:3] for row in true} - {row[:3] for row in waiting}

@@ -1,4 +1,4 @@
-"""What `blogdata run` finds to do: all of what has changed, and nothing else; in whatever order things come."""
+"""The plan of `blogdata run`: exactly the changed partitions, in whatever order files arrive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOURLY = (
     "bronze.visits", "bronze.dead_letters", "silver.late_visits", "silver.visits", "silver.visit_conflicts",
     "silver.visits_enriched", "gold.audience_hourly",
 )  # fmt: skip
-# Hour of arrival: what arrives, as (time, page). In 11 and 12 there are events behind the watermarks 10:40 and 11:40.
+# Hour of arrival to its events, as (time, page). In 11 and 12 there are events behind the watermarks 10:40 and 11:40.
 ARRIVALS = {
     "2026-01-05T10": [("10:05", "/a"), ("10:20", "/b"), ("10:55", "/c"), ("10:55", "/c")],
     "2026-01-05T11": [("11:10", "/a"), ("10:30", "/late"), ("11:55", "/b")],
@@ -44,7 +44,7 @@ def late_rows(deployment: Deployment) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def straight(deploy: Deploy) -> Deployment:
-    """All hours landed, in one run; what is late, and what the visits are joined with."""
+    """All hours landed, in one run; the late visits, and the inputs of their joins."""
     deployment = deploy("straight")
     land(deployment, *HOURS)
     assert deployment.run(for_=["silver.late_visits", "silver.visits_enriched"]).problems == []
@@ -53,7 +53,7 @@ def straight(deploy: Deploy) -> Deployment:
 
 @pytest.fixture(scope="module")
 def whole(straight: Deployment) -> Deployment:
-    """The same one, with everything that is computed from these."""
+    """The same deployment with everything downstream."""
     assert straight.run().problems == []
     return straight
 
@@ -74,7 +74,7 @@ def test_hours_run_out_of_order_give_equal_tables(whole: Deployment, deploy: Dep
     for hour in (HOURS[2], HOURS[0], HOURS[1]):
         land(shuffled, hour)
         assert shuffled.run(hours=(hour, hour), select=HOURLY).problems == []
-    # Each of these runs saw its own hour only; this one finds what the others left behind.
+    # Each of these runs saw its own hour only; this one finds the work the others left.
     assert shuffled.run().problems == []
     assert late_rows(shuffled) == late_rows(whole)
     assert shuffled.contents() == whole.contents()
@@ -83,7 +83,7 @@ def test_hours_run_out_of_order_give_equal_tables(whole: Deployment, deploy: Dep
 
 
 def touched(deployment: Deployment, before: Mapping[str, Mapping[str, Entry]]) -> dict[str, set[str]]:
-    """Give what was published since, by dataset."""
+    """Map each dataset to the partitions published since."""
     found = {
         dataset: {
             key for key, entry in deployment.published(dataset).items()
@@ -166,7 +166,7 @@ def test_a_moved_watermark_changes_lateness_in_later_hours(whole: Deployment) ->
     assert ("2026-01-05T12", "/now-late") in late_rows(whole)
     whole.land(HOURS[1], [event("11:20", "/new")], name="visits-2.json")
     assert whole.run().problems == []
-    # The line that moved the watermark is gone, and with it the lateness of a row in an hour that nobody touched.
+    # The line that moved the watermark is gone, so a row in an untouched hour is no longer late.
     assert ("2026-01-05T12", "/now-late") not in late_rows(whole)
     assert whole.problems() == []
 
@@ -201,19 +201,19 @@ def test_too_many_dead_letters_block_visits_until_accepted(
     )
     assert len(broken.rows("bronze.dead_letters", "raw")) == 150
     assert broken.lake.caught_up("silver.visits") is None
-    assert last_run(broken) == dg.DagsterRunStatus.FAILURE, "whoever watches runs is told as well"
+    assert last_run(broken) == dg.DagsterRunStatus.FAILURE, "the run reports it as well"
     assert [check.passed for check in evaluations(broken, "silver.visits", "waiting")] == [False]
-    # Other hours go on; these rows do not, whoever runs it next, and nobody is told that all is well.
+    # Other hours continue; these rows do not, in any later run, and each run reports it.
     broken.land(HOURS[2], [*(event(*given) for given in ARRIVALS[HOURS[2]]), b"{"])
     (told,) = broken.run().problems
-    assert last_run(broken) == dg.DagsterRunStatus.SUCCESS, "and that once"
+    assert last_run(broken) == dg.DagsterRunStatus.SUCCESS, "and only once"
     assert told.startswith(f"silver.visits {HOURS[0]} waits for a person: 150 of 154 rows (97.4%) are rejected")
     assert "blogdata run --accept dead_letters" in told
-    assert broken.pasted(told) == [(["not_json"], 150)], "and not the dead letter of the other hour"
+    assert broken.pasted(told) == [(["not_json"], 150)], "without the dead letter of the other hour"
     assert set(broken.rows("silver.visits", "event_hour")) == {HOURS[1], HOURS[2]}
     refused = broken.replay("silver.visits", HOURS[0]).problems
-    assert "--accept dead_letters" in " ".join(refused), "nor when a person asks for the hour by its name"
-    # Somebody has looked, and says so.
+    assert "--accept dead_letters" in " ".join(refused), "nor if a person requests the hour by name"
+    # A person has checked and accepts them.
     assert broken.run(accept="dead_letters").problems == []
     assert set(broken.rows("silver.visits", "event_hour")) == set(HOURS)
     assert broken.run().runs == 0
@@ -243,11 +243,11 @@ def test_users_delivered_after_their_visits_are_joined(deploy: Deploy) -> None:
     land(late, HOURS[0])
     assert late.run(select=["bronze.visits", "silver.visits", "silver.visits_enriched"]).problems == []
     assert known_pages(late) == set()
-    # Users of the first delivery were there since they registered, whatever its day.
+    # Users of the first delivery are valid since their registration, whatever the delivery's day.
     deliver_users(late, "2026-01-07", user("a"))
     assert late.run(select=joined).problems == []
     assert known_pages(late) == {"/a"}
-    # Others since they are delivered: no hour of the days before has to run again, and if it does, it says the same.
+    # Others are valid since their delivery: no earlier hour has to run again, and if one does, its rows stay equal.
     deliver_users(late, "2026-01-08", user("a"), user("b"))
     due = {dataset for run in late.outstanding().runs for dataset in run.datasets}
     assert due >= {"bronze.users", "silver.users"}
@@ -278,7 +278,7 @@ def test_a_span_reruns_without_any_users_or_devices(whole: Deployment) -> None:
     before = whole.contents()
     outcome = whole.run(hours=(HOURS[0], HOURS[0]))
     assert outcome.problems == []
-    # What appears with a dataset is published by its step.
+    # Companions are published by their main dataset's step.
     assert {step["dataset"] for step in outcome.steps} >= {*HOURLY, "gold.page_stats"} - {"silver.visit_conflicts"}
     assert whole.contents() == before
 
@@ -298,7 +298,7 @@ def test_referral_statistics_ignore_rows_two_weeks_late(deploy: Deploy) -> None:
     assert settled.run().problems == []
     assert settled.published("gold.page_stats")["2026-01-05"].rows_in == 3
     assert settled.published("gold.referral_stats")["2026-01-05"].version == final.version
-    # The check is made when the next day is published; so far its own day has not changed.
+    # The check runs when the next day is published; so far its own day has not changed.
     settled.land("2026-01-22T12", [event("12:05", "/c").replace(b"2026-01-05", b"2026-01-22")])
     assert settled.run().problems == []
     (found,) = evaluations(settled, "gold.referral_stats", "too_late")[:1]

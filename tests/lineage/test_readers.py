@@ -1,4 +1,4 @@
-"""Whoever reads while the platform writes sees partitions as they were audited: none partial, empty or doubled."""
+"""Concurrent readers see partitions only as they were audited: none partial, empty or doubled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02")
 SPEC = SimulationSpec(
     days=1, visits_per_day=800, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
 )
-# Table: its partition column, and columns that tell its rows apart.
+# Table to its partition column, and the columns that identify its rows.
 WATCHED = {
     "bronze.visits": ("arrival_hour", "source_file", "source_offset"),
     "silver.visits": ("event_hour", "source_file", "source_offset", "occurrences"),
@@ -39,7 +39,7 @@ Read = Callable[[str], list[tuple[Any, ...]]]
 
 
 def states(read: Read, tables: Mapping[str, tuple[str, ...]] = WATCHED) -> States:
-    """Give the rows of every partition of the watched tables, by (table, partition)."""
+    """Return the rows of every partition of the watched tables, by (table, partition)."""
     found: dict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
     for table in tables:
         for row in read(table):
@@ -48,7 +48,7 @@ def states(read: Read, tables: Mapping[str, tuple[str, ...]] = WATCHED) -> State
 
 
 class Reader:
-    """Reads in a loop, and remembers every state it ever saw of a partition."""
+    """Reads in a loop, and stores every state it ever saw of a partition."""
 
     def __init__(self, read: Read) -> None:
         self.seen: dict[tuple[str, str], set[State]] = defaultdict(set)
@@ -59,11 +59,11 @@ class Reader:
         self._thread = threading.Thread(target=self._loop)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start to read."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the round that is under way."""
+        """Stop after the current round."""
         self._ended.set()
         self._thread.join()
         if self._error is not None:
@@ -83,12 +83,12 @@ class Reader:
                 for key in {*self.seen, *now}:
                     self.seen[key].add(now.get(key, ()))
                 self.rounds += 1
-        except BaseException as error:  # noqa: BLE001 - raised again when it is stopped
+        except BaseException as error:  # noqa: BLE001 - raised again by stop()
             self._error = error
 
 
 class Readers:
-    """One reader with Spark and one with delta-rs, at work while the block runs."""
+    """One reader with Spark and one with delta-rs, reading while the block runs."""
 
     def __init__(self, deployment: Deployment) -> None:
         remote = deployment.settings.spark.remote
@@ -98,7 +98,7 @@ class Readers:
         self._path = deployment.lake.path
 
     def __enter__(self) -> Readers:
-        """Begin; every reader has read everything once."""
+        """Start; every reader has read everything once."""
         for reader in self._all:
             reader.start()
         self.look()
@@ -107,7 +107,7 @@ class Readers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End."""
+        """Stop both readers."""
         try:
             for reader in self._all:
                 reader.stop()
@@ -115,12 +115,12 @@ class Readers:
             spark_session.release(self._session)
 
     def look(self) -> None:
-        """Have every reader read everything once more."""
+        """Make every reader read everything once more."""
         for reader in self._all:
             reader.look()
 
     def saw_only(self, *legal: States) -> None:
-        """Check that every partition was, whenever anybody looked, in one of its legal states."""
+        """Check that every partition was seen in its legal states only."""
         for reader in self._all:
             assert reader.rounds > 3
             assert set(reader.seen) == {key for one in legal for key in one}
@@ -144,7 +144,7 @@ def deployment(deploy: Deploy) -> Deployment:
 
 
 def now(deployment: Deployment) -> States:
-    """Give what is published."""
+    """Return the published partitions."""
     return states(lambda table: deployment.rows(table, *WATCHED[table]))
 
 
@@ -175,7 +175,7 @@ def test_readers_never_see_rows_of_refused_runs(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, spoil: Callable[[Any], Any]
 ) -> None:
     before, versions = now(deployment), deployment.versions()
-    # However the dataset is written, its rows are bad.
+    # Whatever way the dataset is written, its rows are bad.
     publish = Step.publish
 
     def spoiled(step: Step, rows: Any, *more: Any, **others: Any) -> Any:
@@ -185,7 +185,7 @@ def test_readers_never_see_rows_of_refused_runs(
     hold = Hold(tmp_path / "hold", dataset, "written").prepare().install(monkeypatch)
     with Readers(deployment) as readers, Background(deployment, (dataset,), DAY) as run:
         hold.reached("written", lambda: run.working)
-        # The bad rows are files in the table's folder now, and still nobody sees them.
+        # The bad rows are files in the table's folder now, but not visible.
         readers.look()
         hold.release()
         assert run.outcome().problems
@@ -212,7 +212,7 @@ def test_readers_see_late_rows_only_after_the_commit(
                 readers.saw_only(before)
                 hold.let_go(phase)
             hold.reached("committed", lambda: run.working)
-            # The run is not over, and the rows are there: six more, all at once.
+            # The run is still in progress, and six more rows are visible, all at once.
             readers.look()
             published = now(deployment)
             assert len(published[key]) == len(before[key]) + 6

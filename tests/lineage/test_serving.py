@@ -1,5 +1,4 @@
-"""A deployment with a PostgreSQL serves each day's statistics from it, of both datasets or of neither; and conflicts
-appear with their visits.
+"""PostgreSQL serves each day of both statistics or of neither; conflicts appear together with their visits.
 
 Pattern: Transactional Writer.
 """
@@ -54,7 +53,7 @@ def serving(blog: Deployment, database: str) -> Iterator[Deployment]:
 
 
 def shown(serving: Deployment) -> dict[str, dict[str, int]]:
-    """Page views by day, as each of the two tables tells them."""
+    """Read page views by day from each of the two tables."""
     found: dict[str, dict[str, int]] = {}
     assert serving.settings.postgres.url is not None
     with psycopg.connect(serving.settings.postgres.url) as connection:
@@ -75,7 +74,7 @@ def test_deployments_without_postgres_serve_nothing(blog: Deployment) -> None:
 def test_changed_days_are_served_once_and_atomically(serving: Deployment) -> None:
     assert serving.run(for_=[DATASET]).problems == []
     assert shown(serving) == {"page_stats": {HOUR[:10]: 2}, "referral_stats": {HOUR[:10]: 2}}
-    assert serving.run(for_=[DATASET]).runs == 0, "what is served is not served again"
+    assert serving.run(for_=[DATASET]).runs == 0, "served days are not served again"
     with psycopg.connect(serving.settings.postgres.url or "") as connection:
         for table in ("page_stats", "referral_stats"):
             assert connection.execute(f"SELECT DISTINCT hours_present FROM serving.{table}").fetchall() == [(1,)]
@@ -112,7 +111,7 @@ def test_a_refused_day_keeps_no_later_day_waiting(serving: Deployment) -> None:
     assert "CheckViolation" in " ".join(refused.problems)
     assert shown(serving)["page_stats"] == {later[:10]: 1}
 
-    # Runs look for it where the deployment says that it is.
+    # Runs use the address that the deployment records.
     file = serving.settings.home / "blogdata.toml"
     file.write_text(file.read_text().replace(serving.settings.postgres.url or "", "postgresql://a:b@127.0.0.1:1/c"))
     assert "does not answer" in " ".join(serving.run().problems)
@@ -131,7 +130,7 @@ def test_lineage_contains_every_dataset_with_its_declared_inputs(deploy: Deploy,
 
     assert whole.undeclared() == set(), "the table of the ledger in docs/explanation/architecture.md names every reason"
 
-    # What appears with another dataset is computed from the inputs of that one.
+    # A companion is computed from the inputs of its main dataset.
     declared = {
         (read.dataset, name)
         for name, contract in DECLARED.items()

@@ -1,4 +1,4 @@
-"""`blogdata run` with Dagster's storage in PostgreSQL: runs are noted there, and the light commands stay light."""
+"""`blogdata run` with Dagster's storage in PostgreSQL: runs are recorded there, and light commands stay light."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ finally:
 
 @pytest.fixture
 def stored(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_server: SparkServer) -> Deployment:
-    """A deployment whose Dagster storage is an empty database of its own."""
+    """A deployment whose Dagster storage is a separate empty database."""
     monkeypatch.setenv("BLOGDATA_DAGSTER_STORAGE", database)
     return Deployment.create(tmp_path / "home", spark_server.url)
 

@@ -1,4 +1,4 @@
-"""Every landed line is found again, exactly once, where the simulator and an independent count say it belongs.
+"""Every landed line is found exactly once, where the simulator and an independent count expect it.
 
 Patterns: Wrapper, Static Joiner, Distributed Aggregator, Local Aggregator, Aligned Fan-In.
 """
@@ -48,7 +48,7 @@ def test_faulty_day_runs_without_problems_and_ledger_balances(world: World) -> N
 
 
 def test_a_day_and_an_hour_cost_no_more_than_is_recorded(world: World, tmp_path: Path) -> None:
-    """Seconds are noisy, and follow from these counts."""
+    """Times vary, and follow from these counts."""
     assert costs.raised(world.costs, now=tmp_path / "costs.json") == {}
 
 
@@ -168,7 +168,7 @@ def test_empty_hours_are_published_and_missing_ones_not(world: World) -> None:
     assert (published[EMPTY].rows_in, published[EMPTY].rows_out) == (0, 0)
     assert MISSING not in published
     assert not world.deployment.folder(MISSING).exists()
-    # What happened in that hour and arrived in another one is there all the same.
+    # Events of that hour that arrived in another hour are still there.
     visits = world.deployment.published("silver.visits")
     known = {hour.event_hour: hour.unique for hour in world.truth.event_hours}
     assert visits[MISSING].rows_out == known[MISSING] > 0
@@ -232,7 +232,7 @@ def test_visitors_of_any_hours_are_within_their_bounds(
             }
             for line in found["lines"]:
                 (_, visitors), guess = counted[line["of"]], line["visitors"]
-                # Four standard errors, and a rounded visitor, at the most.
+                # At most four standard errors, and one visitor of rounding.
                 assert abs(guess["value"] - visitors) <= 4 * error * visitors + 0.5
                 hits += guess["low"] <= visitors <= guess["high"]
                 lines += 1
@@ -258,7 +258,7 @@ def test_visitors_of_any_hours_are_within_their_bounds(
 
 
 def test_gold_counts_a_missing_hour_as_absent(world: World) -> None:
-    """Its visits came with the next hour, and an empty hour is one that landed."""
+    """Its visits arrived with the next hour; an empty hour, in contrast, has landed."""
     landed = brute_force.delivered(world.deployment.landing)
     assert (len(landed), EMPTY in landed, MISSING in landed) == (23, True, False)
     assert world.deployment.rows("gold.campaign_stats", "hours_present") == [], "no ads have come"
@@ -266,7 +266,7 @@ def test_gold_counts_a_missing_hour_as_absent(world: World) -> None:
     for dataset in sorted({*DAILY, *WEEKLY} & computed_from("bronze.visits") - {"gold.requests_daily"}):
         assert set(world.deployment.rows(dataset, "hours_present")) == {23}, dataset
         (found,) = evaluations(world.deployment, dataset, "complete")[:1]
-        # The report is made of visits and of dead letters; ads have never come.
+        # The report is computed from visits and dead letters; ads were never delivered.
         there = {"gold.daily_report": "46 of 48"}.get(dataset, "23 of 24" if dataset in DAILY else "23 of 168")
         assert (found.passed, found.description) == (False, f"2026-01-05 has {there} hours")
 
@@ -333,7 +333,7 @@ def test_streamed_rows_are_joined_like_those_of_the_batch(world: World, tmp_path
     (tmp_path / ENRICHED_LIVE.dataset / "0" / "committed.fail").touch()
     with pytest.raises(StreamFailed, match=r"WRITE_ENDED.COMMITTED"):
         live.tick(world.deployment, STREAM, probe=str(tmp_path))
-    # All input again: what the tick published before it was cut off, under a checkpoint that nobody resumes.
+    # All input again: an interrupted tick published it before, under a checkpoint that nobody resumes.
     live.tick(world.deployment, STREAM, renew=True)
     expected = Counter(world.deployment.rows(batch.dataset, *columns))
     assert Counter(world.deployment.rows(ENRICHED_LIVE.dataset, *columns)) == expected
@@ -383,11 +383,11 @@ def test_detectors_read_what_was_published(world: World) -> None:
     end = note.read_text()
     note.unlink()
     readings = {(one.detector, one.dataset): one for one in detectors.readings(seen(deployment, soon))}
-    # By the file statistics that Spark wrote; milliseconds are cut off there.
+    # From the file statistics that Spark wrote, which truncate below milliseconds.
     assert abs(readings[FLOW, "silver.visits"].value - 3600) < 0.01
     assert {key: one.what for key, one in readings.items() if one.stands} == {}
     note.write_text(end)
-    # The simulated days are long over, as the simulator has noted: nothing is missed, and nothing else is wrong.
+    # The simulated days are long over, as the simulator has recorded: nothing is missed, and nothing else is wrong.
     later = standing(seen(deployment, datetime.now(timezone.utc)))
     assert [one.identity for one in later if one.source in DETECTORS] == []
 

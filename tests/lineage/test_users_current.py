@@ -1,4 +1,4 @@
-"""silver.users_current through the platform: one execution a day, in order, and old days again (Stateful Merger)."""
+"""silver.users_current through the platform: one execution a day, in order, and repeated old days (Stateful Merger)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def executed(deployment: Deployment) -> dict[str, tuple[int, bool]]:
 
 
 def agrees_with_history(deployment: Deployment) -> bool:
-    """Whether the users of today are the current versions of silver.users."""
+    """Check that today's users are the current versions of silver.users."""
     history = deployment.rows("silver.users", "user_id", "login", "is_current")
     return sorted((name, login) for name, login, current in history if current) == [
         (name, login) for name, login, _ in users(deployment)
@@ -60,7 +60,7 @@ def test_an_old_day_reruns_all_later_days_once(deploy: Deploy) -> None:
     assert (fifth.rows_in, fifth.rows_out) == (4, 2)
     assert dict(fifth.reasons) == {"dead_lettered": 1, "duplicates": 1, "kept": 0}
 
-    # A correction of the second day, a day that was not delivered in time, and one without a user, which is none.
+    # A correction of the second day, a late day, and one without a user, which does not count.
     deliver(deployment, SIXTH, {"a": "ann", "c": "cat", "d": "dan"})
     deliver(deployment, SEVENTH, {"a": "amy", "d": "dan"})
     deliver(deployment, NINTH, {}, b"no user")
@@ -78,14 +78,14 @@ def test_an_old_day_reruns_all_later_days_once(deploy: Deploy) -> None:
     assert (run["datasets"], run["partitions"]) == ([DATASET], [SEVENTH, EIGHTH, NINTH])
     assert run["reasons"] == {"asked for": 1, f"reads {DATASET} of {SEVENTH}": 2}
 
-    # The runs of a plan leave what follows to one another: nothing is merged twice.
+    # The runs of a plan leave downstream work to one another: nothing is merged twice.
     version = deployment.lake.version(DATASET)
     assert version is not None
     assert deployment.replay(DATASET, SEVENTH).problems == []
     assert deployment.lake.version(DATASET) == version + 4, "a restoration and three merges"
     assert users(deployment) == corrected
 
-    # One day again, as a person does in the UI: the step brings the later days back itself.
+    # One day again, from the UI: the step itself repeats the later days.
     assert deployment.run(hours=(SIXTH, SIXTH), select=[DATASET]).problems == []
     assert users(deployment) == corrected
     assert all(applied for _, applied in executed(deployment).values())

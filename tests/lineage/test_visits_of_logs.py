@@ -1,4 +1,4 @@
-"""Visits of access logs reach over hours: late and removed lines run only those again whose visits they change."""
+"""Visits of access logs span hours: late and removed lines rerun only hours whose visits change."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ VISITOR = '192.0.2.{n} - - [05/Jan/2026:{time}:00 +0000] "GET {page} HTTP/1.1" 2
 
 
 def view(time: str, page: str, n: int = 1) -> bytes:
-    """A page view of a visitor, as the web server logs it."""
+    """Format a page view of a visitor as a web server's log line."""
     return VISITOR.format(time=time, page=page, n=n).encode()
 
 
 @pytest.mark.campaign
 def test_visits_span_hours_until_thirty_minutes_of_silence(deploy: Deploy) -> None:
-    # One visit from 10:50 to 11:40, whose last page view is a long one's first in its hour; one after 31 minutes.
+    # One visit from 10:50 to 11:40, and one after 31 minutes.
     hours = {
         "2026-01-05T10": [view("10:50", "/a"), view("10:55", "/a", n=2)],
         "2026-01-05T11": [view("11:15", "/b"), view("11:40", "/c"), b"not a log line"],
@@ -127,7 +127,7 @@ def test_hours_published_after_an_unseen_late_line_rerun(deploy: Deploy, tmp_pat
 
 @pytest.mark.campaign
 def test_a_later_log_keeps_existing_visit_ids(deploy: Deploy, tmp_path: Path) -> None:
-    """Figure 4-8 through the platform: 09:55 comes when 10:09 has its id, in a log of its own, in an earlier hour."""
+    """Figure 4-8 through the platform: 10:09 has its id when 09:55 arrives, in another log and an earlier hour."""
     deployment = deploy("second-log")
     home = {"BLOGDATA_HOME": str(deployment.settings.home)}
 

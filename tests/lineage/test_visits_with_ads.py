@@ -1,4 +1,4 @@
-"""Visits and ads meet within half an hour, and campaigns are counted, as simulated and as plain Python recounts.
+"""Visits and ads are joined within half an hour and counted by campaign, as simulated and as counted in plain Python.
 
 Patterns: Dynamic Joiner, Local Aggregator, Distributed Aggregator.
 """
@@ -26,7 +26,7 @@ from lineage.deployment import Deployment
 
 JOINED, CAMPAIGNS = "silver.visits_with_ads", "gold.campaign_stats"
 AUDIENCE = "gold.campaign_audience_hourly"
-# Those that change no line; what belongs together is then what was simulated, however late, or often, it arrives.
+# Faults that change no line: pairs are then those simulated, however late or often lines arrive.
 FAULTS = FaultRates.none(duplicate=0.05, conflict=0.05, late=0.05, empty_hour=0.05, missing_hour=0.05)
 SPEC = SimulationSpec(days=1, visits_per_day=4000, seed=6, faults=FAULTS, ads=True)
 NEXT = "2026-01-06T00"
@@ -34,7 +34,7 @@ NEXT = "2026-01-06T00"
 
 @dataclass(frozen=True)
 class World:
-    """A simulated day that went through the platform, and what is known of it."""
+    """A simulated day after its runs, with the independent counts."""
 
     deployment: Deployment
     truth: AdsTruth

@@ -1,4 +1,4 @@
-"""Where Spark may not load the engine's jar, checkpoints of the rows are audited instead; the rows are the same."""
+"""Where Spark may not load the engine's jar, audits use checkpoints of the rows; the rows are the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECOUNTED = ("bronze.visits", "silver.late_visits", "silver.visits", "silver.vis
 
 @pytest.fixture
 def deployment(tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment with a Spark of its own, which knows nothing of the platform."""
+    """A deployment with its own Spark, which has nothing of the platform."""
     everything = Deployment.create(tmp_path / "simulated")
     everything.simulate(SimulationSpec(days=1, visits_per_day=1200, seed=5, faults=FAULTS))
     home = tmp_path / "home"

@@ -1,6 +1,6 @@
-"""A run in a process of its own, as every run is: to be held, killed, or to compete with another one.
+"""A run in a separate process, as every run is: to be held, killed, or run concurrently.
 
-The processes are forked off one that has imported everything, so that each costs tenths of a second.
+The processes are forked from one that has imported everything, so that each costs tenths of a second.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRELOADED = [
     "pyspark.sql.connect.window",
     "pytest",
     "lineage.worker",
-    # What Dagster imports when its storage is opened, and a run is begun.
+    # Modules that Dagster imports when its storage is opened and a run begins.
     "dagster._core.definitions.repository_definition.repository_data_builder",
     "dagster._core.executor.in_process",
     "dagster._core.instance.factory",
@@ -45,17 +45,17 @@ _FORKS.set_forkserver_preload(PRELOADED)
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a process does.
+    """The job of a process.
 
     Args:
-        home: Of the deployment.
-        folder: Where its output and what came of it go.
-        dataset: What is held; with a day it is also all that runs. Empty holds nothing.
-        phase: Where it is held.
-        day: What runs again; empty runs whatever is new.
-        needed: Of what is new only these datasets, and what they are computed from; empty: all.
-        armed: Folder of holds that come and go; empty: there is none.
-        retries: How often a step that met a fault that may pass is retried.
+        home: Home of the deployment.
+        folder: Folder of its output and outcome.
+        dataset: Dataset to hold; with a day it is also the only one that runs. Empty holds nothing.
+        phase: Phase at which it is held.
+        day: Day to run again; empty runs stale partitions.
+        needed: Run only these datasets and everything upstream; empty: all.
+        armed: Folder of holds that are added later; empty: none.
+        retries: How often a step is retried after a transient fault.
         statement: SQL to run instead of a run.
     """
 
@@ -85,13 +85,13 @@ class Worker:
         return self._process.is_alive()
 
     def kill(self) -> bool:
-        """Kill it with -9, and see it gone; False when it had ended by itself before."""
+        """Kill the process with -9 and wait until it is gone; False if it ended by itself before."""
         self._process.kill()
         self._process.join(PATIENCE_SECONDS)
         return self._process.exitcode == -9
 
     def wait(self) -> None:
-        """Wait for its end, which must be a good one."""
+        """Wait for its end, which must be successful."""
         self._process.join(PATIENCE_SECONDS)
         assert self._process.exitcode == 0, f"{self._process.exitcode}: {self.said}"
 
@@ -101,12 +101,12 @@ class Worker:
         return (self.folder / "worker.log").read_text(errors="replace")[-5000:]
 
     def problems(self) -> list[str]:
-        """Wait for the end of a run that nobody kills, and give what went wrong in it."""
+        """Wait for the end of a run that is not killed; return its problems."""
         self.wait()
         return self.outcome()["problems"]
 
     def outcome(self) -> dict[str, list[str]]:
-        """Give what came of a run that has ended: `problems`, and the datasets it published, in order."""
+        """Read the outcome of an ended run: `problems`, and the published datasets in order."""
         found: dict[str, list[str]] = json.loads((self.folder / "outcome.json").read_text())
         return found
 
@@ -124,13 +124,13 @@ def start(
     """Start a run.
 
     Args:
-        deployment: Where.
-        folder: Folder of its prepared hold, or any other one; its output goes there.
-        dataset: What is held; with a day it is also all that runs. Empty holds nothing.
-        phase: Where it is held.
-        day: What runs again; empty runs whatever is new.
-        needed: Of what is new only these datasets, and what they are computed from; empty: all.
-        patient: Whether a step that met a fault that may pass is retried.
+        deployment: The deployment.
+        folder: Folder of its prepared hold, or any other folder, for its output.
+        dataset: Dataset to hold; with a day it is also the only one that runs. Empty holds nothing.
+        phase: Phase at which it is held.
+        day: Day to run again; empty runs stale partitions.
+        needed: Run only these datasets and everything upstream; empty: all.
+        patient: Whether a step is retried after a transient fault.
     """
     job = Job(
         home=str(deployment.settings.home),
@@ -145,7 +145,7 @@ def start(
 
 
 def _work(job: Mapping[str, object], environment: Mapping[str, str], executable: str) -> None:
-    # Where it was forked off, the environment is that of the first who asked, and Python may be called otherwise.
+    # The forked process inherits the environment of the first request, which may name another Python.
     os.environ.clear()
     os.environ.update(environment)
     sys.executable = executable
@@ -182,7 +182,7 @@ def _run(deployment: Deployment, job: Job) -> None:
 
 def _maintain(deployment: Deployment, job: Job) -> None:
     with deployment.session() as spark:
-        # For tables as small as these, code is sooner interpreted than compiled.
+        # For tables as small as these, interpreting code is faster than compiling it.
         spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         (Path(job.folder) / "begun").touch()
         spark.sql(job.statement).collect()
