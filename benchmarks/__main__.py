@@ -1,4 +1,4 @@
-"""`python -m benchmarks [a|…|l|all]`: measures, prints and keeps the figures, writes docs/reference/benchmarks.md."""
+"""`python -m benchmarks [a|…|l|all]`: measures, prints and stores the figures, writes docs/reference/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what was asked for; the exit code is 0 whether targets are met or not."""
+    """Run the requested benchmarks; the exit code is 0 whether targets are met or not."""
     options = _options(arguments)
     size = Size(visits=options.visits, rounds=options.rounds, days=options.days)
     bench = Bench()
     documents = []
     try:
         for letter in MODULES if options.which == "all" else options.which:
-            # Each has peers of its own to import; DuckDB is asked for only where it is measured.
+            # Each benchmark imports its own peers; DuckDB is needed only where it is measured.
             measure: Callable[[Bench, Size], Result] = import_module(f"benchmarks.{MODULES[letter]}").measure
             about = machine.describe(bench.settings)
             result = measure(bench, size)

@@ -1,4 +1,4 @@
-"""(c) One partition of ten replaced: a plain Delta write against the audited, accounted, published one."""
+"""(c) One partition of ten replaced: a plain Delta write compared with an audited, accounted, published one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CONTRACT = Contract(
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with a table of so many rows, or of two million."""
+    """Measure with a table of this many rows, or of two million."""
     rows = size.visits or STANDARD_ROWS
     case = _case(bench, rows, size.rounds * REPEATS)
     target = Target(
@@ -70,7 +70,7 @@ def measure(bench: Bench, size: Size) -> Result:
 
 
 def events(bench: Bench, day: str, rows: int, seed: int) -> DataFrame:
-    """Make up the rows of a day; they cost next to nothing to compute, so that the write is what is measured."""
+    """Make up the rows of a day; they cost almost nothing to compute, so that only the write is measured."""
     first = DAYS.index(day) * rows
     made: DataFrame = bench.spark.range(first, first + rows).select(
         F.lit(day).alias("day"),
@@ -115,7 +115,7 @@ def _case(bench: Bench, rows: int, rounds: int) -> Case:
     for day in DAYS[1:]:
         table = table.unionByName(events(bench, day, of_a_day, -1))
     publish(DAYS, table, "first")
-    # The same statistics as the published table, or the plain write would pay for more of them.
+    # Collect the same statistics as the published table; the default would collect more.
     statistics = ",".join(CONTRACT.statistics)
     first = table.write.format("delta").partitionBy("day").option("delta.dataSkippingStatsColumns", statistics)
     first.save(plain)
@@ -128,7 +128,7 @@ def _case(bench: Bench, rows: int, rounds: int) -> Case:
 
 
 def _odd(first: int, rows: int) -> int:
-    """How many odd numbers are among so many from the first on: these rows stand for two."""
+    """Count the odd numbers among this many from the first on: these rows stand for two."""
     return (first + rows) // 2 - first // 2
 
 

@@ -1,4 +1,4 @@
-"""(a) From the landing zone to gold: the platform against one straight hand-written script."""
+"""(a) From the landing zone to gold: the platform compared with one hand-written script."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The platform's side of (b): three datasets in a chain, each with its contract, run as `blogdata run` runs them.
 
-Run as a process: `python -m benchmarks.chain_platform HOME RUNS` runs the chain so often and prints, as JSON, when the
-first run had ended and how long each took.
+Run as a process: `python -m benchmarks.chain_platform HOME RUNS` runs the chain RUNS times and prints, as JSON, the end
+of the first run and the seconds of each.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ SOURCE = Contract(
 
 
 def source(spark: SparkSession) -> DataFrame:
-    """Make up the one partition the chain begins with."""
+    """Make up the single partition with which the chain begins."""
     return spark.range(ROWS).select(F.lit(DAY).alias("day"), "id", (F.col("id") * 3).alias("value"))
 
 
 def prepare(spark: SparkSession, settings: Settings) -> None:
-    """Publish what the chain begins with."""
+    """Publish the chain's input."""
     run = RunContext(run_id="source", job="benchmark", code_version="benchmark")
     target = Target(lake=Lake(root=str(settings.lake)), contract=SOURCE, run=run)
     overwrite_partitions(source(spark), target, [DAY], Provenance(accounts={DAY: Account(rows_in=ROWS)}))
 
 
 def definitions(settings: Settings) -> dg.Definitions:
-    """Declare the three datasets, each its input and one more column."""
+    """Declare the three datasets, each its input plus one column."""
     days = dg.DailyPartitionsDefinition(start_date="2026-01-01", end_offset=1)
     assets = []
     contract = SOURCE
@@ -99,7 +99,7 @@ def _adding(name: str, above: str) -> Callable[[Step], Commit]:
 
 
 def run(settings: Settings, repository: dg.RepositoryDefinition) -> None:
-    """Run the chain once, in this process and for real: a run in Dagster's storage, with checks and the ledger.
+    """Run the chain once, in this process, as a normal run: recorded by Dagster, with checks and the ledger.
 
     Raises:
         RunFailed: A step failed.
@@ -121,7 +121,7 @@ def run(settings: Settings, repository: dg.RepositoryDefinition) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the chain some times and say how long it took."""
+    """Run the chain several times and report the times."""
     home, runs = arguments
     settings = config.load(overrides={"BLOGDATA_HOME": home})
     repository = definitions(settings).get_repository_def()
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def report(chain: Callable[[], object], runs: int) -> None:
-    """Print when the first run had ended, and the seconds of every run, as JSON."""
+    """Print the end of the first run and the seconds of every run, as JSON."""
     seconds = []
     first_ended = 0.0
     for _ in range(runs):

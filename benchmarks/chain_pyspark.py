@@ -55,7 +55,7 @@ def defs() -> dg.Definitions:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Materialize the chain some times in this process."""
+    """Materialize the chain several times in this process."""
     from benchmarks.chain_platform import report
 
     setup = _setup()

@@ -1,7 +1,7 @@
-"""(b) Three trivial assets in a chain: the platform against dagster-pyspark, in one process and in several.
+"""(b) Three trivial assets in a chain: the platform compared with dagster-pyspark, in one process and in several.
 
-Every measured command is a process of its own, started as a person would start it: two Dagster runs in threads of one
-process can lock each other out, and a command's start is part of what a person waits for.
+Every measured command is a separate process, started as a person would start it: two Dagster runs in threads of one
+process can deadlock, and a person also waits for a command's start.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def measure(bench: Bench, size: Size) -> Result:
 
 
 class Chains:
-    """The three ways to run the chain, and what they took: seconds a step."""
+    """The three ways to run the chain, with the seconds of each step."""
 
     def __init__(self, bench: Bench) -> None:
         self.commands: dict[str, list[float]] = {PLATFORM: [], IN_PROCESS: [], MULTIPROCESS: []}
@@ -77,13 +77,13 @@ class Chains:
         self._environment = self._peers_environment(bench)
 
     def platform(self, number: int) -> None:
-        """A fresh process on the warm server, and further runs in it."""
+        """A new process on the warm server, and further runs in it."""
         home = str(self._deployment.settings.home)
         command = [sys.executable, "-m", "benchmarks.chain_platform", home, str(1 + WARM_RUNS)]
         self._in_one_process(PLATFORM, command, os.environ)
 
     def in_process(self, number: int) -> None:
-        """A fresh process with one Java for the three steps, and further runs in it."""
+        """A new process with one Java for the three steps, and further runs in it."""
         command = [sys.executable, "-m", "benchmarks.chain_pyspark", str(1 + WARM_RUNS)]
         self._in_one_process(IN_PROCESS, command, self._environment)
 
@@ -111,7 +111,7 @@ class Chains:
         say(f"  {name:<30} command {self.commands[name][-1]:6.2f} s, run {self.runs[name][-1]:6.2f} s a step")
 
     def _peers_environment(self, bench: Bench) -> dict[str, str]:
-        """The peers get the platform's Java, jars and settings for small tables: they start as fast as they can."""
+        """Use the platform's Java, jars and settings for small tables: the peers start as fast as they can."""
         parts = spark_conf.prepare(bench.settings)
         conf = {**spark_conf.build(bench.settings, parts), "spark.driver.memory": "1g"}
         setup = self._folder / "setup.json"

@@ -1,4 +1,4 @@
-"""What the page says of each benchmark besides its figures: how it is measured, and what was aimed at."""
+"""The text of each benchmark's page section: its method and its target."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """One benchmark in words.
+    """The description of one benchmark.
 
     Args:
-        title: Of the section.
-        aim: The target, as the summary shows it while nothing is measured.
-        text: How it is measured, in Markdown.
+        title: Title of the section.
+        aim: The target, as the summary shows it before the first measurement.
+        text: The method, in Markdown.
     """
 
     title: str

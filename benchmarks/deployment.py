@@ -1,4 +1,4 @@
-"""Where the benchmarks live: one warm Spark server, simulated landing zones, and lakes that come and go."""
+"""The environment of the benchmarks: one warm Spark server, simulated landing zones, and temporary lakes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_SPARK_MODE", "SPARK_REMOT
 
 
 class RunFailed(PlatformError):
-    """A measured run did not do its job, so its time means nothing."""
+    """A measured run failed, so its time is meaningless."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +34,10 @@ class Deployment:
     settings: Settings
 
     def run(self) -> Outcome:
-        """Do what `blogdata run` does.
+        """Run as `blogdata run` does.
 
         Raises:
-            RunFailed: Something went wrong.
+            RunFailed: The run had problems.
         """
         outcome = Pipeline(self.settings, quiet=True).run()
         if not outcome.ok:
@@ -49,20 +49,20 @@ class Deployment:
         return outcome
 
     def leave(self) -> None:
-        """Let go of the Spark session."""
+        """Close the Spark session."""
         spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
 
     def remove(self) -> None:
-        """Delete it; a landing zone of others stays."""
+        """Delete it, except a shared landing zone."""
         self.leave()
         shutil.rmtree(self.settings.home)
 
 
 class Bench:
-    """The folder of the benchmarks, and the Spark server all of them use."""
+    """The folder of the benchmarks, and their shared Spark server."""
 
     def __init__(self) -> None:
-        # Of the user's deployment only the home is taken; its data must not be measured, let alone replaced.
+        # Only the home of the user's deployment is used; its data must be neither measured nor replaced.
         for name in _OWN:
             os.environ.pop(name, None)
         self.home = config.load().home / "bench"
@@ -80,13 +80,13 @@ class Bench:
 
     @property
     def spark(self) -> Any:
-        """A session of the hand-written peers' own."""
+        """A separate session for the hand-written peers."""
         if self._session is None:
             self._session = spark_session.attach(self.url)
         return self._session
 
     def close(self) -> None:
-        """End the server and remove what was written, landing zones excepted: they take long to simulate."""
+        """Stop the server and remove all files except landing zones, which take long to simulate."""
         for deployment in self._deployments:
             deployment.leave()
         if self._session is not None:
@@ -95,7 +95,7 @@ class Bench:
         shutil.rmtree(self.home / "work", ignore_errors=True)
 
     def folder(self, *names: str) -> Path:
-        """Give an empty folder to work in."""
+        """Create an empty folder to work in."""
         folder = self.home.joinpath("work", *names)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -105,8 +105,8 @@ class Bench:
         """Make an empty deployment.
 
         Args:
-            names: Its folder.
-            landing: A landing zone that others read too; None: its own.
+            names: Path of its folder.
+            landing: A shared landing zone; None: its own.
         """
         home = self.folder(*names)
         lines = ["[spark]", 'mode = "remote"', f"remote = {json.dumps(self.url)}"]
@@ -117,7 +117,7 @@ class Bench:
         return self._deployments[-1]
 
     def simulated(self, visits: int, days: int = 3) -> Path:
-        """Give a simulated landing zone with about so many visits in all; one that is there is used again."""
+        """Simulate a landing zone with about this many visits, or reuse an existing one."""
         spec = SimulationSpec(days=days, visits_per_day=visits // days, seed=7)
         landing = self.home / "landing" / spec.fingerprint
         say(f"landing zone: {visits:,} visits in {days} days")

@@ -1,9 +1,9 @@
 """The peer of (e): the same tables from the same landing zone by DuckDB, written as Delta by delta-rs.
 
-One process, no server, no Java: `python -m benchmarks.duckdb_job LANDING LAKE MEMORY`. Lines are cut from the files
-in Python, everything else is SQL on DuckDB's own tables in a file of its own; each result is written to Delta once for
-the whole span, and read from DuckDB, not from Delta, by what comes next. Every line is parsed once, where Spark's jobs
-parse it once for bronze and once for silver.
+One process, no server, no Java: `python -m benchmarks.duckdb_job LANDING LAKE MEMORY`. Lines are cut from the files in
+Python, everything else is SQL on DuckDB's own tables in a file of its own; each result is written to Delta once for the
+whole span, and read from DuckDB, not from Delta, by what comes next. Every line is parsed once; Spark's jobs parse it
+once for bronze and once for silver.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Job:
         self._db.execute("SET enable_progress_bar = false")
 
     def run(self) -> None:
-        """Bronze, silver, gold; the work file is removed."""
+        """Compute bronze, silver and gold, then remove the work file."""
         self._users()
         self._devices()
         self._arrivals()
@@ -107,7 +107,7 @@ class Job:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Do the job once."""
+    """Run the job once."""
     landing, lake, memory = arguments
     Job(Path(landing), Path(lake), memory=memory).run()
 

@@ -1,4 +1,4 @@
-"""(e) Another engine: the same job by DuckDB and delta-rs, in one process without Spark."""
+"""(e) Another engine: the same job with DuckDB and delta-rs, in one process without Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WARM_UP = 30_000
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure at one size; there is no target: on one machine the engine without a cluster's machinery wins."""
+    """Measure at one size; there is no target: on one machine an engine without a cluster's overhead wins."""
     _case(bench, WARM_UP, 1)
     return Result(letter="e", title="Another engine", cases=[_case(bench, size.visits or STANDARD_VISITS, size.rounds)])
 
@@ -27,7 +27,7 @@ def _case(bench: Bench, visits: int, rounds: int) -> Case:
 
 
 def _process(landing: Path, lake: Path, memory: str) -> None:
-    # Of its own: native libraries that share a process share their allocator's mistakes, too.
+    # A separate process: native libraries in one process share their allocator's errors, too.
     command = [sys.executable, "-m", "benchmarks.duckdb_job", str(landing), str(lake), memory]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

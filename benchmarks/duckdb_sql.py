@@ -1,4 +1,4 @@
-"""The SQL of the DuckDB job: what the hand-written script says in PySpark.
+"""The SQL of the DuckDB job, equal to the hand-written PySpark script. DuckDB's time zone is UTC.
 
 DuckDB's time zone is UTC.
 """
@@ -230,7 +230,7 @@ def _named(name: str) -> str:
 
 
 def _hours(key: str) -> str:
-    # What is simulated has visits in every hour, and all hours land.
+    # The simulation has visits in every hour, and all hours land.
     return f"WITH present AS (SELECT {key}, count(DISTINCT event_hour)::INT AS hours_present FROM enriched GROUP BY 1)"
 
 

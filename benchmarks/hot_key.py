@@ -1,4 +1,4 @@
-"""(k) A hot key: half of the rows in one group, aggregated plainly and salted, with the times of the tasks."""
+"""(k) A hot key: half of the rows in one group, aggregated plainly and salted, with task times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SALTS = 16
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with so many rows."""
+    """Measure with this many rows."""
     rows = size.visits or STANDARD_ROWS
     say(f"{rows:,} rows, half of them of one key, {size.rounds} rounds")
     home = bench.folder("hot")
@@ -50,7 +50,7 @@ def measure(bench: Bench, size: Size) -> Result:
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
         "spark.sql.shuffle.partitions": str(TASKS),
-        # Otherwise the small partitions, which are the point, would be put together.
+        # Otherwise Spark would coalesce the small partitions, which are the point.
         "spark.sql.adaptive.coalescePartitions.enabled": "false",
     }
     toml = "\n".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in lines.items())
@@ -91,7 +91,7 @@ def measure(bench: Bench, size: Size) -> Result:
 
 
 def salted(frame: DataFrame, measures: Sequence[Measure]) -> DataFrame:
-    """Aggregate by the key in two steps: first by the key, a hash of the visit and the counted values, then by the key.
+    """Aggregate in two steps: first by the key, a hash of the visit and the counted values, then by the key alone.
 
     The salt is computed from the row: a random one would change when a task is retried.
     """
@@ -148,7 +148,7 @@ def _tasks(log: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _of(tasks: list[Mapping[str, Any]], started: float, ended: float) -> dict[str, float]:
-    """Find the stage with the longest task of those that read a shuffle, and give its task times."""
+    """Find the stage with the longest task among those that read a shuffle; return its task times."""
     stages: dict[int, list[tuple[int, int]]] = {}
     for task in tasks:
         info, read = task["Task Info"], task["Task Metrics"]["Shuffle Read Metrics"]["Total Records Read"]

@@ -1,4 +1,4 @@
-"""(l) Sessions of three days: the Incremental Sessionizer, as `silver.sessions`, against one window query."""
+"""(l) Sessions of three days: the Incremental Sessionizer, as `silver.sessions`, compared with one window query."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHOLE = Span(start=None, end=None)
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with so many page views, or with five million."""
+    """Measure with this many page views, or with five million."""
     visits = size.visits or STANDARD_VISITS
     deployment = bench.deployment("sessions", landing=bench.simulated(visits))
     say(f"sessions of {visits:,} page views, {size.rounds} rounds")
@@ -68,7 +68,7 @@ def measure(bench: Bench, size: Size) -> Result:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """A deployment that has the page views, and a folder for the peers' tables."""
+    """A deployment with the page views, and a folder for the peers' tables."""
 
     bench: Bench
     deployment: Deployment
@@ -76,7 +76,7 @@ class World:
 
     @property
     def lake(self) -> Lake:
-        """The deployment's."""
+        """The lake of the deployment."""
         return Lake(root=str(self.deployment.settings.lake))
 
     @property
@@ -85,7 +85,7 @@ class World:
         return sorted(EventLog(self.lake).publications(SESSIONS))
 
     def run(self, dataset: str) -> Outcome:
-        """Compute all partitions of a dataset again, as `blogdata run --select` does."""
+        """Recompute all partitions of a dataset, as `blogdata run --select` does."""
         outcome = Pipeline(self.deployment.settings, quiet=True).run(window=WHOLE, select=[dataset])
         if not outcome.ok or not outcome.steps:
             raise RunFailed(
@@ -96,15 +96,15 @@ class World:
         return outcome
 
     def page_views(self) -> DataFrame:
-        """Read what both peers compute sessions from."""
+        """Read the page views, from which both peers compute sessions."""
         return rules.page_views(self.lake.read(self.bench.spark, VISITS))
 
     def by_pattern(self) -> DataFrame:
-        """Compute what the platform computes."""
+        """Compute the sessions as the platform does."""
         return sessionize(self.page_views(), None, rules.SPEC, partitions=self.hours)
 
     def by_query(self) -> DataFrame:
-        """Compute the sessions by the query that comes to mind first: all hours at once, nothing to continue."""
+        """Compute the sessions with the obvious query: all hours together, nothing continued between runs."""
         order = ("event_time", "visit_id", "page")
         of_user = Window.partitionBy("user_id").orderBy(*order)
         silence = F.col("event_time") - F.lag("event_time").over(of_user)
@@ -138,12 +138,12 @@ class World:
         )
 
     def write(self, name: str, sessions: DataFrame) -> None:
-        """Write a peer's table, with the statistics of the platform's."""
+        """Write a peer's table with the same statistics as the platform's."""
         writer = sessions.write.format("delta").mode("overwrite").partitionBy("event_hour")
         writer.option("delta.dataSkippingStatsColumns", ",".join(CONTRACTS[SESSIONS].statistics)).save(self._path(name))
 
     def require_same(self) -> dict[str, int]:
-        """Hold the tables against each other; the query has no states of sessions between their hours."""
+        """Compare the tables; the query has no session states between its hours."""
         ours = self.lake.read(self.bench.spark, SESSIONS)
         pattern, query = (self.bench.spark.read.format("delta").load(self._path(name)) for name in (PATTERN, QUERY))
         columns = [column.name for column in CONTRACTS[SESSIONS].columns]

@@ -1,4 +1,4 @@
-"""(g) Late rows: what it costs to integrate them when they touch 1, 10 or 100 of a thousand hours."""
+"""(g) Late rows: the cost of integrating them when they touch 1, 10 or 100 of a thousand hours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOURS = between(f"{FIRST}T00", f"{MONDAY - timedelta(days=1)}T23", Grain.HOUR)
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with a late row in each touched hour; the size is not looked at."""
+    """Measure with one late row in each touched hour; the size is ignored."""
     say(f"late rows for {', '.join(map(str, TOUCHED))} of {len(HOURS):,} hours, {size.rounds} rounds")
     world = World(bench)
     world.integrate(1, -1)
@@ -62,7 +62,7 @@ class World:
         say(f"  {len(HOURS):,} hours of history published in {outcome.seconds:.0f} s")
 
     def peer(self, touched: int) -> Peer:
-        """Give the integration of so many hours to be timed."""
+        """Return the integration of this many hours, to be timed."""
         return Peer(
             name=f"{touched} of {len(HOURS):,} hours",
             prepare=lambda number: self._land(touched, number),
@@ -70,7 +70,7 @@ class World:
         )
 
     def integrate(self, touched: int, number: int) -> None:
-        """Land and integrate, not timed."""
+        """Land and integrate the rows, untimed."""
         self._land(touched, number)
         self._run(touched)
 
@@ -79,7 +79,7 @@ class World:
         self._deployment.remove()
 
     def _land(self, touched: int, number: int) -> None:
-        # Scattered, so that no two of them are one range: what late rows cost at worst.
+        # Scattered, so that no two of them form a range: the worst case.
         hours = [HOURS[at * len(HOURS) // touched] for at in range(touched)]
         key = key_of(self._arrival, Grain.HOUR)
         self._arrival += timedelta(hours=1)

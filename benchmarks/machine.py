@@ -1,4 +1,4 @@
-"""What the figures were measured on: without it a second is no figure."""
+"""The machine and versions of a measurement, without which the figures mean nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PACKAGES = ("pyspark", "delta-spark", "dagster", "dagster-pyspark", "deltalake",
 
 
 def describe(settings: Settings) -> dict[str, str]:
-    """Give machine and versions.
+    """Describe machine and versions.
 
     Args:
-        settings: Of the deployment that is measured.
+        settings: Settings of the measured deployment.
     """
     runtime = java.find(settings)
     return {

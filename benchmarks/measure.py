@@ -1,4 +1,4 @@
-"""Times peers in turn, so that whatever the machine does meanwhile meets all of them alike."""
+"""Times peers in turn, so that other load on the machine affects all of them alike."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How much is measured.
+    """The amount of measured data.
 
     Args:
         visits: Rows; None: the standard sizes of each benchmark.
-        rounds: How often each peer does the job.
+        rounds: How often each peer runs.
         days: Days of history before one more hour.
     """
 
@@ -29,9 +29,9 @@ class Peer:
     """One way to do the job.
 
     Args:
-        name: For the tables.
-        run: Does the job once, for the number of the round; timed.
-        prepare: What must be there before; not timed.
+        name: Name in the tables.
+        run: Does the job once, given the number of the round; timed.
+        prepare: Prepares the round; not timed.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """How two peers' medians compare.
+    """The ratio of two peers' medians.
 
     Args:
-        over: The peer above the line.
-        under: The peer below it.
+        over: The numerator's peer.
+        under: The denominator's peer.
         value: Quotient of their medians.
     """
 
@@ -56,13 +56,13 @@ class Ratio:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """All that was measured at one size.
+    """All measurements at one size.
 
     Args:
         name: The size, for people.
         seconds: Peer to its times in seconds, in the order of the rounds.
         ratios: The comparisons, in order of interest.
-        facts: Whatever else is to be known: rows, checks of the results, times of steps.
+        facts: Other facts: rows, checks of the results, times of steps.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What was aimed at, and what was found; `found` is None when its size was not measured."""
+    """A target and its measured value; `found` is None if its size was not measured."""
 
     what: str
     bound: Literal["at most", "at least"]
@@ -83,7 +83,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether the aim was reached; None when nobody knows."""
+        """Whether the target was reached; None if not measured."""
         if self.found is None:
             return None
         return self.found <= self.limit if self.bound == "at most" else self.found >= self.limit
@@ -91,7 +91,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One benchmark as it was measured."""
+    """The measurements of one benchmark."""
 
     letter: str
     title: str
@@ -99,7 +99,7 @@ class Result:
     targets: Sequence[Target] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as plain values, medians and verdicts included."""
+        """Convert to plain values, including medians and verdicts."""
         plain = asdict(self)
         for case in plain["cases"]:
             case["medians"] = {name: round(median(times), 4) for name, times in case["seconds"].items()}
@@ -109,12 +109,12 @@ class Result:
 
 
 def interleaved(peers: Sequence[Peer], rounds: int, *, warm_ups: int = 0) -> dict[str, list[float]]:
-    """Run the peers one after another, round by round, each round in the opposite order of the one before.
+    """Run the peers in turn, round by round, each round in the reverse order of the round before.
 
     Args:
         peers: The ways to do the job.
-        rounds: How often each of them does it.
-        warm_ups: Rounds before the first, not kept; they bear the numbers below 0.
+        rounds: How often each peer runs.
+        warm_ups: Untimed rounds before the first; they have negative numbers.
 
     Returns:
         Peer to its times in seconds, in the order of the rounds.
@@ -133,10 +133,10 @@ def interleaved(peers: Sequence[Peer], rounds: int, *, warm_ups: int = 0) -> dic
 
 
 def ratio(seconds: Mapping[str, Sequence[float]], over: str, under: str) -> Ratio:
-    """Compare two peers by their medians."""
+    """Return the ratio of two peers' medians."""
     return Ratio(over=over, under=under, value=round(median(seconds[over]) / median(seconds[under]), 3))
 
 
 def say(text: str) -> None:
-    """Tell how far it is."""
+    """Print progress."""
     print(text, flush=True)

@@ -1,4 +1,4 @@
-"""(h) A merge of few rows into many: how many rows that did not change are written again."""
+"""(h) A merge of few rows into many: how many unchanged rows are rewritten."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ METRICS = ("numTargetRowsUpdated", "numTargetRowsCopied", "numTargetFilesRemoved
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with a table of so many rows."""
+    """Measure with a table of this many rows."""
     rows = size.visits or STANDARD_ROWS
     say(f"one row in {ONE_IN:,} of {rows:,} changes, {size.rounds} rounds")
     lake = Lake(root=str(bench.folder("merged") / "lake"))

@@ -1,4 +1,4 @@
-"""(j) A month's visitors: merged from the sketches of its hours, against a distinct count of its page views."""
+"""(j) A month's visitors: merged sketches of its hours compared with a distinct count of its page views."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXACT, MERGED = "distinct count of the page views", "sketches merged, without Sp
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with so many page views of a month, or with both standard sizes; the targets hold for the largest."""
+    """Measure with this many page views of a month, or with both standard sizes; the targets hold for the largest."""
     cases = []
     for rows in (size.visits,) if size.visits else STANDARD_ROWS:
         say(f"{rows:,} page views of {HOURS} hours, {size.rounds} rounds")

@@ -1,4 +1,4 @@
-"""(d) One more hour: what it costs to publish it when 1, 10 or 100 days of hours are there already."""
+"""(d) One more hour: the cost of publishing it after 1, 10 or 100 days of hours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MONDAY = date(2026, 4, 20)
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with so many events in the new hour, after so many days of history."""
+    """Measure with this many events in the new hour, after this many days of history."""
     rows = size.visits or STANDARD_ROWS
     say(f"an hour of {rows:,} events after {', '.join(map(str, size.days))} days of history, {size.rounds} rounds")
     histories = [History(bench, count, rows) for count in size.days]
@@ -43,7 +43,7 @@ def measure(bench: Bench, size: Size) -> Result:
 
 
 class History:
-    """A deployment that has seen some days, ten events an hour, published by one range run for each table."""
+    """A deployment with some days of history, ten events an hour, published by one range run for each table."""
 
     def __init__(self, bench: Bench, days: int, rows: int) -> None:
         self.days = days
@@ -59,11 +59,11 @@ class History:
         say(f"  {days * 24} hours of history published in {outcome.seconds:.0f} s")
 
     def peer(self) -> Peer:
-        """Give it to be timed."""
+        """Return the run to be timed."""
         return Peer(name=self.name, prepare=self._land, run=self._run)
 
     def steps(self) -> dict[str, float]:
-        """Give the median seconds of each dataset's step, and of all that is no step."""
+        """Return the median seconds of each dataset's step, and of everything outside of steps."""
         return {name: round(median(run[name] for run in self._runs), 3) for name in self._runs[0]}
 
     def remove(self) -> None:
@@ -71,7 +71,7 @@ class History:
         self._deployment.remove()
 
     def _land(self, number: int) -> None:
-        # Warm-ups are counted from below zero.
+        # Warm-ups have numbers below zero.
         hour = number + WARM_UPS
         folder = self._deployment.settings.landing / "visits" / f"date={MONDAY}" / f"hour={hour:02d}"
         write_hour(folder, hour, self._rows)
@@ -84,7 +84,7 @@ class History:
 
 
 def write_hour(folder: Path, hour: int, rows: int) -> None:
-    """Land an hour of events that all happened in it."""
+    """Land an hour of punctual events."""
     lines = [json.dumps(_event(hour, number, rows)).encode() + b"\n" for number in range(rows)]
     write_whole(folder / "visits-00000.json", [b"".join(lines)])
     flag_complete(folder)

@@ -1,4 +1,4 @@
-"""Writes docs/reference/benchmarks.md from the kept figures: what was measured, how, and what came of it."""
+"""Writes docs/reference/benchmarks.md from the stored figures: method, measurements and results."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ then not updated. Landing zones are simulated once, in `bench/` of `$BLOGDATA_HO
 
 
 def render(documents: list[dict[str, Any]]) -> str:
-    """Give the page.
+    """Render the page.
 
     Args:
-        documents: The kept figures, as `python -m benchmarks` writes them.
+        documents: The stored figures, as `python -m benchmarks` writes them.
     """
     found = {document["letter"]: document for document in documents}
     parts = [HEAD, "## Ratios and targets\n", *_summary(found), ""]
@@ -50,7 +50,7 @@ def render(documents: list[dict[str, Any]]) -> str:
 
 
 def write(results: Path = RESULTS) -> None:
-    """Write the page from what is kept."""
+    """Write the page from the stored figures."""
     documents = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(results.glob("*.json"))]
     PAGE.write_text(render(documents), encoding="utf-8")
 

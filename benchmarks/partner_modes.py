@@ -33,7 +33,7 @@ ORDERERS: Mapping[str, Callable[[list[Delivery]], Orderer]] = {
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with so many events, four of each visitor."""
+    """Measure with this many events, four of each visitor."""
     count = size.visits or STANDARD_RECORDS
     folder = bench.folder("partner")
     say(f"{count:,} events to a partner that answers after {LATENCY * 1000:g} ms, {size.rounds} rounds")
@@ -98,7 +98,7 @@ def _partner(file: Path) -> Iterator[Partner]:
 
 
 def _check(folder: Path, count: int) -> None:
-    """Every way has delivered the same: each event once, those of a visitor in order."""
+    """Check that every way has delivered each event once, and each visitor's events in order."""
     newest: dict[str, int] = {}
     for record in (found := received(folder / "received.jsonl")):
         assert record["sequence"] == newest.get(record["key"], 0) + 1, json.dumps(record)

@@ -1,4 +1,4 @@
-"""The platform and another way to the same tables, each round into a new lake, and their lakes compared."""
+"""Compares the platform with another way to the same tables, each round into a new lake."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ PLATFORM = "platform"
 
 
 def compared(bench: Bench, visits: int, rounds: int, name: str, job: Callable[[Path, Path], object]) -> Case:
-    """Time the platform and another way from a landing zone to gold, and hold their tables against each other.
+    """Time the platform and another way from a landing zone to gold, and compare their tables.
 
     Args:
-        bench: Where they live.
+        bench: The environment.
         visits: Size of the simulated landing zone.
-        rounds: How often each of them does the job.
-        name: Of the other way.
+        rounds: How often each of them runs.
+        name: Name of the other way.
         job: The other way: from a landing zone to an empty folder, its lake.
 
     Returns:
-        What was measured.
+        The measurements.
 
     Raises:
-        ResultsDiffer: They did not compute the same.
+        ResultsDiffer: Their tables differ.
     """
     landing = bench.simulated(visits)
     say(f"{PLATFORM} and {name}, {visits:,} visits, {rounds} rounds")
@@ -57,7 +57,7 @@ class PlatformPeer:
         self._steps: list[Sequence[dict[str, Any]]] = []
 
     def peer(self) -> Peer:
-        """Give it to be timed."""
+        """Return the run to be timed."""
         return Peer(name=PLATFORM, prepare=self._prepare, run=self._run)
 
     @property
@@ -67,7 +67,7 @@ class PlatformPeer:
         return self._deployment.settings.lake
 
     def steps(self) -> dict[str, float]:
-        """Give the median time of each dataset's steps."""
+        """Return the median time of each dataset's steps."""
         times: dict[str, list[float]] = {}
         for steps in self._steps:
             of_round: dict[str, float] = {}
@@ -102,7 +102,7 @@ class FolderPeer:
         self.lake = Path()
 
     def peer(self) -> Peer:
-        """Give it to be timed."""
+        """Return the job to be timed."""
         return Peer(name=self._name, prepare=self._prepare, run=lambda number: self._job(self.lake))
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""(f) A week replaced, when the dataset has one week and when it has a hundred: tables behind one view, and DELETE."""
+"""(f) A week replaced, in a dataset of one week and of a hundred: tables behind one view compared with DELETE."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CONTRACT = Contract(
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """A history of so many weeks, the last of which is replaced, as tables behind one view and as one table."""
+    """A history of several weeks, the last of which is replaced: as tables behind one view and as one table."""
 
     bench: Bench
     rows: int
@@ -63,7 +63,7 @@ class World:
 
     @classmethod
     def make(cls, bench: Bench, rows: int, weeks: int) -> World:
-        """Write the history; by delta-rs, because only its being there is wanted."""
+        """Write the history, with delta-rs, because only its presence matters."""
         folder = bench.folder(f"weeks-{weeks}")
         world = cls(
             bench=bench, rows=rows, weeks=weeks, lake=Lake(root=str(folder / "lake")), plain=str(folder / "plain")
@@ -76,16 +76,16 @@ class World:
 
     @property
     def span(self) -> str:
-        """How long the history is, for people."""
+        """Describe the length of the history."""
         return f"{self.weeks} week{'s' * (self.weeks > 1)}"
 
     @property
     def week(self) -> str:
-        """The week that is replaced."""
+        """The replaced week."""
         return WEEKS[self.weeks - 1]
 
     def frame(self, number: int) -> DataFrame:
-        """Make up the week's rows for a round."""
+        """Make up the week's rows of a round."""
         first = (self.weeks - 1) * self.rows
         made: DataFrame = self.bench.spark.range(first, first + self.rows).select(
             F.lit(self.week).alias("week"),
@@ -102,19 +102,19 @@ class World:
         replace_periods(self.frame(number), target, [self.week], Provenance(accounts=accounts))
 
     def by_delete(self, number: int) -> None:
-        """Replace the week by the two statements that come to mind first."""
+        """Replace the week with the two obvious statements."""
         self.bench.spark.sql(f"DELETE FROM delta.`{self.plain}` WHERE week = '{self.week}'")
         self.frame(number).write.format("delta").mode("append").save(self.plain)
 
     def require_same(self) -> None:
-        """Hold both against each other."""
+        """Compare the rows of both."""
         spark = self.bench.spark
         view, table = self.lake.read(spark, CONTRACT.dataset), spark.read.format("delta").load(self.plain)
         rows = same.require_equal(view, table, where=str(Path(self.plain).parent))
         assert rows == self.rows * self.weeks
 
     def counted(self, rounds: int) -> dict[str, list[float]]:
-        """Time a reader who counts all rows: the price of a view of many tables."""
+        """Time a reader who counts all rows: the cost of a view over many tables."""
         spark = self.bench.spark
         peers = [
             Peer(name="view", run=lambda number: self.lake.read(spark, CONTRACT.dataset).count()),
@@ -141,7 +141,7 @@ class World:
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Measure with weeks of so many rows, or of fifty thousand."""
+    """Measure with weeks of this many rows, or of fifty thousand."""
     rows = size.visits or STANDARD_ROWS
     say(f"a week of {rows:,} rows replaced, after {HISTORY[0]} and {HISTORY[1]} weeks")
     few, many = (World.make(bench, rows, weeks) for weeks in HISTORY)

@@ -1,4 +1,4 @@
-"""Tells whether two lakes hold the same rows: a comparison of times is void when the results differ."""
+"""Checks that two lakes have the same rows: a comparison of times is void if the results differ."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class ResultsDiffer(PlatformError):
-    """The peers did not compute the same."""
+    """The peers computed different rows."""
 
 
 def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
-    """Hold every table of two lakes against each other, but for those that days build on one another.
+    """Compare every table of two lakes, except tables whose days depend on each other.
 
     Every row of a table becomes a 64-bit hash of all its columns; number and sum of the hashes must agree, whatever the
     order of rows and files. Gold is compared row by row as well.
 
     Args:
-        spark: A session that reaches both.
+        spark: A session that can read both.
         one: A lake.
         other: Another lake.
 
@@ -39,7 +39,7 @@ def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
     rows = {}
     for dataset, contract in CONTRACTS.items():
         if contract.executed is not None or Lake(root=str(other)).version(dataset) is None:
-            # The peers do not have it; the platform's time is with it.
+            # Only the platform computes it, and its time includes it.
             continue
         columns = [f"`{column.name}`" for column in contract.columns]
         tables = [Lake(root=str(lake)).read(spark, dataset) for lake in (one, other)]
@@ -51,10 +51,10 @@ def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
 
 
 def require_equal(one: DataFrame, other: DataFrame, *, where: str, exactly: bool = False) -> int:
-    """Hold two tables of the same columns against each other, and give the number of their rows.
+    """Compare two tables of the same columns; return the number of their rows.
 
     Raises:
-        ResultsDiffer: They differ.
+        ResultsDiffer: The tables differ.
     """
     digests = [_digest(table) for table in (one, other)]
     if digests[0] != digests[1] or (exactly and not _equal(one, other)):

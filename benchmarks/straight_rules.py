@@ -1,4 +1,4 @@
-"""What the hand-written script knows of lines: which are visit events, what is wrong with the others."""
+"""The hand-written script's rules for lines: which are visit events, and why others are rejected."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOUR = "yyyy-MM-dd'T'HH"
 
 
 def judged(lines: DataFrame) -> DataFrame:
-    """Find what is wrong with each line: all reasons, and the time of those that are visit events."""
+    """Judge each line: all reasons for rejection, and the time of visit events."""
     text = F.col("raw").cast("string")
     looked = lines.withColumn("readable", (F.octet_length("raw") <= 1_048_576) & F.is_valid_utf8(text)).withColumn(
         "look", F.when(F.col("readable"), F.from_json(wrapped(text), LOOK, STRICT))
@@ -88,7 +88,7 @@ def judged(lines: DataFrame) -> DataFrame:
 
 
 def shape(text: Column) -> Column:
-    """Name what a line is that is not one object."""
+    """Classify a line that is not a single object."""
     parted = F.from_json(wrapped(F.regexp_replace(text, r"\}\s*\{", "},{")), LOOK, STRICT)
     return (
         F.when(F.octet_length("raw") > 1_048_576, "too_large")
@@ -101,7 +101,7 @@ def shape(text: Column) -> Column:
 
 
 def parse(events: DataFrame) -> DataFrame:
-    """Read the columns of visit events."""
+    """Parse the columns of visit events."""
     read = events.withColumn("event", F.from_json(F.col("raw").cast("string"), EVENT, STRICT))
     event, context = F.col("event"), F.col("event")["context"]
     return read.select(
@@ -111,7 +111,7 @@ def parse(events: DataFrame) -> DataFrame:
         event["user_id"].alias("user_id"),
         F.coalesce(event["keep_private"], F.lit(True)).alias("keep_private"),
         event["page"].alias("page"),
-        # No page of the simulation has a query.
+        # The simulation's pages have no queries.
         F.lit(None).cast("string").alias("utm"),
         *(context[name].alias(name) for name in ("referral", "ad_id")),
         *(context["technical"][name].alias(name) for name in TECHNICAL),
@@ -124,12 +124,12 @@ def parse(events: DataFrame) -> DataFrame:
 
 
 def wrapped(text: Column) -> Column:
-    """Spark ignores text after the first value; in an array before a marker nothing can hide."""
+    """Wrap a line in an array with a marker: Spark ignores text after the first value, but not inside an array."""
     return F.concat(F.lit("["), text, F.lit(',{"_end":true}]'))
 
 
 def is_object(look: str) -> Column:
-    """One object, and the marker."""
+    """Tell whether a wrapped line is one object followed by the marker."""
     one = (F.size(look) == 2) & F.get(look, F.lit(0)).isNotNull() & F.get(look, F.lit(1))["_end"]
     return F.coalesce(one, F.lit(False))
 

@@ -1,10 +1,10 @@
-"""Bronze to gold as one hand-written PySpark and Delta script: what the platform is measured against.
+"""Bronze to gold as one hand-written PySpark and Delta script: the platform's peer.
 
 The same tables from the same landing zone by the same rules, each written once for the whole span with `partitionBy`
-and `replaceWhere`, on the same Spark server. No Dagster, contracts, audits, constraints, accounts, ledger, event log
-or lineage. Nothing of the platform's code is used save its line reader: Spark's own has no byte offsets, and a window
-that counts them would only slow the script down. It trusts its input where the platform does not: a line cannot fake
-the marker that tells one object from several, and users and devices come as the simulator delivers them.
+and `replaceWhere`, on the same Spark server. No Dagster, contracts, audits, constraints, accounts, ledger, event log or
+lineage. Nothing of the platform's code is used save its line reader: Spark's own has no byte offsets, and a window that
+counts them would only slow the script down. It trusts its input where the platform does not: no line contains the
+marker that separates one object from several, and users and devices are formatted as by the simulator.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Script:
-    """The script, as a class only to have the session and both folders at hand."""
+    """The script, as a class to share the session and both folders."""
 
     def __init__(self, spark: SparkSession, landing: Path, lake: Path) -> None:
         self.spark = spark
@@ -49,7 +49,7 @@ class Script:
         self.lake = lake
 
     def run(self) -> None:
-        """Bronze, silver, gold."""
+        """Compute bronze, silver and gold."""
         self.users()
         self.devices()
         self.arrivals()
@@ -172,7 +172,7 @@ class Script:
                 F.min_by("full_name", F.struct("source_file", "source_offset")).alias("full_name"),
                 F.count(F.lit(1)).alias("occurrences"),
             )
-            # No list came before it: what it says has always held.
+            # No list came before it, so it is valid from the beginning.
             .withColumns({"changed_on": F.lit(newest), **dict.fromkeys(("valid_from", "valid_to"), never)})
         )
         self.write(unique, "silver/devices")
@@ -307,12 +307,12 @@ class Script:
 
 
 def hours_of(period: str, keys: list[str]) -> Column:
-    """How many hours each period has."""
+    """Compute the number of hours in each period."""
     known = F.create_map(*[F.lit(value) for key in sorted(set(keys)) for value in (key, keys.count(key))])
     return known[F.col(period)].alias("hours_present")
 
 
 def monday(day: str) -> str:
-    """The first day of its week."""
+    """Return the first day of a date's week."""
     moment = date.fromisoformat(day)
     return (moment - timedelta(days=moment.weekday())).isoformat()

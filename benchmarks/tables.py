@@ -1,4 +1,4 @@
-"""Shows one benchmark's figures as tables, on the terminal and in Markdown alike."""
+"""Formats one benchmark's figures as tables, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def show(document: dict[str, Any]) -> None:
 
 
 def cases(document: dict[str, Any]) -> list[str]:
-    """Give the medians and all single times of every case."""
+    """Return medians and all single times of every case."""
     rows = [
         (case["name"], peer, f"{case['medians'][peer]:.2f}", " ".join(f"{second:.2f}" for second in times))
         for case in document["cases"]
@@ -28,7 +28,7 @@ def cases(document: dict[str, Any]) -> list[str]:
 
 
 def ratios(document: dict[str, Any]) -> list[str]:
-    """Give the ratios of every case; nothing where peers do not do the same."""
+    """Return the ratios of every case; none where the peers' jobs differ."""
     rows = [
         (case["name"], f"{ratio['over']} / {ratio['under']}", f"{ratio['value']:.2f}")
         for case in document["cases"]
@@ -38,7 +38,7 @@ def ratios(document: dict[str, Any]) -> list[str]:
 
 
 def targets(document: dict[str, Any]) -> list[str]:
-    """Give what was aimed at and what was found."""
+    """Return targets and measured values."""
     rows = [
         (
             target["what"],
@@ -52,7 +52,7 @@ def targets(document: dict[str, Any]) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Give a Markdown table whose columns line up."""
+    """Format a Markdown table with aligned columns."""
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
     lines = [head, ["-" * width for width in widths], *rows]
     return [
