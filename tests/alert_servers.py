@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 import threading
@@ -127,8 +128,9 @@ def mail_server(*, certified_in: Path | None = None) -> Iterator[Mailbox]:
 class _Controller(Controller):
     def _trigger_server(self) -> None:
         # The server chose a free port itself; the controller would try the requested port 0.
+        assert isinstance(self.server, asyncio.Server)
         self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()
+        super()._trigger_server()  # type: ignore[no-untyped-call]
 
 
 def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:

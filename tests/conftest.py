@@ -40,7 +40,7 @@ def pytest_configure() -> None:
     # requests, too, and so do the processes that copy its logs: it would wait for them in vain.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Dagster loads its migrations, ninety modules, twice for each run's file of events.
-    ScriptDirectory.from_config = functools.cache(ScriptDirectory.from_config)  # type: ignore[method-assign, assignment]
+    ScriptDirectory.from_config = functools.cache(ScriptDirectory.from_config)  # type: ignore[method-assign]
     remedies.register()
 
 

@@ -61,7 +61,14 @@ _TEXTS = {
 def _cloudfront(request: Mapping[str, str], moment: datetime) -> str:
     method, path, query, _ = _words(request)
     agent = quote(request["agent"] or "-", safe="/:;,()+@&=?!*'~#[]{}$|^`<>\\\"")
-    columns = (f"{moment:%Y-%m-%d}", f"{moment:%H:%M:%S}", "FRA2-C1", request["bytes"], request["address"], method)
+    columns: tuple[str, ...] = (
+        f"{moment:%Y-%m-%d}",
+        f"{moment:%H:%M:%S}",
+        "FRA2-C1",
+        request["bytes"],
+        request["address"],
+        method,
+    )
     columns += (
         "d111.cloudfront.net",
         path,
@@ -80,7 +87,7 @@ def _cloudfront(request: Mapping[str, str], moment: datetime) -> str:
 def _iis(request: Mapping[str, str], moment: datetime) -> str:
     method, path, query, _ = _words(request)
     agent = request["agent"].replace(" ", "+") or "-"
-    columns = (f"{moment:%Y-%m-%d}", f"{moment:%H:%M:%S}", "10.0.0.7", method, path, query, "443", "-")
+    columns: tuple[str, ...] = (f"{moment:%Y-%m-%d}", f"{moment:%H:%M:%S}", "10.0.0.7", method, path, query, "443", "-")
     return " ".join((*columns, request["address"], agent, request["referrer"], request["status"], "0", "0", "25"))
 
 

@@ -31,6 +31,11 @@ def counted(home: Path) -> dict[str, str]:
     return {"spark.extraListeners": _JOBS, "spark.blogdata.counts": str(jobs_file(home)), "spark.master": "local[2]"}
 
 
+def plan_of(frame: Any) -> str:
+    """Return the physical plan of a frame, as `explain` prints it."""
+    return str(frame._explain_string("simple"))
+
+
 def configure(spark: Any, settings: dict[str, str]) -> None:
     """Set up a session for one of these ways of planning."""
     for name, value in settings.items():

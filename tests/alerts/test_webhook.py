@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -81,7 +82,8 @@ def test_no_server_is_a_problem(message: Message) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nobody = Webhook(address=f"http://127.0.0.1:{taken.getsockname()[1]}/")
-        for use in (lambda: nobody.send(message, 0.2), lambda: nobody.check(0.2)):
+        uses: tuple[Callable[[], object], ...] = (lambda: nobody.send(message, 0.2), lambda: nobody.check(0.2))
+        for use in uses:
             with pytest.raises(ChannelFailed, match="refused"):
                 use()
 

@@ -17,6 +17,7 @@ from blogdata.patterns.ingestion.readiness_marker import LandingZone, late_files
 from blogdata.planning.arrivals import Arrivals, link_warnings, warnings
 from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 
 ASTRAY = (
@@ -51,7 +52,7 @@ def test_what_lies_outside_of_all_hours_is_named(tmp_path: Path, name: str) -> N
     put(landing / "visits" / name)
     (warning,) = [line for line in said(landing, "bronze.visits") if "outside" in line]
     # The first folder that is no partition is named once, whatever it contains.
-    (entry,) = Arrivals.of(CONTRACTS["bronze.visits"], landing).zone.astray("visits", CONTRACTS["bronze.visits"].grain)
+    (entry,) = Arrivals.of(CONTRACTS["bronze.visits"], landing).zone.astray("visits", Grain.HOUR)
     assert str(landing / "visits" / name).startswith(entry)
     assert entry in warning
     assert "date=YYYY-MM-DD/hour=HH" in warning

@@ -225,11 +225,17 @@ def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource, re
 def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource, release: str) -> None:
     publish(lake, RECORDS[release])
     folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
-    for touch in (
+
+    def replace_folder() -> None:
+        shutil.copytree(folder, folder.with_name("kept"))
+        restore(folder)
+
+    touches: tuple[Callable[[], None], ...] = (
         lambda: (folder / "a.json").chmod(0o640),
         lambda: os.link(folder / "b.json", folder / ".linked"),
-        lambda: shutil.copytree(folder, folder.with_name("kept")) and restore(folder),
-    ):
+        replace_folder,
+    )
+    for touch in touches:
         touch()
         assert (stale(lake), found_touched(lake)) == ([], [HOUR])
         assert compare(lake) == {}

@@ -116,9 +116,9 @@ def test_neither_reader_holds_more_than_a_line_within_the_bounds(spark: Any, tmp
     folder = tmp_path / "visits" / "date=2026-01-05" / "hour=03"
     folder.mkdir(parents=True)
     bomb, long = folder / "bomb.json.gz", folder / "long.json"
-    with gzip.open(bomb, "wb", compresslevel=1) as file:
+    with gzip.open(bomb, "wb", compresslevel=1) as packed:
         for _ in range(300):
-            file.write(bytes(1 << 20))
+            packed.write(bytes(1 << 20))
     long.write_bytes(b"short\n" + bytes(100 << 20))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for file in (bomb, long):
@@ -146,7 +146,7 @@ def test_a_file_read_twice_in_place_of_another_is_refused_and_both_are_named(
         deployment.land("2026-01-05T10", [event("10:00", name[-7])], name)
     deployment.land("2026-01-05T11", [event("11:00", "c")])
 
-    def twice(spark: Any, root: Path, files: list[Path], *more: Any, **engine: bool) -> Any:
+    def twice(spark: Any, root: Path, files: list[Path], *more: Any, **engine: Any) -> Any:
         wrong = [file.with_name("ab.json") if file.name == "a[b].json" else file for file in files]
         return read(spark, root, [wrong[0]], *more, **engine).unionByName(read(spark, root, wrong[1:], *more, **engine))
 

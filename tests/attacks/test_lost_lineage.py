@@ -57,7 +57,7 @@ def clicks(spark: Any, lake: Lake) -> Any:
 def read(lake: Lake, commit: Commit) -> set[str] | None:
     """Return the columns of the clicks that a publication records as read."""
     found = fine_grained_tracker.read(lake, "/landing", commit)
-    return found and {source.column for source in found if source.dataset == CLICKS}
+    return None if found is None else {source.column for source in found if source.dataset == CLICKS}
 
 
 def sources(lake: Lake, commit: Commit) -> dict[str, set[str]]:

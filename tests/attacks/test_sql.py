@@ -294,7 +294,7 @@ def statements(settings: Settings, secret: Path, classes: Path) -> list[str]:
     run = [str(java.find(settings).executable), "-XX:TieredStopAtLevel=1", "-cp"]
     # Use the engine's compiler: a Java runtime has none.
     compiler = [*run, ":".join(map(str, locate(settings).files("tool")))]
-    options = ["-source", "17", "-target", "17", "-nowarn", "-cp", ":".join(map(str, class_path)), "-d", classes]
+    options = ["-source", "17", "-target", "17", "-nowarn", "-cp", ":".join(map(str, class_path)), "-d", str(classes)]
     source = Path(__file__).parent / "grammar" / "GrammarWalk.java"
     subprocess.run([*compiler, "org.eclipse.jdt.internal.compiler.batch.Main", *options, source], check=True)
     command = [*run, ":".join(map(str, [classes, *class_path])), "io.blogdata.attacks.GrammarWalk"]

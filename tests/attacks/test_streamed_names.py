@@ -6,6 +6,7 @@ import gzip
 import lzma
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from assets.transforms.live_visits import STREAM
@@ -17,7 +18,7 @@ from lineage.live import BRONZE, problems, tick
 __all__ = ["deploy"]
 
 HOUR = "2026-01-05T10"
-FILES = {
+FILES: dict[str, Callable[[bytes], bytes]] = {
     "a[b].json": bytes,
     "ab.json": bytes,
     "{p,q}.json": gzip.compress,

@@ -47,12 +47,12 @@ STRANGERS: dict[str, tuple[Attack, int]] = {
     "a mutation by GET": (lambda at: at.ask("GET", IN_QUERY), 405),
     "a mutation by HEAD": (lambda at: at.ask("HEAD", IN_QUERY), 405),
     "a mutation by POST": (lambda at: at.graphql(LAUNCH), 401),
-    "a wrong token": (lambda at: at.graphql(LAUNCH, authorization="Bearer " + "0" * 64), 401),
-    "an empty token": (lambda at: at.graphql(LAUNCH, authorization="Bearer "), 401),
-    "the token as a password": (lambda at: at.graphql(LAUNCH, authorization=f"Basic {at.token}"), 401),
-    "a wrong session": (lambda at: at.graphql(LAUNCH, cookie=f"{ui_guard.COOKIE}={'0' * 64}"), 401),
-    "the token as a session": (lambda at: at.graphql(LAUNCH, cookie=f"{ui_guard.COOKIE}={at.token}"), 401),
-    "a token that is no text": (lambda at: at.graphql(LAUNCH, authorization="Bearer \xff\xfe"), 401),
+    "a wrong token": (lambda at: at.graphql(LAUNCH, {}, authorization="Bearer " + "0" * 64), 401),
+    "an empty token": (lambda at: at.graphql(LAUNCH, {}, authorization="Bearer "), 401),
+    "the token as a password": (lambda at: at.graphql(LAUNCH, {}, authorization=f"Basic {at.token}"), 401),
+    "a wrong session": (lambda at: at.graphql(LAUNCH, {}, cookie=f"{ui_guard.COOKIE}={'0' * 64}"), 401),
+    "the token as a session": (lambda at: at.graphql(LAUNCH, {}, cookie=f"{ui_guard.COOKIE}={at.token}"), 401),
+    "a token that is no text": (lambda at: at.graphql(LAUNCH, {}, authorization="Bearer \xff\xfe"), 401),
     "a query": (lambda at: at.graphql("{ version }"), 401),
     "the page": (lambda at: at.ask("GET", "/"), 401),
     "a part of the page": (lambda at: at.ask("GET", "/favicon.png"), 401),
@@ -73,23 +73,29 @@ def test_a_stranger_is_refused(served: Guarded, attack: str) -> None:
 
 
 FOREIGN: dict[str, tuple[Attack, int]] = {
-    "a foreign page": (lambda at: at.graphql(LAUNCH, origin="http://evil.example", **at.cookie), 403),
-    "a page of another port": (lambda at: at.graphql(LAUNCH, origin="http://127.0.0.1:9", **at.cookie), 403),
-    "a page without a name": (lambda at: at.graphql(LAUNCH, origin="null", **at.cookie), 403),
+    "a foreign page": (lambda at: at.graphql(LAUNCH, {}, origin="http://evil.example", **at.cookie), 403),
+    "a page of another port": (lambda at: at.graphql(LAUNCH, {}, origin="http://127.0.0.1:9", **at.cookie), 403),
+    "a page without a name": (lambda at: at.graphql(LAUNCH, {}, origin="null", **at.cookie), 403),
     "a page of a name that begins like ours": (
-        lambda at: at.graphql(LAUNCH, origin=f"http://127.0.0.1:{at.port}.evil.example", **at.cookie),
+        lambda at: at.graphql(LAUNCH, {}, origin=f"http://127.0.0.1:{at.port}.evil.example", **at.cookie),
         403,
     ),
     "our name as a user": (
-        lambda at: at.graphql(LAUNCH, origin=f"http://127.0.0.1:{at.port}@evil.example", **at.cookie),
+        lambda at: at.graphql(LAUNCH, {}, origin=f"http://127.0.0.1:{at.port}@evil.example", **at.cookie),
         403,
     ),
-    "a page of no address": (lambda at: at.graphql(LAUNCH, origin="http://[", **at.cookie), 403),
+    "a page of no address": (lambda at: at.graphql(LAUNCH, {}, origin="http://[", **at.cookie), 403),
     "a page of no IP address": (lambda at: at.ask("GET", "/", origin="http://[x]"), 403),
-    "a foreign name of our address": (lambda at: at.graphql(LAUNCH, host="evil.example", **at.cookie), 421),
-    "a foreign name with our port": (lambda at: at.graphql(LAUNCH, host=f"evil.example:{at.port}", **at.cookie), 421),
-    "another port of our name": (lambda at: at.graphql(LAUNCH, host="127.0.0.1:9", **at.cookie), 421),
-    "a page of a foreign name, with the token": (lambda at: at.graphql(LAUNCH, host="evil.example", **at.bearer), 421),
+    "a foreign name of our address": (lambda at: at.graphql(LAUNCH, {}, host="evil.example", **at.cookie), 421),
+    "a foreign name with our port": (
+        lambda at: at.graphql(LAUNCH, {}, host=f"evil.example:{at.port}", **at.cookie),
+        421,
+    ),
+    "another port of our name": (lambda at: at.graphql(LAUNCH, {}, host="127.0.0.1:9", **at.cookie), 421),
+    "a page of a foreign name, with the token": (
+        lambda at: at.graphql(LAUNCH, {}, host="evil.example", **at.bearer),
+        421,
+    ),
     "an image": (lambda at: at.ask("GET", IN_QUERY, **at.cookie), 405),
     "an encoded path": (lambda at: at.ask("GET", IN_QUERY.replace("graphql", "%67raphql"), **at.cookie), 405),
     "a form": (
@@ -164,8 +170,8 @@ def test_a_link_signs_in_for_ten_minutes(served: Guarded, monkeypatch: pytest.Mo
 
 def test_read_only_refuses_its_owner(served: Guarded) -> None:
     with read_only(served) as shown:
-        assert json.loads(shown.graphql("{ version }", **shown.bearer).text)["data"]["version"]
-        (answer,) = json.loads(shown.graphql(LAUNCH, **shown.bearer).text)["data"].values()
+        assert json.loads(shown.graphql("{ version }", {}, **shown.bearer).text)["data"]["version"]
+        (answer,) = json.loads(shown.graphql(LAUNCH, {}, **shown.bearer).text)["data"].values()
         assert answer["__typename"] == "UnauthorizedError"
     assert not served.instance.get_runs()
 
@@ -175,7 +181,7 @@ def test_the_owner_launches(served: Guarded, by: str) -> None:
     name = "blog.example.com" if by == "proxy" else f"127.0.0.1:{served.port}"
     sent: dict[str, Any] = served.bearer if by == "bearer" else {**served.cookie, "origin": f"https://{name}"}
     before = len(served.instance.get_runs())
-    answer = served.graphql(LAUNCH, host=name, **sent)
+    answer = served.graphql(LAUNCH, {}, host=name, **sent)
     assert (answer.status, json.loads(answer.text)["data"]["launchRun"]["__typename"]) == (200, "LaunchRunSuccess")
     assert len(served.instance.get_runs()) == before + 1
     assert served.ask("GET", "/graphql", host=name, **UPGRADE, **sent).status == 101

@@ -14,7 +14,7 @@ from chaos.draws import WRITERS
 from chaos.servers import Servers
 from chaos.world import CHECKPOINT_INTERVAL, World
 from lineage.deployment import Deployment
-from lineage.expected import Row
+from lineage.expected_ads import Row
 from lineage.worker import Job, Worker
 
 

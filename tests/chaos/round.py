@@ -256,7 +256,7 @@ class Round:
             leftovers = self._leave_files(kill) if kill.moment == VACUUM else []
             folder = self._folder / "maintenance" / str(number)
             work = self._do(folder / "killed", statement)
-            _until(lambda done=folder / "killed" / "begun", at_work=work: done.exists() or not at_work.working)  # type: ignore[misc]
+            _until(lambda done=folder / "killed" / "begun", at_work=work: done.exists() or not at_work.working)
             time.sleep((kill.delay or 0) / 1000)
             if (folder / "killed" / "done").exists() or not work.working:
                 self._note(kill, None)
@@ -279,7 +279,7 @@ class Round:
         # The killed run's write may continue in the server; only one of the two can win.
         for attempt in range(_TRIES):
             work = self._do(folder / f"again-{attempt}", statement)
-            _until(lambda at_work=work: not at_work.working)  # type: ignore[misc]
+            _until(lambda at_work=work: not at_work.working)
             if (work.folder / "done").exists():
                 return
             time.sleep(0.5)

@@ -15,7 +15,8 @@ from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from lineage import expected
 from lineage.deployment import Deployment
-from lineage.expected import Expected, Row
+from lineage.expected import Expected
+from lineage.expected_ads import Row
 from quality.contracts import CONTRACTS
 
 FIRST, THEN = ("2026-01-05T00", "2026-01-05T01"), "2026-01-05T02"

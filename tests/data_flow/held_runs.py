@@ -15,7 +15,7 @@ class HeldRuns(RunLauncher[DagsterInstance], ConfigurableClass):
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
         self._inst_data = inst_data
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:

@@ -236,4 +236,5 @@ def test_lost_doubled_and_changed_rows_are_counted() -> None:
 
 def test_a_smaller_tolerance_finds_the_change() -> None:
     found = compare(table(("a", 1)), table(("a", 1.4)), key=["page"], tolerances={"views": 0.3})
-    assert (found.different, found.largest["views"]) == (1, pytest.approx(0.4))
+    assert found.different == 1
+    assert found.largest["views"] == pytest.approx(0.4)

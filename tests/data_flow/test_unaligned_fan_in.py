@@ -104,7 +104,7 @@ def test_years_of_silence_are_no_missing_days() -> None:
 def test_late_rows_are_no_delivery(lake: Lake) -> None:
     source = PeriodSource(published=HOURS[:2], delivered=HOURS[:1])
     found = gather([DAY], Grain.DAY, Grain.HOUR, {"visits": source})[DAY]
-    assert (found.parts["visits"].present, found.read) == (1, {"visits"})
+    assert (found.parts["visits"].present, found.read) == (1, frozenset({"visits"}))
     assert found.completeness == 1 / 24
 
 

@@ -12,6 +12,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.patterns.data_value import distributed_aggregator, sketches
 from blogdata.patterns.data_value.distributed_aggregator import DEFAULT_LG_K, How, Measure
 from blogdata.patterns.data_value.sketches import SketchUnreadable
+from plans import plan_of
 
 ROWS = "a STRING, b STRING, who STRING, amount BIGINT"
 EXACT = (
@@ -80,7 +81,7 @@ def brute_counts(rows: list[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
 @pytest.mark.usefixtures("usual_plans")
 def test_counts_are_computed_in_part_before_rows_move(spark: Any) -> None:
     frame = spark.range(100).selectExpr("id % 3 AS a")
-    plan = distributed_aggregator.aggregate(frame, ("a",), (Measure(name="n"),))._explain_string("simple")
+    plan = plan_of(distributed_aggregator.aggregate(frame, ("a",), (Measure(name="n"),)))
     before_shuffle = plan[plan.index("Exchange hashpartitioning") :]
     assert "partial_count" in before_shuffle
 

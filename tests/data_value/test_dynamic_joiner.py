@@ -28,7 +28,8 @@ CLICKS, DISPLAYS = (
     "visit STRING, ad STRING, shown TIMESTAMP, campaign STRING",
 )
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
-Click, Display = tuple[str, str, datetime], tuple[str, str, datetime, str]
+Click = tuple[str, str, datetime]
+Display = tuple[str, str, datetime, str]
 
 
 def at(minutes: float) -> datetime:
@@ -41,7 +42,8 @@ def naive(time: datetime | None) -> datetime | None:
 
 def expected(clicks: Sequence[Click], displays: Sequence[Display]) -> list[tuple[Any, ...]]:
     """Compute the expected rows by comparing every click with every display."""
-    met, rows = set(), []
+    met: set[Display] = set()
+    rows: list[tuple[Any, ...]] = []
     for visit, ad, clicked in clicks:
         found = [d for d in displays if d[:2] == (visit, ad) and timedelta(0) <= clicked - d[2] <= SPEC.bound]
         rows += [(visit, ad, naive(clicked), naive(d[2]), d[3], "both") for d in found]
@@ -124,12 +126,12 @@ class Streams:
 
     def take_in(self) -> Any:
         """Process the available files; return the last batch's progress."""
-        frames = [
+        clicks, displays = (
             self.spark.readStream.schema(ddl).option("maxFilesPerTrigger", "1").json(str(self.folder / name))
             for name, ddl in (("clicks", CLICKS), ("displays", DISPLAYS))
-        ]
+        )
         writer = (
-            dynamic_joiner.join(*frames, SPEC)
+            dynamic_joiner.join(clicks, displays, SPEC)
             .writeStream.format("delta")
             .option("checkpointLocation", str(self.folder / "point"))
         )

@@ -14,6 +14,7 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from blogdata.patterns.data_value.local_aggregator import RowsNotTogether, Stored
+from plans import plan_of
 
 HOURS = tuple(f"2026-01-05T0{hour}" for hour in range(7))
 DATASET = "silver.clicks"
@@ -59,11 +60,11 @@ def test_local_groups_are_the_distributed_ones(spark: Any, lake: Lake) -> None:
     clicks(lake)
     local = local_aggregator.aggregate(spark, stored(lake), BY, MEASURES, tasks=3)
     everywhere = distributed_aggregator.aggregate(lake.read(spark, DATASET, 1), BY, MEASURES)
-    plan = local._explain_string("simple")
+    plan = plan_of(local)
     assert "Exchange" not in plan
     # One scan task reads whole partitions.
     assert plan.count("FileScan") == plan.count("Coalesce 1") == 3
-    assert "Exchange hashpartitioning" in everywhere._explain_string("simple")
+    assert "Exchange hashpartitioning" in plan_of(everywhere)
     estimated = ("hour", "page", "n", "people", F.hll_sketch_estimate("seen"))
     assert result(local.select(*estimated)) == result(everywhere.select(*estimated))
 
@@ -86,7 +87,7 @@ def test_local_groups_are_the_distributed_ones(spark: Any, lake: Lake) -> None:
     expanded = local_aggregator.aggregate(
         spark, stored(lake), ("hour", "of", "value"), MEASURES[:1], computed=[pieces], tasks=2
     )
-    assert "Exchange" not in expanded._explain_string("simple")
+    assert "Exchange" not in plan_of(expanded)
     assert {row["n"] for row in expanded.where("hour = '2026-01-05T00' AND of = 'all'").collect()} == {2_000}
 
     with pytest.raises(RowsNotTogether, match="name of the partition column"):

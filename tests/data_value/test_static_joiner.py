@@ -19,6 +19,7 @@ from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AuditFailed
+from plans import plan_of
 
 FACTS = "fact INT, user_id STRING, at TIMESTAMP"
 VERSIONS = "user_id STRING, login STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
@@ -162,7 +163,7 @@ def test_small_reference_data_is_broadcast_without_moving_facts(spark: Any) -> N
         matched_column="known",
         disjoint=True,
     )
-    plan = frame._explain_string("simple")
+    plan = plan_of(frame)
     assert "BroadcastHashJoin" in plan
     assert "hashpartitioning" not in plan
 

@@ -45,7 +45,8 @@ def test_the_generated_pages_are_current() -> None:
 def test_the_page_of_what_starts_by_itself_names_every_sensor_and_schedule() -> None:
     page = text("docs/how-to/run-by-itself.md")
     sensors, schedules = instigators(automatic=False)
-    assert [each.name for each in (*sensors, *schedules) if f"`{each.name}`" not in page] == []
+    names = [*(sensor.name for sensor in sensors), *(schedule.name for schedule in schedules)]
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("blogdata ")])

@@ -16,7 +16,7 @@ from tools.pattern_index import Pattern
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
 GENERATED = sorted((ROOT / "docs" / "patterns").glob("*.md"))
-HOW = {"command": "make docs-figures", "sample": "two days", "seed": 7, "version": "abc"}
+HOW: dict[str, str | int] = {"command": "make docs-figures", "sample": "two days", "seed": 7, "version": "abc"}
 
 
 @pytest.fixture(scope="module")

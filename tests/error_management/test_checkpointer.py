@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,7 +158,7 @@ def test_a_copied_folder_is_not_a_checkpoint(tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path, SPEC, renew=True).number == 2
 
 
-DAMAGE = {
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut off": lambda content: content[:-4],
     "empty": lambda content: b"",
     "one byte": lambda content: content[:-3] + b"?" + content[-2:],

@@ -23,7 +23,7 @@ def filters() -> list[Filter]:
 
 
 def test_each_filter_counts_its_first_matches(spark: SparkSession) -> None:
-    expected = {"small": 0, "odd": 0, "fives": 0}
+    expected: dict[str | None, int] = {"small": 0, "odd": 0, "fives": 0}
     for number in range(1000):
         if number < 100:
             expected["small"] += 1

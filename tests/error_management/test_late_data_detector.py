@@ -232,7 +232,7 @@ def test_batches_are_read_by_source_without_wild_times(spark: SparkSession) -> N
         ("p1", "2026-01-31T06", None),
     ]
     frame = spark.createDataFrame(rows, "partition string, arrival_hour string, event_time timestamp")
-    read = partial(readings_of, frame, source=F.col("partition"), **COLUMNS)
+    read = partial(readings_of, frame, source=F.col("partition"), partition="arrival_hour", event_time="event_time")
     assert dict(read(taken_in=at("07:30"))) == {"p0": at("07:05"), "p1": None}
     # The partition may itself be ahead of the processing time.
     assert dict(read(taken_in=at("06:05"))) == {"p0": at("06:10"), "p1": None}

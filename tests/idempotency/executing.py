@@ -100,7 +100,7 @@ class Table:
         for period in periods:
             frame = self.frame(self.deliveries[period])
             said = Provenance(accounts=accounts)
-            made = changes or (lambda _, rows=frame: rows)
+            made = changes or _constant(frame)
             commit = execute(self.spark, aim, self.events, period, made, said, lost=lambda _: lost)
         return commit
 
@@ -148,3 +148,7 @@ class Table:
 
     def problems(self) -> list[str]:
         return [line.problem for line in ledger.audit(self.lake, self.events, self.contract) if line.problem]
+
+
+def _constant(frame: Any) -> Callable[[Any], Any]:
+    return lambda _: frame

@@ -260,7 +260,7 @@ def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
 def test_merging_a_changed_row_copies_no_file(spark: Any, lake_root: Path) -> None:
     contract = replace(LETTERS, write=Merge())
     lake = Lake(root=str(lake_root))
-    many = [(f"{number:05}", "new", False) for number in range(3000)]
+    many: list[Change] = [(f"{number:05}", "new", False) for number in range(3000)]
 
     def merged(run: str, changes: list[Change], rows: int) -> Commit:
         frame = spark.createDataFrame(changes, "letter STRING, says STRING, is_deleted BOOLEAN")

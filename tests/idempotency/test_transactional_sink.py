@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -59,7 +59,7 @@ def contract(name: str) -> Contract:
 def part(
     name: str,
     version: int,
-    items: dict[str, int | None],
+    items: Mapping[str, int | None],
     day: str = DAY,
     rows: int | None = None,
     table_id: str = "table",

@@ -282,10 +282,8 @@ def test_a_wrong_main_table_account_is_refused(world: World) -> None:
 
 
 def test_a_table_not_declared_a_companion_is_refused(world: World) -> None:
-    companion = Companion(
-        contract=replace(BESIDE, write=Replace()), frame=None, counted_measure="", kept_measure="", dropped_reason=""
-    )
+    rows = clicks(world.spark)
+    beside = replace(BESIDE, write=Replace())
+    companion = Companion(contract=beside, frame=rows, counted_measure="", kept_measure="", dropped_reason="")
     with pytest.raises(ConfigurationError, match="does not appear with"):
-        overwrite_together(
-            clicks(world.spark), target(world.root, contract=MAIN), HOURS, Provenance(), companions=[companion]
-        )
+        overwrite_together(rows, target(world.root, contract=MAIN), HOURS, Provenance(), companions=[companion])

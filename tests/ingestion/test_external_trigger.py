@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -84,8 +85,13 @@ def test_an_event_without_a_valid_token_is_refused(trigger: Trigger, token: str 
 
 
 def test_a_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = []
-    monkeypatch.setattr("hmac.compare_digest", lambda one, other: compared.append((len(one), len(other))) or False)
+    compared: list[tuple[int, int]] = []
+
+    def differ(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return False
+
+    monkeypatch.setattr("hmac.compare_digest", differ)
     with pytest.raises(Forged):
         authenticated("short", TOKENS)
     assert compared == [(32, 32)] * len(TOKENS), "every token is compared, padded to one length"
@@ -263,10 +269,11 @@ def test_a_refused_event_is_accepted_by_a_person(trigger: Trigger) -> None:
 def test_a_person_accepts_nothing_forged_or_malformed(
     trigger: Trigger, body: Any, token: str | None, kind: type[EventRefused]
 ) -> None:
-    for attempt in (
+    attempts: tuple[Callable[[], object], ...] = (
         lambda: call(trigger, body, token=token and TOKENS[token]),
         lambda: trigger.retry("refused-1", NOW),
-    ):
+    )
+    for attempt in attempts:
         with pytest.raises(kind):
             attempt()
     assert trigger.inbox.waiting() == []

@@ -241,6 +241,7 @@ def test_spark_reads_the_counted_lines_and_bytes(spark: Any, landing: Path) -> N
     counted = measure_all(files, landing)
     frame = read(spark, landing.parents[2], files)
     row = frame.selectExpr("count(1) AS lines", "sum(length(raw) + 1) AS bytes").first()
+    assert row is not None
     assert (row["lines"], row["bytes"]) == (
         sum(size.lines for size in counted),
         sum(size.bytes for size in counted),

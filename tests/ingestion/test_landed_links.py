@@ -12,7 +12,8 @@ from blogdata.patterns.error_management.dead_letter_replay import Correction
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_lines import measure_all
 from blogdata.patterns.ingestion.landed_links import LinkRefused, leading_out
-from blogdata.patterns.ingestion.log_splitter import PROGRESS, SplitReport, refused_logs, split_by_hour, unsplit_logs
+from blogdata.patterns.ingestion.log_progress import PROGRESS
+from blogdata.patterns.ingestion.log_splitter import SplitReport, refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
 from blogdata.patterns.ingestion.whole_files import write_whole
@@ -94,7 +95,7 @@ def test_an_outward_folder_link_is_not_followed(
     replaced(landing, place, outside)
     found = hours(landing)
     assert [one for one, hour in found.items() if hour.ready] == list(left)
-    assert ([link.target for link in found[key].links], found[key].files) == ([str(outside)], ())
+    assert ([getattr(link, "target", None) for link in found[key].links], found[key].files) == ([str(outside)], ())
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_logs_in_an_outward_folder_are_not_read(landing: Path, outside: Path, pl
         log(landing)
     (landing / place).symlink_to(outside)
     assert unsplit_logs(landing) == []
-    assert [one.target for one in refused_logs(landing)] == [str(outside)]
+    assert [getattr(one, "target", None) for one in refused_logs(landing)] == [str(outside)]
 
 
 def test_nothing_is_written_through_an_outward_hour_link(landing: Path, outside: Path) -> None:

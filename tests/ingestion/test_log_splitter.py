@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import oracle
 from blogdata.patterns.ingestion import landed_formats, log_splitter, whole_files
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
-from blogdata.patterns.ingestion.log_progress import LogRewritten
+from blogdata.patterns.ingestion.log_progress import PROGRESS, LogRewritten
 from blogdata.patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG
@@ -67,7 +67,7 @@ def test_losing_progress_does_not_rename_the_parts(tmp_path: Path) -> None:
     put(tmp_path, data)
     split(tmp_path)
     before = parts(tmp_path)
-    for file in (tmp_path / "access_logs" / log_splitter.PROGRESS).iterdir():
+    for file in (tmp_path / "access_logs" / PROGRESS).iterdir():
         file.unlink()
     split(tmp_path, now=NOW + timedelta(hours=3))
     assert parts(tmp_path) == before

@@ -30,13 +30,18 @@ from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.findings import Observed, unannounced
 from blogdata.planning.graph import Graph
 from blogdata.planning.look import Snapshot
+from blogdata.publish.column_types import parse_fields
 from blogdata.publish.partitions import Grain
 from blogdata.publish.target import Engine
 from blogdata.services import config
 from quality.contracts import CONTRACTS, GRAPH, LANDED, landed
 
 HOUR = "2026-01-05T08"
-EVENT = {"visit_id": "v", "page": "/", "context": {"user": {"ip": "::1"}, "technical": {"browser": "Firefox"}}}
+EVENT: dict[str, Any] = {
+    "visit_id": "v",
+    "page": "/",
+    "context": {"user": {"ip": "::1"}, "technical": {"browser": "Firefox"}},
+}
 LEGACY = {**EVENT, "scroll": 3, "context": {**EVENT["context"], "user": {"ip": "::1", "age": 42}}}
 
 
@@ -166,4 +171,4 @@ def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: py
 
 
 def new_field(name: str) -> Any:
-    return landed.parse_fields(f"{name} INT")
+    return parse_fields(f"{name} INT")

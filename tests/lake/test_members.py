@@ -147,7 +147,7 @@ def test_an_interrupted_removal_is_finished_by_the_next(lake: Lake, monkeypatch:
     old, shown = member(lake, "2026-01-05", until=NOON), member(lake, "2026-01-12")
     members.commit(lake, DATASET, NONE_YET, [old, shown], {})
     with monkeypatch.context() as patch:
-        patch.setattr(retired.shutil, "rmtree", lambda folder: 1 / 0)
+        patch.setattr("blogdata.lake.retired.shutil.rmtree", lambda folder: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             retired.remove(lake, DATASET, keep=LONG, now=NOON + 2 * LONG)
     assert [one.removed_at for one in members.seen(lake, DATASET).all] == [NOON + 2 * LONG, None]

@@ -34,12 +34,13 @@ KINDS: dict[str, tuple[str, dict[str, st.SearchStrategy[Any]]]] = {}
 """Kind of step to the method that makes it and what it draws."""
 
 
-def step(**drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any]:
+def step(**drawn: Any) -> Callable[[Callable[..., None]], Any]:
     """Declare a rule of the machine, and list it as a kind of step."""
 
     def declare(does: Callable[..., None]) -> Any:
         KINDS[does.__name__.replace("_", " ")] = (does.__name__, drawn)
-        return rule(**drawn)(does)
+        declared: Any = rule(**drawn)
+        return declared(does)
 
     return declare
 

@@ -37,10 +37,6 @@ class Line:
     page: str
 
 
-HOURLY = {
-    "owner": "team:tests",
-    "description": "Clicks",
-}
 BRONZE = Contract(
     dataset="bronze.clicks",
     columns=(
@@ -53,7 +49,8 @@ BRONZE = Contract(
     key=("arrival", "line"),
     partitioning=Partitioning(column="arrival", grain=Grain.HOUR),
     breakdowns={"event_hours": ("hour",)},
-    **HOURLY,
+    owner="team:tests",
+    description="Clicks",
 )
 SILVER = Contract(
     dataset="silver.clicks",
@@ -68,7 +65,8 @@ SILVER = Contract(
     partitioning=Partitioning(column="hour", grain=Grain.HOUR),
     stands_for="sum(occurrences)",
     reasons={"duplicates": "sum(occurrences - 1)"},
-    **HOURLY,
+    owner="team:tests",
+    description="Clicks",
 )
 GOLD = Contract(
     dataset="gold.pages",
@@ -79,7 +77,8 @@ GOLD = Contract(
     key=("page",),
     stands_for="sum(clicks)",
     reasons={"counted": "sum(clicks - 1)"},
-    **HOURLY,
+    owner="team:tests",
+    description="Clicks",
 )
 CONTRACTS = {contract.dataset: contract for contract in (BRONZE, SILVER, GOLD)}
 LINES = "arrival STRING, line BIGINT, hour STRING, click BIGINT, page STRING"
@@ -179,4 +178,4 @@ class Lineage:
         return [f"{dataset} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
 
     def _target(self, contract: Contract, run: str, probe: Path | None) -> Target:
-        return target(self.root, run, contract=contract, **({} if probe is None else {"probe": str(probe)}))
+        return target(self.root, run, contract=contract, probe=None if probe is None else str(probe))

@@ -214,10 +214,10 @@ def test_a_clock_set_back_changes_no_order(world: World, expected: list[Any]) ->
         commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
         os.utime(commit, (ahead, ahead))
     shutil.rmtree(world.root / "ops")
-    commit = publish(world.spark, world.root, "after", SECOND)
+    after = publish(world.spark, world.root, "after", SECOND)
     newest = world.events.publications(DATASET)
     assert {key: entry.run_id for key, entry in newest.items()} == {HOURS[0]: "third", HOURS[1]: "after"}
-    assert newest[HOURS[1]].version == commit.version == world.lake.version(DATASET)
+    assert newest[HOURS[1]].version == after.version == world.lake.version(DATASET)
     assert publish(world.spark, world.root, "after", SECOND).repeated
     assert sorted(tuple(row) for row in world.rows()) == expected
     assert world.problems() == []

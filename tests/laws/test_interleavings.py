@@ -167,8 +167,7 @@ class Stepped:
         return left
 
     def target(self, run: str, probe: Probe | None = None) -> Target:
-        more = {} if probe is None else {"probe": str(probe.folder)}
-        return target(self.root, run, contract=CONTRACT, **more)
+        return target(self.root, run, contract=CONTRACT, probe=None if probe is None else str(probe.folder))
 
     def rows(self, version: int | None = None) -> State:
         found = [tuple(row) for row in self.lake.read(self.spark, CONTRACT.dataset, version).collect()]

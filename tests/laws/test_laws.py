@@ -46,7 +46,7 @@ def _named(value: Any) -> str:
     return str(value.name if isinstance(value, Writer) else value)
 
 
-def _of_writers(more: str, chosen: Callable[[Writer], Iterable[Any]]) -> Any:
+def _of_writers(more: str, chosen: Callable[[Writer], Iterable[Any]]) -> pytest.MarkDecorator:
     pairs = [pytest.param(one, value, id=f"{one.name}-{_named(value)}") for one in EVERY for value in chosen(one)]
     return pytest.mark.parametrize(("writer", more), pairs)
 
@@ -248,7 +248,7 @@ def _with(column: str, sql: str) -> Callable[[Any], Any]:
     return lambda frame: frame.withColumn(column, F.expr(sql))
 
 
-DRIFTS = {
+DRIFTS: dict[str, tuple[Callable[[Any], Any], type[Exception] | tuple[type[Exception], ...]]] = {
     "a column is gone": (lambda frame: frame.drop("page"), SchemaMismatch),
     "a column has another name": (lambda frame: frame.withColumnRenamed("page", "path"), SchemaMismatch),
     "text where numbers were": (_with("click", "concat('no number ', click)"), PlatformError),

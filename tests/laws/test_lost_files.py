@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from deltalake import DeltaTable
@@ -19,7 +19,7 @@ from blogdata.lake import members
 from blogdata.lake.commit import WHOLE_TABLE, Account
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import DataFileDamaged, LogDamaged, store_faults
-from blogdata.orchestration.step import FullDelivery, Step, Upstream
+from blogdata.orchestration.step import FullDelivery, LakeAccess, Step, Upstream
 from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.publish.contract import Contract
@@ -48,7 +48,7 @@ NO_LANDING_ZONE = LandingZone(folder=Path("/nowhere"))
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """The lake access that a step needs."""
+    """The lake access that these steps need: they read no batches."""
 
     lake: Lake
     events: EventLog
@@ -76,7 +76,7 @@ class World:
             contract=self.contract,
             partitions=partitions,
             spark=self.spark,
-            access=Access(lake=self.lake, events=self.events),
+            access=cast(LakeAccess, Access(lake=self.lake, events=self.events)),
             deployment=DeploymentResource(home=str(self.root)),
             run=RunContext(run_id=run, job="tests", code_version="v1"),
         )
@@ -95,7 +95,7 @@ class World:
         elif self.contract.marks_rows:
             for number, day in enumerate(keys):
                 account, rows = Account(rows_in=len(DELIVERIES[day])), self.letters(day)
-                self.step(f"{run}-{number}").publish(FullDelivery(rows=lambda _, rows=rows: rows, account=account))
+                self.step(f"{run}-{number}").publish(FullDelivery(rows=_constant(rows), account=account))
         else:
             rows = [(week, click) for week in keys for click in sorted(BEFORE[week])]
             frame = self.spark.createDataFrame(rows, "week STRING, click BIGINT")
@@ -303,3 +303,7 @@ def test_a_refused_rebuild_gives_its_own_reason(world: World) -> None:
         )
     world.compute_what_is_missing()
     assert (world.missing(), world.inspect(), world.problems()) == ([], [], [])
+
+
+def _constant(rows: Any) -> Callable[[Any], Any]:
+    return lambda _: rows

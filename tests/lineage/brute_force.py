@@ -109,7 +109,7 @@ def pairs(visits: Lines, ads: Lines) -> Iterator[Pair]:
         display = json.loads(line.raw)
         assert line.verdict.time is not None
         displays[display["visit_id"], display["ad_id"]].append((line.verdict.time, display))
-    met = set()
+    met: set[tuple[str, str | None, datetime]] = set()
     for line in visits.winners.values():
         event, time = json.loads(line.raw), line.verdict.time
         assert time is not None

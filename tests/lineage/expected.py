@@ -132,7 +132,9 @@ def _enriched(landing: Path, lines: Lines) -> Iterator[Row]:
     for line in lines.winners.values():
         event, time = json.loads(line.raw), line.verdict.time
         assert time is not None
-        users = [version.valid_from for version in versions.get(event["user_id"], ()) if version.holds(time)]
+        users: list[datetime | None] = [
+            version.valid_from for version in versions.get(event["user_id"], ()) if version.holds(time)
+        ]
         device = tuple(brute_force.text(event, "technical", name) for name in ("device_type", "device_version"))
         yield event["visit_id"], time, event["page"], *(users or [None]), device in devices, *place(event)
 

@@ -71,7 +71,7 @@ def retries(deployment: Deployment, dataset: str) -> list[str]:
                 event = entry.get_dagster_event()
                 if event.step_key == step_of(dataset):
                     error = event.step_retry_data.error
-                    found.append(str(error.cause.cls_name) if error and error.cause else "untyped")
+                    found.append(str(error.cause.cls_name) if error.cause else "untyped")
     return found
 
 

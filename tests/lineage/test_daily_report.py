@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 import pytest
 
 from blogdata.cli.outcome import Outcome
-from blogdata.orchestration.checks import complete_results
+from blogdata.orchestration.completeness import complete_results
 from blogdata.orchestration.names import asset_key
 from blogdata.publish.partitions import Grain, finer
 from lineage.conftest import Deploy

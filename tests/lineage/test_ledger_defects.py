@@ -173,7 +173,8 @@ def test_a_deduplicator_miscounting_occurrences_is_noticed(
 
     def forgetful(*given: Any, **named: Any) -> DataFrame:
         once = F.col("occurrences") - (F.col("occurrences") > 1).cast("bigint")
-        return deduplicate(*given, **named).withColumns({"occurrences": once, "conflicts": F.lit(0).cast("bigint")})
+        found: DataFrame = deduplicate(*given, **named)
+        return found.withColumns({"occurrences": once, "conflicts": F.lit(0).cast("bigint")})
 
     monkeypatch.setattr(deduplicator, "deduplicate", forgetful)
     refused(deployment, "silver.visits")

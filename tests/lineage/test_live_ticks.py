@@ -74,7 +74,7 @@ def test_every_tick_reports_checks_even_without_new_rows(
     made.land(HOURS[1], [event("10:05", "/a"), event("10:05", "/a"), b"{"])
     made.land(NO_HOUR, [event("10:06", "/b")])
     links = [made.folder(HOURS[1]) / "passwd.json", made.folder(HOURS[2])]
-    for link, target in zip(links, ("/etc/passwd", tmp_path), strict=True):
+    for link, target in zip(links, ("/etc/passwd", str(tmp_path)), strict=True):
         link.symlink_to(target)
     (tmp_path / "visits.json").write_bytes(event("10:07", "/c"))
     ran = ticked(made, instance)
@@ -82,7 +82,7 @@ def test_every_tick_reports_checks_even_without_new_rows(
     assert reported(ran)[asset_key(BRONZE)]["misnamed"].value == [LOST]
     assert reported(ran)[asset_key(BRONZE)]["links"].value == [
         f"{link} leads out of the landing zone, to {target}"
-        for link, target in zip(links, ("/etc/passwd", tmp_path), strict=True)
+        for link, target in zip(links, ("/etc/passwd", str(tmp_path)), strict=True)
     ]
     again = ticked(made, instance)
     assert again.success

@@ -207,10 +207,13 @@ def test_visitors_of_any_hours_are_within_their_bounds(
     def asked(*options: str) -> dict[str, Any]:
         code, out, err = said("audience", *options, "--limit", "1000", "--json")
         assert (code, err) == (0, "")
-        return json.loads(out)
+        found: dict[str, Any] = json.loads(out)
+        return found
 
     def exact(by: Any, first: str, end: str) -> dict[Any, tuple[int, int]]:
-        within = lambda time: first <= f"{time:%Y-%m-%dT%H}" < end  # noqa: E731
+        def within(time: datetime) -> bool:
+            return first <= f"{time:%Y-%m-%dT%H}" < end
+
         found = brute_force.groups(world.lines, lambda time, event: (within(time), by(time, event)))
         return {key: (counts[0], counts[2]) for (inside, key), counts in found.items() if inside}
 
@@ -248,12 +251,12 @@ def test_visitors_of_any_hours_are_within_their_bounds(
     nothing = {"lines": [], "standard_error": error, "hours": 24, "hours_missing": 24, "hours_outdated": 0}
     assert asked("--from", "2027-01-05", "--to", "2027-01-06") == nothing
 
-    for options, message in (
+    for wrong, message in (
         (("--page", "/", "--device", "PC"), "one dimension at a time, not by page and device_type"),
         (("--by", "browser"), "visitors are not kept by browser"),
         (("--to", "2026-01-05"), "no hour is between"),
     ):
-        code, _, err = said("audience", "--from", "2026-01-05", "--to", "2026-01-06", *options)
+        code, _, err = said("audience", "--from", "2026-01-05", "--to", "2026-01-06", *wrong)
         assert (code, message in err) == (2, True)
 
 

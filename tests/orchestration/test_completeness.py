@@ -17,7 +17,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.checks import check_specs
 from blogdata.orchestration.completeness import complete_results
-from blogdata.orchestration.dataset import asset_key
+from blogdata.orchestration.names import asset_key
 from blogdata.publish.partitions import Grain, finer
 from published import publish
 from quality.contracts import CONTRACTS

@@ -32,7 +32,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 def under_way(instance: dg.DagsterInstance, pid: int) -> dg.DagsterRun:
     """A run that a process has begun, with the note of its process."""
-    run = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
+    run: dg.DagsterRun = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
     instance.report_engine_event("begun", run, EngineEventData({"pid": dg.MetadataValue.text(str(pid))}))
     return run
 
@@ -75,7 +75,7 @@ def test_a_run_killed_before_it_began_has_failed(
         monkeypatch.setattr(os, "getpid", lambda: process.pid)
         tags = dead_runs.own()
         monkeypatch.undo()
-        run = create_run_for_test(instance, status=begun, tags=tags)
+        run: dg.DagsterRun = create_run_for_test(instance, status=begun, tags=tags)
         assert dead_runs.settle(instance) == []
         process.kill()
         process.wait()
@@ -144,7 +144,7 @@ def test_a_run_ending_meanwhile_keeps_its_status(instance: dg.DagsterInstance, m
 def ended(run: dg.DagsterRun) -> dg.EventLogEntry:
     """The final event of a successful run."""
     event = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_SUCCESS.value, job_name=run.job_name)
-    return dg.EventLogEntry(
+    return dg.EventLogEntry(  # type: ignore[no-untyped-call]
         error_info=None,
         user_message="",
         level="debug",

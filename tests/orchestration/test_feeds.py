@@ -16,7 +16,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from assets.serving import partner_feed
+from assets.serving.partner_feed import partner_feed
 from blogdata.cli import unserved
 from blogdata.evidence.served import deliveries
 from blogdata.orchestration import partner as of_deployment

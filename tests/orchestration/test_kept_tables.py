@@ -18,7 +18,7 @@ import pytest
 from assets import ops
 from assets.gold.fan_in import ENRICHED_VISITS
 from assets.gold.visits_weekly import frozen_years
-from blogdata.lake import members
+from blogdata.lake import members, retired
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.names import asset_key
@@ -113,8 +113,8 @@ def test_final_years_are_frozen_and_replaced_tables_removed(
 
     assert materialize(ops.retired_copies, home, spark)["removed"].value == 0
     late = datetime.now(timezone.utc) + ops.KEPT[WEEKLY.dataset] + timedelta(hours=1)
-    remove = ops.retired.remove
-    monkeypatch.setattr(ops.retired, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
+    remove = retired.remove
+    monkeypatch.setattr(retired, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
     removed = materialize(ops.retired_copies, home, spark)
     assert removed["removed"].value == 2
     assert sorted(record.data["table"][:10] for record in removed["tables"].records) == list(WEEKS[:2])

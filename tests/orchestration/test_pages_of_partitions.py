@@ -8,7 +8,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.events import AssetCheckEvaluationPlanned, DagsterEvent
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
+from dagster._core.events import DagsterEvent
 
 import dagster_pages
 from assets.code import code
@@ -99,7 +100,8 @@ class World:
             found = landed(self.deployment.landing, "visits", Grain.HOUR)
             prints = {one.key: one.fingerprint for one in found}
             bronze(self.lake.lake, {key: {key: 1} for key in good}, landed=prints)
-            done.publications = [Shown(contract=CONTRACTS[DATASET], hours=good, meanwhile=meanwhile)]
+            shown: Any = Shown(contract=CONTRACTS[DATASET], hours=good, meanwhile=meanwhile)
+            done.publications = [shown]
         return done
 
     def shown(self) -> Any:

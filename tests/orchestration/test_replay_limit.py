@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 import dagster as dg
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from blogdata.cli.break_scenes import Story
 from blogdata.cli.main import app

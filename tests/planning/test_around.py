@@ -11,7 +11,7 @@ import pytest
 
 from blogdata.lake.commit import Entry
 from blogdata.planning.around import Around
-from blogdata.publish.contract import Edge
+from blogdata.publish.contract import Edge, Wanted
 from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS
 
@@ -44,6 +44,10 @@ def behind(look: Any, edge: Edge) -> list[str]:
     return sorted(key.removeprefix(DAY) for key in REACHES[edge.above].behind(look, edge))
 
 
+def reach(look: Any, edge: Edge, wanted: Wanted) -> list[str]:
+    return sorted(REACHES[edge.above].reached(look, edge, wanted, {}))
+
+
 @pytest.fixture
 def look() -> Look:
     found = Look()
@@ -72,10 +76,10 @@ def test_late_rows_outdate_the_neighbour_they_may_reach(look: Look) -> None:
 def test_a_replay_reaches_published_neighbours_only(look: Look) -> None:
     look.publish(JOINED.dataset, 1, "10", "11", silver_ads=1, silver_visits=1)
     wanted = {"silver.ads": {f"{DAY}11": ""}, "silver.visits": {f"{DAY}11": ""}}
-    reached = {edge.above: sorted(REACHES[edge.above].reached(look, edge, wanted, {})) for edge in (ADS, VISITS)}
+    reached = {edge.above: reach(look, edge, wanted) for edge in (ADS, VISITS)}
     assert reached == {"silver.ads": [f"{DAY}11"], "silver.visits": [f"{DAY}10", f"{DAY}11"]}
     early = {"silver.visits": {f"{DAY}09": ""}}
-    assert REACHES["silver.visits"].reached(look, VISITS, early, {}) == {}
+    assert reach(look, VISITS, early) == []
 
 
 def test_a_bound_of_hours_reads_as_many_neighbours() -> None:

@@ -40,7 +40,9 @@ def told() -> Column:
     def of(_):  # type: ignore[no-untyped-def]  # Spark would take hints for those of Arrow.
         from pyspark import TaskContext
 
-        return TaskContext.get().getLocalProperty(setting)
+        task = TaskContext.get()
+        assert task is not None
+        return task.getLocalProperty(setting)
 
     return F.udf(of, "string")("click")
 

@@ -83,7 +83,7 @@ def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lak
     path = lake.path(ORDERS.dataset)
     made = spark.sql("SELECT 1L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     made.write.format("delta").mode("append").save(path)
-    assert lake.read(spark, ORDERS.dataset).first()["day"] == "2026-01-05"
+    assert lake.read(spark, ORDERS.dataset).head(1)[0]["day"] == "2026-01-05"
     wrong = spark.sql("SELECT '2020-01-01' AS day, 2L AS id, timestamp'2026-01-05 10:00:00' AS at, 7L AS amount")
     with pytest.raises(PySparkException, match="Generated Column"):
         wrong.write.format("delta").mode("append").save(path)

@@ -169,7 +169,7 @@ def test_data_docs_job_starts_no_second_spark(spark: Any, spark_server: SparkSer
     assert {name: [one.description for one in newest if not one.passed] for name, newest in found.items()} == {
         name: [] for name in CONTRACTS
     }
-    assert all(newest[0].description.endswith("promises kept") for newest in found.values())
+    assert all(str(newest[0].description).endswith("promises kept") for newest in found.values())
 
 
 def test_observing_assets_stay_out_of_the_graph(settings: Settings) -> None:

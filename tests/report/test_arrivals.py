@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import published
 from assets.report import arrivals
@@ -12,7 +13,7 @@ from blogdata.lake.lake import Lake
 
 def test_lines_of_logs_are_counted_by_their_format(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
-    rows = [
+    rows: list[list[Any]] = [
         ["2026-01-05T03", "2026-01-05T03", None, "combined", 5],
         ["2026-01-05T03", "2026-01-05T02", "crawler", "combined", 4],
         ["2026-01-05T03", None, None, "log", 1],

@@ -115,6 +115,7 @@ def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.D
 def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
     metadata = context.get_output_metadata("result")
+    assert metadata is not None
     assert metadata["datasets"] == len(MAINS)
     assert metadata["plan"].records[0].data["partitions"] == HOUR
     assert tick(replay_runs).skip_message == "no replay was asked for"

@@ -235,7 +235,7 @@ def test_waiting_hours_are_red_and_retried_after_pauses(
     first = tick(whatever_is_stale)
     (state, told) = checks(first)["bronze.visits"]
     assert not state
-    assert told.startswith(f"waiting for a person: {HOUR}: ")
+    assert str(told).startswith(f"waiting for a person: {HOUR}: ")
     assert "waits for a person: bronze.visits 2026-01-05T03" in first.skip_message
     assert tick(whatever_is_stale, first.cursor).asset_events == [], "it is said once"
     monkeypatch.setattr("sensors.refresh._PAUSE_SECONDS", 0.0)

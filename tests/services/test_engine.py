@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.services import engine, jars, java
-from blogdata.services.config import Settings
+from blogdata.services.config import JavaChoice, Settings
 from blogdata.services.jars import Jars
 
 SOURCE = "package io.blogdata.engine; public class Hello extends org.apache.spark.sql.internal.SQLConf { }"
@@ -36,7 +36,7 @@ def sources(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["auto", "bundled"])
 def test_any_java_packs_sources_and_registrations(
-    settings: Settings, pinned: Jars, sources: Path, kind: java.JavaChoice
+    settings: Settings, pinned: Jars, sources: Path, kind: JavaChoice
 ) -> None:
     jar = engine.compile_if_absent(pinned, java.find(replace(settings, java=kind)), sources)
     with zipfile.ZipFile(jar) as archive:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -106,8 +107,8 @@ def test_a_taken_port_is_refused_with_its_owner(mine: Settings) -> None:
 def test_root_starts_postgres_as_another_user(
     mine: Settings, monkeypatch: pytest.MonkeyPatch, there: list[str]
 ) -> None:
-    found = {name: postgres.shutil.which(name) for name in there}
-    monkeypatch.setattr(postgres.shutil, "which", found.get)
+    found = {name: shutil.which(name) for name in there}
+    monkeypatch.setattr("blogdata.services.postgres.shutil.which", found.get)
     if not there:
         with pytest.raises(PostgresFailed, match="does not run as root"):
             postgres.up(mine)
@@ -145,6 +146,7 @@ def test_commands_start_show_and_stop_postgres(mine: Settings, monkeypatch: pyte
     def say(*command: str) -> dict[str, str]:
         answer = CliRunner().invoke(app, [*command, "postgres", "--json"])
         assert answer.exit_code == 0, answer.output
+        row: dict[str, str]
         (row,) = json.loads(answer.output)
         return row
 

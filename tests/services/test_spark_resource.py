@@ -39,7 +39,7 @@ def test_the_steps_of_a_run_share_one_session(resource: SparkResource) -> None:
         seen.append(spark.spark_session)
 
     @asset(deps=[first])
-    def second(spark: SparkResource) -> MaterializeResult:
+    def second(spark: SparkResource) -> MaterializeResult:  # type: ignore[type-arg]
         seen.append(spark.spark_session)
         return MaterializeResult(metadata={"rows": spark.spark_session.range(5).count()})
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,18 +66,19 @@ def test_other_files_are_the_same_without_ads(tmp_path: Path) -> None:
 
 
 def test_a_simulation_without_ads_gets_them_later(tmp_path: Path) -> None:
-    spec = {"days": 1, "visits_per_day": 900, "seed": 9}
-    simulate(SimulationSpec(**spec, ads=True), tmp_path / "at once")
-    simulate(SimulationSpec(**spec), tmp_path / "later")
+    without_ads = SimulationSpec(days=1, visits_per_day=900, seed=9)
+    with_ads = replace(without_ads, ads=True)
+    simulate(with_ads, tmp_path / "at once")
+    simulate(without_ads, tmp_path / "later")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "later" / "visits").rglob("*.json")}
-    truth = simulate(SimulationSpec(**spec, ads=True), tmp_path / "later")
+    truth = simulate(with_ads, tmp_path / "later")
     assert (truth.already_there, truth.ads is None) == (False, False)
     assert contents(tmp_path / "later", "") == contents(tmp_path / "at once", "")
     assert all(path.stat().st_mtime_ns == written for path, written in before.items())
-    again = simulate(SimulationSpec(**spec, ads=True), tmp_path / "later")
+    again = simulate(with_ads, tmp_path / "later")
     assert (again.already_there, again.ads) == (True, truth.ads)
     with pytest.raises(LandingOccupied, match="ads is True, not None"):
-        simulate(SimulationSpec(**spec), tmp_path / "later")
+        simulate(without_ads, tmp_path / "later")
 
 
 def test_displays_and_events_belong_together_as_counted(tmp_path: Path) -> None:
@@ -123,7 +126,7 @@ def alone(moments: Times, others: Times, apart: Callable[[datetime, datetime], t
     )
 
 
-def rows(landing: Path, table: str) -> list[tuple[datetime, dict[str, object]]]:
+def rows(landing: Path, table: str) -> list[tuple[datetime, dict[str, Any]]]:
     return [
         (datetime.strptime(f"{hour}+0000", "%Y-%m-%dT%H%z"), json.loads(raw))
         for hour, folder in oracle.arrival_folders(landing, table)

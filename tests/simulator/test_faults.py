@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,8 +50,9 @@ def test_a_missing_faults_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [{"days": 0}, {"visits_per_day": -1}, {"seed": -1}, {"part_lines": 0}])
 def test_a_spec_outside_its_range_is_refused(wrong: dict[str, int]) -> None:
+    spec: dict[str, Any] = {"days": 1, "visits_per_day": 1, "seed": 1, **wrong}
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
-        SimulationSpec(**{"days": 1, "visits_per_day": 1, "seed": 1, **wrong})
+        SimulationSpec(**spec)
 
 
 def test_huge_lines_are_capped_whatever_their_rate(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import resource
 import threading
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -136,7 +137,7 @@ def test_a_file_that_is_no_access_log_is_refused_and_the_others_land(tmp_path: P
     (tmp_path / "far.gz").write_bytes(gzip.compress(os.urandom(1 << 21).hex().encode().join([LINE, b""]))[:-12])
     (tmp_path / "empty").touch()
 
-    def landed(*names: str) -> tuple[BaseException | None, list[str]]:
+    def landed(*names: str) -> tuple[Any, list[str]]:
         files = [str(tmp_path / name) for name in names]
         error = CliRunner().invoke(app, ["logs", *files, "--landing", str(tmp_path / "landing")]).exception
         return error, sorted(path.name for path in tmp_path.glob("landing/*/[a-z]*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,7 @@ def line(
     return f'{address} - - [{time}] "{request}" {status} 123 "{referrer}" "{agent}"'
 
 
-def frame_of(spark: SparkSession, lines: list[str | bytes], hour: str = "2015-05-17T10") -> DataFrame:
+def frame_of(spark: SparkSession, lines: Sequence[str | bytes], hour: str = "2015-05-17T10") -> DataFrame:
     rows = [
         (one if isinstance(one, bytes) else one.encode(), "visits/a.log", number, hour, "combined")
         for number, one in enumerate(lines)

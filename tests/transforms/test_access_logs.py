@@ -68,7 +68,7 @@ def test_settings_exclude_requests_and_name_crawlers_and_so_does_what_a_client_d
     assert {row["crawler"] for row in rows} == {None, "other"}
 
 
-REJECTED = {
+REJECTED: dict[str, tuple[str | bytes, str]] = {
     "nothing": ("", "empty_line"),
     "white space": (" \t", "empty_line"),
     "prose": ("not a log line", "not_combined_log:time"),

@@ -29,7 +29,7 @@ def judge(spark: Any, *lines: str, file: str = "devices/date=2026-01-01/d.csv") 
 
 
 def judged(spark: Any, *lines: str, file: str = "devices/date=2026-01-01/d.csv") -> list[Any]:
-    return judge(spark, *lines, file=file).orderBy("source_offset").collect()
+    return list(judge(spark, *lines, file=file).orderBy("source_offset").collect())
 
 
 def test_both_results_have_the_columns_of_their_contracts(spark: Any) -> None:
@@ -89,7 +89,7 @@ def a_list(spark: Any, *rows: tuple[str, str, str | None]) -> Any:
     """Make the judged rows of a delivery: type, version and name, followed by a rejected row."""
     columns = "type STRING, version STRING, full_name STRING, source_file STRING, source_offset INT"
     columns += ", reasons ARRAY<STRING>"
-    judged = [(*row, "d.csv", place, []) for place, row in enumerate(rows)]
+    judged: list[tuple[Any, ...]] = [(*row, "d.csv", place, []) for place, row in enumerate(rows)]
     return spark.createDataFrame([*judged, (None, "1", "x", "d.csv", len(rows), ["missing_field:type"])], columns)
 
 

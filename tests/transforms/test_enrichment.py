@@ -41,7 +41,9 @@ def day(time: Any) -> Any:
 
 
 def delivered(spark: Any, emails: Sequence[tuple[str, str]]) -> Any:
-    rows = [(at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, []) for at, email in emails]
+    rows: list[tuple[Any, ...]] = [
+        (at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, []) for at, email in emails
+    ]
     return spark.createDataFrame(rows, ROWS)
 
 

@@ -76,4 +76,4 @@ def test_a_query_has_the_campaign_that_plain_python_finds(spark: SparkSession) -
 )
 def test_a_page_has_the_campaign_of_its_query(spark: SparkSession, page: str, campaign: str | None) -> None:
     rows = spark.createDataFrame([(page,)], "page string")
-    assert rows.select(link_campaigns.of_page(rows["page"])).first()[0] == campaign
+    assert [found for (found,) in rows.select(link_campaigns.of_page(rows["page"])).collect()] == [campaign]

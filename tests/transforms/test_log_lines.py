@@ -73,7 +73,7 @@ def seen(view: dict[str, Any], left_out: set[str]) -> dict[str, Any]:
 def test_the_fields_that_only_some_formats_have_are_null_in_the_others(spark: SparkSession) -> None:
     request = log_writers.request_in(line())
     assert request is not None
-    lines: list[str | bytes] = [log_writers.line_of(name, request) for name in log_formats.NAMES]
+    lines: list[str] = [log_writers.line_of(name, request) for name in log_formats.NAMES]
     lines += [f"Oct  3 21:59:42 web1 nginx: {one}" for one in lines]
     containers = (
         "web-1  | ",

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from assets.transforms import users
+from plans import plan_of
 from quality.contracts import CONTRACTS
 from transforms.user_rows import deliver, in_utc, utc
 
@@ -130,8 +131,8 @@ def test_a_days_first_row_wins_and_counts_all(spark: Any) -> None:
 
 
 def test_users_begin_no_later_than_their_delivery(spark: Any) -> None:
-    row = ("2026-01-01", "f", 0, "u", "l", "e", utc(2026, 1, 1, 12), None, None, [])
-    nothing = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None, [])
+    row: tuple[Any, ...] = ("2026-01-01", "f", 0, "u", "l", "e", utc(2026, 1, 1, 12), None, None, [])
+    nothing: tuple[Any, ...] = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None, [])
     assert [one.valid_from for one in versions(spark, row, nothing)] == [utc(2026, 1, 1)] * 2
 
 
@@ -184,7 +185,14 @@ def test_only_rejected_rows_with_readable_ids_keep_users(spark: Any) -> None:
         rows = users.judge(deliver(spark, *lines, file=file))
         return [row.user_id for row in users.newest(rows, before, "2026-01-01").collect()]
 
-    lines = ['{"id":"a', '{"id":"a"}{}', '[{"id":"a"}]', b'{"id":"a","login":"\xff"}', '{"id":12}', '{"id":["a"]}']
+    lines: list[str | bytes] = [
+        '{"id":"a',
+        '{"id":"a"}{}',
+        '[{"id":"a"}]',
+        b'{"id":"a","login":"\xff"}',
+        '{"id":12}',
+        '{"id":["a"]}',
+    ]
     assert kept(*lines, '{"id":"a","login":"' + "x" * 1_048_576 + '"}') == []
     assert kept('{"id":"a","login":[]}') == ["a"]
     assert kept("id;login", "u1", "u1;x;y", 'u1;"x', file="u.csv") == []
@@ -242,7 +250,9 @@ def test_the_history_is_the_same_however_it_is_continued(spark: Any, seed: int) 
     draw.shuffle(rows)
     whole = versions(spark, *rows)
     assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in whole} == by_hand(rows)
-    delivered, found, last = spark.createDataFrame(rows, ROWS), None, None
+    delivered = spark.createDataFrame(rows, ROWS)
+    found: Any = None
+    last: str | None = None
     ends = [days[1], days[3], days[3], days[6], days[7]]
     for begin, end in zip([0, *ends], ends, strict=False):
         part = delivered.where(F.col("load_date").between(f"2026-01-{begin + 1:02}", f"2026-01-{end:02}"))
@@ -275,7 +285,7 @@ def by_hand(rows: list[Any]) -> set[Any]:
 @pytest.mark.usefixtures("usual_plans")
 def test_the_history_is_one_shuffle_of_the_rows(spark: Any) -> None:
     rows = spark.createDataFrame([snapshot(1, "u"), rejected(2, "u")], ROWS)
-    plan = users.history(rows)._explain_string("simple")
+    plan = plan_of(users.history(rows))
     assert plan.count("Exchange hashpartitioning") == 1
 
 

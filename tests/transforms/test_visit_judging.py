@@ -80,7 +80,7 @@ VALID = {
     "astral plane": line(page="/\N{PILE OF POO}/é"),
 }
 
-REJECTED = {
+REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
     "nothing": ("", ["empty_line"]),
     "white space": (" \t \r", ["empty_line"]),
     "invalid bytes": (GOOD.encode().replace(b"/home", b"/caf\xe9\xff"), ["not_utf8"]),
@@ -336,7 +336,7 @@ def test_a_null_line_is_an_empty_line(spark: SparkSession) -> None:
 
 
 def test_a_plain_parse_accepts_the_rejected_lines(spark: SparkSession) -> None:
-    bad = [GOOD + GOOD, GOOD + " tail", line(user_id=5), GOOD.encode().replace(b"/home", b"/\xe9")]
+    bad: list[str | bytes] = [GOOD + GOOD, GOOD + " tail", line(user_id=5), GOOD.encode().replace(b"/home", b"/\xe9")]
     rows = [(one if isinstance(one, bytes) else one.encode(),) for one in bad]
     naive = spark.createDataFrame(rows, "raw binary").select(
         F.from_json(F.col("raw").cast("string"), "user_id string, page string").alias("e")

@@ -57,15 +57,15 @@ class Browser:
 
     def address(self) -> str:
         """The current address."""
-        return self._driver.current_url
+        return str(self._driver.current_url)
 
     def title(self) -> str:
         """The title of the page."""
-        return self._driver.title
+        return str(self._driver.title)
 
     def text(self) -> str:
         """All visible text."""
-        return self._driver.find_element(By.TAG_NAME, "body").text
+        return str(self._driver.find_element(By.TAG_NAME, "body").text)
 
     def click(self, text: str) -> None:
         """Click the button, link or label with exactly this text."""
@@ -89,7 +89,7 @@ class Browser:
             return self._driver.find_elements(By.XPATH, path)[0]
 
         def is_set() -> bool:
-            return switch().find_element(By.TAG_NAME, "input").is_selected() == on
+            return bool(switch().find_element(By.TAG_NAME, "input").is_selected() == on)
 
         def clicked() -> bool:
             if not is_set():
@@ -111,7 +111,7 @@ class Browser:
             found.send_keys(Keys.CONTROL, "a")
             found.send_keys(Keys.BACKSPACE, text, Keys.ENTER)
             found.send_keys(Keys.TAB)
-            return field().get_attribute("value") == text
+            return bool(field().get_attribute("value") == text)
 
         self.until(written, f"a field '{hint}'")
 

@@ -6,9 +6,8 @@ hold those of all tables from its start, and so would wait for every backfill.
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from logging import Logger
 from time import sleep as wait
-
-import dagster as dg
 
 from blogdata.evidence.claims import Claims
 from blogdata.lake.commit import WHOLE_TABLE
@@ -30,9 +29,7 @@ def is_executed(lake: Lake, task: Task) -> bool:
 
 
 @contextmanager
-def claimed(
-    lake: Lake, task: Task, keys: Collection[str], log: dg.DagsterLogManager, *, waits: bool = True
-) -> Iterator[set[str]]:
+def claimed(lake: Lake, task: Task, keys: Collection[str], log: Logger, *, waits: bool = True) -> Iterator[set[str]]:
     """Claim partitions of a task, or its whole table if its periods are executed in order (Single Runner).
 
     Args:
