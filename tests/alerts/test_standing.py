@@ -89,7 +89,7 @@ def test_a_clock_set_back_silences_nothing() -> None:
 
 
 @given(holds=st.lists(st.sampled_from([None, W, C]), max_size=60), step=st.integers(1, 200), takes=st.booleans())
-def test_what_holds_is_told_and_what_is_over_ends(holds: list[Any], step: int, takes: bool) -> None:
+def test_any_sequence_of_findings_sends_begins_and_ends_in_turn(holds: list[Any], step: int, takes: bool) -> None:
     ticks = [(number * step * MINUTE, severity) for number, severity in enumerate(holds)]
     calm = [((len(holds) + more) * step * MINUTE + more * DAY, None) for more in (1, 2)]
     sent = [state for _, state in told_over([*ticks, *calm], takes=takes)]

@@ -52,7 +52,7 @@ def test_one_address_is_asked_for_once_however_it_is_written(server: LocationSer
 
 
 @pytest.mark.parametrize("address", ["fe80::1%eth0", "::ffff:10.0.0.1", "10.0.0.1", "::1%lo", "%", "9.9.9.9.9", ""])
-def test_what_is_in_no_public_network_is_not_asked_for(server: LocationServer, tmp_path: Path, address: str) -> None:
+def test_private_addresses_are_not_requested(server: LocationServer, tmp_path: Path, address: str) -> None:
     assert rows(server, AnswerJournal(path=tmp_path / "answers"), address) == {address: "reserved"}
     assert not server.paid
 

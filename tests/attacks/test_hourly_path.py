@@ -69,7 +69,7 @@ def asked(lake: LakeResource, instance: dg.DagsterInstance, defs: dg.Definitions
 
 
 @pytest.mark.parametrize("status", UNDER_WAY, ids=lambda status: status.value)
-def test_an_hour_is_asked_for_beside_what_runs_again(
+def test_a_landed_hour_is_requested_beside_recomputation(
     lake: LakeResource, asked: Asked, status: dg.DagsterRunStatus
 ) -> None:
     asked.begin(AGAIN, status)
@@ -79,7 +79,7 @@ def test_an_hour_is_asked_for_beside_what_runs_again(
     assert asked.tick() == {}, "one run for landed data at a time"
 
 
-def test_what_a_replay_makes_stale_is_left_to_it(lake: LakeResource, asked: Asked) -> None:
+def test_hours_stale_from_a_replay_are_left_to_it(lake: LakeResource, asked: Asked) -> None:
     silver(lake.lake, dict.fromkeys(PAST, 1), read=bronze(lake.lake, {key: {key: 1} for key in PAST}))
     asked.begin(AGAIN, dg.DagsterRunStatus.STARTED)
     bronze(lake.lake, {key: {key: 1} for key in PAST})
@@ -98,6 +98,6 @@ def test_many_late_hours_are_a_run_of_their_own(lake: LakeResource, asked: Asked
     assert (found["again"]["lane"], found["again"]["scope"], found["again"]["only_again"]) == ("again", "ready", False)
 
 
-def test_the_tags_of_both_differ() -> None:
+def test_new_data_has_its_own_lane_and_priority() -> None:
     assert NEW_DATA[LANE] != AGAIN[LANE]
     assert int(NEW_DATA["dagster/priority"]) > int(AGAIN["dagster/priority"])

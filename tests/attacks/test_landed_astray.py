@@ -44,7 +44,7 @@ def said(landing: Path, dataset: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ASTRAY)
-def test_what_lies_outside_of_all_hours_is_named(tmp_path: Path, name: str) -> None:
+def test_files_outside_of_all_hours_are_named(tmp_path: Path, name: str) -> None:
     landing = tmp_path / "landing"
     put(landing / "visits" / "date=2026-01-05" / "hour=03" / "visits.json")
     mark(landing / "visits" / "date=2026-01-05" / "hour=03")
@@ -58,7 +58,7 @@ def test_what_lies_outside_of_all_hours_is_named(tmp_path: Path, name: str) -> N
     assert "date=YYYY-MM-DD/hour=HH" in warning
 
 
-def test_what_is_hidden_or_in_a_day_of_its_own_is_not_astray(tmp_path: Path) -> None:
+def test_hidden_files_and_files_of_a_day_are_not_astray(tmp_path: Path) -> None:
     landing = tmp_path / "landing"
     for name in ("_tmp/users.json", ".users.json", "date=2026-01-05/users.json", "date=2026-01-05/part.json/0"):
         put(landing / "users" / name)

@@ -173,7 +173,7 @@ def zone() -> Iterator[Path]:
         yield folder / "landing"
 
 
-def test_what_lies_in_the_way_holds_its_own_hour_and_a_folder_of_files_is_read(zone: Path) -> None:
+def test_unreadable_entries_hold_only_their_hour_and_folders_are_read(zone: Path) -> None:
     hours = {name: zone / "visits" / "date=2026-01-05" / f"hour={at:02}" for at, name in enumerate(WAYS)}
     for folder in hours.values():
         (folder / "part.json").mkdir(parents=True)

@@ -197,9 +197,7 @@ def test_parts_of_another_log_are_no_progress(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["open_part", "hour"])
-def test_what_lies_in_the_landing_zone_cannot_have_files_elsewhere_removed_or_written(
-    tmp_path: Path, field: str
-) -> None:
+def test_landed_names_cannot_change_files_elsewhere(tmp_path: Path, field: str) -> None:
     landing, victim = tmp_path / "landing", tmp_path / "home" / "secret"
     victim.parent.mkdir()
     victim.write_text("x")

@@ -130,7 +130,7 @@ def test_a_column_that_python_computes_comes_from_all_it_was_given(lake: Lake, c
     assert sources(lake, commit)["click"] == read(lake, commit) == {"click", "page"}
 
 
-def test_what_lost_its_lineage_reads_everything(spark: Any, lake: Lake, clicks: Any) -> None:
+def test_a_dataset_without_lineage_counts_as_reading_everything(spark: Any, lake: Lake, clicks: Any) -> None:
     frame, filled = clicks
     root = Path(lake.root)
     told = {COPY.dataset: "the columns that it reads were not recorded; run it again 2026-01-05T00 and 1 more"}

@@ -56,7 +56,7 @@ def texts(kind: Any, *path: str) -> Iterator[tuple[str, str]]:
         yield ".".join(path), kind.kind.name
 
 
-def test_no_text_of_a_run_is_a_place(locations: list[dg.Definitions]) -> None:
+def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> None:
     found = {
         place: kind
         for found in locations

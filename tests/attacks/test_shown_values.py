@@ -70,7 +70,7 @@ COMMANDS = [
 ]
 
 
-def test_no_command_prints_what_a_terminal_would_obey(
+def test_no_command_prints_control_characters(
     said: Said, deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The order matters: the first command publishes what the others show."""
@@ -177,7 +177,7 @@ def quoting(spark: Any, folder: Path, database: str) -> Iterator[tuple[BaseExcep
     yield no_number.value, "ValueError"
 
 
-def test_what_is_kept_of_a_foreign_error_names_the_rule_and_no_value(spark: Any, tmp_path: Path, database: str) -> None:
+def test_a_stored_foreign_error_names_the_rule_and_no_value(spark: Any, tmp_path: Path, database: str) -> None:
     for error, word in quoting(spark, tmp_path, database):
         assert MARKER in str(error)
         kept = failed(error) if isinstance(error, Exception) else error

@@ -89,7 +89,7 @@ def test_slow_clients_keep_nobody_out(address: tuple[str, int], first: bytes) ->
     assert statuses == [202] * 10
 
 
-def test_who_has_shown_a_token_keeps_the_place(server: event_receiver.Server, address: tuple[str, int]) -> None:
+def test_an_authenticated_client_keeps_its_place(server: event_receiver.Server, address: tuple[str, int]) -> None:
     head = LINE + b"Authorization: Bearer %s\r\nContent-Length: 2\r\n\r\n{" % TOKEN.encode()
     with socket.create_connection(address, timeout=30) as sender, ExitStack() as held:
         sender.sendall(head)

@@ -235,13 +235,13 @@ def state(deployment: Deployment, secret: Path, spark: Any) -> dict[str, Any]:
     }
 
 
-def test_what_a_person_may_ask_is_accepted(judge: Judge) -> None:
+def test_allowed_statements_are_accepted(judge: Judge) -> None:
     told = {query: judge(named(query)) for query in ACCEPTED.strip().split(";\n")}
     assert {query: outcome for query, outcome in told.items() if outcome != "accepted"} == {}
     assert len(told) > 40
 
 
-def test_what_does_anything_else_is_refused_and_does_nothing(
+def test_other_statements_are_refused_without_effect(
     judge: Judge, said: Said, deployment: Deployment, secret: Path
 ) -> None:
     places = {"lake": deployment.settings.lake, "folder": secret.parent, "secret": secret}

@@ -45,7 +45,7 @@ def call(*words: str) -> tuple[int, str]:
     return done.exit_code, re.sub(r"\s+", " ", done.output)
 
 
-def test_what_is_due_is_sent(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_due_events_are_sent(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     taken, file = rows(4, 2), settings.home / "received.jsonl"
     assert "no partner is configured" in call()[1]
     of_deployment.outbox(settings).take(PARTITION, "t:1", taken, rows_in=len(taken) + 1, private=1)

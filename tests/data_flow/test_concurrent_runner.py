@@ -163,7 +163,7 @@ def test_without_the_limit_the_backfill_takes_every_slot(queue: Queue) -> None:
     assert hour in [run.run_id for run in queue.running()], "the new hour runs next"
 
 
-def test_what_is_asked_for_again_leaves_a_slot_to_an_hour_that_lands(queue: Queue) -> None:
+def test_replays_leave_a_slot_to_a_landed_hour(queue: Queue) -> None:
     """Replays, and events with a span of a year: each is a run of the same job, and all are queued before the hour."""
     again = [queue.add(queue.job(JOB), AGAIN) for _ in range(24)]
     for day in DAYS[:6]:
@@ -214,6 +214,6 @@ def test_every_dataset_writes_in_its_tables_pool(deployed: dg.Definitions) -> No
     assert len({pool_of(dataset) for dataset in CONTRACTS}) == len(CONTRACTS)
 
 
-def test_what_has_just_landed_goes_before_backfills(deployed: dg.Definitions) -> None:
+def test_landed_data_goes_before_backfills(deployed: dg.Definitions) -> None:
     first = {name: deployed.resolve_job_def(name).tags.get("dagster/priority") for name in (JOB, "live", "freeze")}
     assert first == {JOB: "10", "live": "10", "freeze": None}

@@ -92,7 +92,7 @@ def test_the_image_runs_blogdata_as_ordinary_user() -> None:
     assert "install --yes --no-install-recommends tini" in " ".join(lines("RUN"))
 
 
-def test_what_the_image_is_built_with_exists() -> None:
+def test_sources_of_the_image_exist() -> None:
     commands_run = " ".join(lines("RUN"))
     for script in re.findall(r"\bsh (\S+)", commands_run):
         assert (ROOT / script).is_file()

@@ -104,7 +104,7 @@ def test_an_empty_hour_is_integrated_as_empty() -> None:
 
 
 @given(st.lists(st.dictionaries(st.sampled_from([H0, H1, H2]), st.integers(1, 9)), min_size=1, max_size=6))
-def test_integrating_what_is_behind_leaves_nothing_behind(deliveries: list[dict[str | None, int]]) -> None:
+def test_integrating_stale_hours_leaves_none_stale(deliveries: list[dict[str | None, int]]) -> None:
     arrivals = {f"2026-01-06T{at:02}": arrival(f"2026-01-06T{at:02}", at, rows) for at, rows in enumerate(deliveries)}
     rows = rows_by_event_partition(arrivals, "event_hours")
     newest = len(deliveries) - 1

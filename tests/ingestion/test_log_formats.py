@@ -162,13 +162,13 @@ def test_lines_with_anything_in_them_are_read_as_plain_python_reads_them(
 
 
 @pytest.mark.parametrize("name", ["s3", "alb"])
-def test_what_follows_the_last_field_that_is_needed_may_be_missing(name: str) -> None:
+def test_fields_after_the_last_required_one_may_be_missing(name: str) -> None:
     needed = SAMPLES[name].partition('Firefox/120.0"')
     assert formats().format_of("".join(needed[:2])) == name
     assert fields("".join(needed[:2])) == fields(SAMPLES[name])
 
 
-def test_columns_behind_the_last_one_that_is_needed_may_be_others() -> None:
+def test_columns_after_the_last_required_one_may_differ() -> None:
     known = formats(("#Fields: date time c-ip cs-method cs-uri-stem sc-status",))
     cloudfront, iis, own = known.headers
     early = " ".join(cloudfront.split()[:22])
@@ -185,7 +185,7 @@ def test_columns_behind_the_last_one_that_is_needed_may_be_others() -> None:
         assert known.has_columns(header) == is_read, header
 
 
-def test_what_was_forwarded_is_a_list_before_the_address_or_a_header() -> None:
+def test_forwarded_addresses_are_a_list_or_a_header() -> None:
     both = {f"10.0.0.2, 10.0.0.3,198.51.100.1 - - {REST}", f'198.51.100.1 - - {REST} "10.0.0.2, 10.0.0.3"'}
     assert {fields(line)["forwarded"].replace(" ", "") for line in both} == {"10.0.0.2,10.0.0.3"}
     (traefik,) = (line for name, line in SAMPLES.items() if name == "traefik_json")
@@ -320,7 +320,7 @@ def test_a_directive_is_pasted_whole(pasted: str) -> None:
         ('%{X-Real-IP}i %t "%r" %>s', f"203.0.113.9 {STAMP} {ASKED} 200"),
     ],
 )
-def test_what_servers_write_into_declarations_is_read(declaration: str, line: str) -> None:
+def test_directives_of_servers_in_declarations_are_read(declaration: str, line: str) -> None:
     known = formats((declaration,))
     read = known.read(line)
     assert read is not None

@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_read_is_named_and_stops_nothing(
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_what_takes_the_place_of_a_listed_file_is_not_read(
+def test_a_replacement_of_a_listed_file_is_not_read(
     trigger: Trigger, notify: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     file = notify()

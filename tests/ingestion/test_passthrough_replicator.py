@@ -120,7 +120,7 @@ def test_processes_that_land_one_log_at_the_same_time_land_it_once(tmp_path: Pat
     assert [file.name for file in folder.glob("[a-z]*")] == ["a.log"]
 
 
-def test_what_a_killed_process_has_spooled_is_removed_and_what_is_being_spooled_is_not(tmp_path: Path) -> None:
+def test_only_spooled_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".spooled-left").write_bytes(b"of a killed process")
     with spooled(io.BytesIO(line(0)), tmp_path) as first, spooled(io.BytesIO(line(1)), tmp_path) as second:
         assert [file.read_bytes() for file in (first, second)] == [line(0), line(1)]

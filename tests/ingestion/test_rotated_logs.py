@@ -259,7 +259,7 @@ def test_logs_that_landed_one_by_one_are_refused_in_one_file(tmp_path: Path, tai
     assert taken(landing) == before
 
 
-def test_what_is_logged_twice_in_a_second_around_a_rotation_counts_twice(tmp_path: Path) -> None:
+def test_equal_lines_around_a_rotation_count_twice(tmp_path: Path) -> None:
     landing, now = tmp_path / "landing", START + timedelta(days=9)
     old, current = tmp_path / "access.log.1", tmp_path / "access.log"
     again = lines(100, 101) * 3

@@ -95,7 +95,7 @@ def test_the_run_succeeds_and_the_ledger_adds_up(blog: Blog) -> None:
 
 
 @pytest.mark.shared
-def test_only_what_has_a_source_is_computed_and_each_once(blog: Blog) -> None:
+def test_only_datasets_with_a_source_are_computed_once(blog: Blog) -> None:
     with_input = GRAPH.with_input(["landing.visits"])
     assert blog.deployment.versions().keys() - {"ops.events"} == with_input
     history = {name: blog.deployment.events.history(name) for name in CONTRACTS}

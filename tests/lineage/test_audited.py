@@ -110,7 +110,7 @@ def _checks(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluat
     return {found.check_name: found for found in result.get_asset_check_evaluations()}
 
 
-def test_only_what_is_new_is_profiled(deployment: Deployment) -> None:
+def test_only_new_partitions_are_profiled(deployment: Deployment) -> None:
     first = _observe(deployment)
     assert all(check.passed for check in _checks(first).values())
     (day,) = observations(deployment.events, ENRICHED)

@@ -386,7 +386,7 @@ def test_a_person_validates_any_dataset(said: Said, deployment: Deployment, tmp_
     assert (code, "no dataset is called gold.nothing" in err) == (2, True)
 
 
-def test_what_is_new_is_profiled_by_a_command(said: Said) -> None:
+def test_a_command_profiles_new_partitions(said: Said) -> None:
     code, out, _ = said("profile", "--json")
     (enriched,) = [one for one in json.loads(out) if one["dataset"] == "silver.visits_enriched"]
     assert (code, [one["profile"]["rows"] for one in enriched["periods"]]) == (0, [2])

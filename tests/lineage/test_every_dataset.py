@@ -67,7 +67,7 @@ def columns(dataset: str) -> set[str]:
     return {column.name for column in EVERY[dataset].columns}
 
 
-def test_every_dataset_publishes_what_bronze_calls_usable(deployment: Deployment) -> None:
+def test_every_dataset_publishes_usable_rows_of_bronze(deployment: Deployment) -> None:
     assert [name for name in EVERY if not deployment.published(name)] == []
     assert deployment.problems() == []
     assert deployment.undeclared() == set()
@@ -103,7 +103,7 @@ def test_each_column_has_its_sources_or_says_why_not(deployment: Deployment, dat
     assert {source.column.startswith("_") for source in unknown} <= {True}, "only columns of Delta itself"
 
 
-def test_each_dataset_counts_as_a_reader_of_what_it_names(deployment: Deployment) -> None:
+def test_each_dataset_counts_as_a_reader_of_its_columns(deployment: Deployment) -> None:
     """Pattern: Schema Migrator."""
     asked = (deployment.lake, deployment.events, EVERY)
 

@@ -125,7 +125,7 @@ def test_streamed_sessions_equal_those_of_the_batch(world: Deployment) -> None:
     assert all(planned.committed for planned in newest(world).batches())
 
 
-def test_what_comes_too_late_is_counted(world: Deployment) -> None:
+def test_late_page_views_are_counted(world: Deployment) -> None:
     found = reasons(world)
     assert (found["late"], found["duplicate"] > 0, found["conflict"] > 0) == (behind(world), True, True)
     assert balanced(world)

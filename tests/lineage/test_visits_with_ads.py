@@ -113,7 +113,7 @@ def test_visitors_of_campaigns_are_within_their_bounds(world: World) -> None:
         assert together["value"] == pytest.approx(len(exact[one] | exact[other]), rel=4 * 0.01625, abs=0.5)
 
 
-def test_late_rows_recompute_exactly_what_they_reach(world: World) -> None:
+def test_late_rows_recompute_exactly_the_hours_in_reach(world: World) -> None:
     deployment = world.deployment
     before = {key: entry.version for key, entry in deployment.published(JOINED).items()}
     event = json.loads(next(iter(brute_force.read(deployment.landing).winners.values())).raw)

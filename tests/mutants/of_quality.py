@@ -37,7 +37,7 @@ QUALITY = (
         "platform/blogdata/patterns/quality/offline_observer.py",
         "published[partition].version > seen.get(period, -1)",
         "published[partition].version >= 0",
-        f"{LINEAGE}::test_only_what_is_new_is_profiled",
+        f"{LINEAGE}::test_only_new_partitions_are_profiled",
     ),
     in_code(
         "drift has a fixed limit",

@@ -27,7 +27,7 @@ STARTING = (
         "sensors/run_requests.py",
         "tags={LANE: lane[LANE]})",
         "tags={})",
-        "tests/attacks/test_hourly_path.py::test_an_hour_is_asked_for_beside_what_runs_again",
+        "tests/attacks/test_hourly_path.py::test_a_landed_hour_is_requested_beside_recomputation",
     ),
     in_code(
         "a run for what has landed waits for the partitions of a replay",
@@ -41,7 +41,7 @@ STARTING = (
         "platform/blogdata/orchestration/refresh.py",
         "return left - since.done(task.datasets, left, asked)",
         "return left",
-        "tests/orchestration/test_refresh_passes.py::test_what_is_asked_for_again_comes_in_pieces",
+        "tests/orchestration/test_refresh_passes.py::test_a_replay_is_computed_in_pieces",
     ),
     in_code(
         "an hour that has changed back is taken for what it was",

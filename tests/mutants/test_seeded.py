@@ -54,7 +54,7 @@ def test_a_defect_names_tests_that_are_there(mutant: Mutant) -> None:
         assert wanted in (ROOT / file).read_text(encoding="utf-8")
 
 
-def test_what_notices_a_defect_runs_in_every_test_of_the_project() -> None:
+def test_tests_that_notice_defects_run_in_the_suite() -> None:
     """The pages name these tests, so they must run in the regular suite and not only in a campaign."""
     named = {test.partition("[")[0] for mutant in MUTANTS for test in mutant.noticed_by}
     assert sorted(test for test in named if campaign(*test.split("::"))) == []

@@ -188,7 +188,7 @@ def test_inputs_carry_their_version_and_files_none(exported: Path, home: Path) -
     assert (landing["name"], landing["facets"]) == ("landing.views", {})
 
 
-def test_what_is_exported_is_not_exported_again(exported: Path, home: Path) -> None:
+def test_publications_are_exported_once(exported: Path, home: Path) -> None:
     lake = Lake(root=str(home / "lake"))
     before = {file: file.stat().st_mtime_ns for file in exported.rglob("*.json")}
     assert export_openlineage(lake, EventLog(lake), CONTRACTS, landing=str(home / "landing"), folder=exported) == 0

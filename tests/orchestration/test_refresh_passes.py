@@ -178,7 +178,7 @@ def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None
     assert step(lake, "silver.visits", work, scope="ready", lane="again") == [[hour(number) for number in range(9)]]
 
 
-def test_what_is_asked_for_again_comes_in_pieces(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_is_computed_in_pieces(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece claims its own hours, and omits hours that another run has computed in the meantime."""
     monkeypatch.setattr(refresh, "MOST_AGAIN", 4)
     hours = [hour(number) for number in range(11)]

@@ -50,7 +50,7 @@ def test_without_data_the_history_is_today(home: LakeResource) -> None:
     assert days_of(home) == Span(first=TODAY, last=TODAY)
 
 
-def test_what_lands_moves_both_ends(home: LakeResource) -> None:
+def test_landed_data_move_both_ends(home: LakeResource) -> None:
     land_hour(home, "2026-01-07T03")
     assert days_of(home) == Span(first="2026-01-07", last="2026-01-07")
     land(home, "users", "2026-01-09", {"users.json": "{}\n"})
@@ -64,7 +64,7 @@ def test_impossible_days_move_no_end(home: LakeResource) -> None:
     assert days_of(home) == Span(first="2026-01-07", last="2026-01-07")
 
 
-def test_what_is_published_moves_both_ends_and_its_week_does_not(home: LakeResource) -> None:
+def test_published_data_move_both_ends_but_their_week_does_not(home: LakeResource) -> None:
     land_hour(home, "2026-01-08T00")
     silver(home.lake, {"2026-01-07T23": 1, "2026-01-08T00": 1, "2026-01-09T00": 1}, read=0)
     publish(home.lake, "gold.visits_weekly", "week", {"2026-01-05": 3})

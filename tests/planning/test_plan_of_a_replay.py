@@ -335,7 +335,7 @@ def test_partitions_parse_from_keys_ranges_and_longer_periods(text: str, grain: 
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-01-05T", "2026-13-01", "", "2026-01-05..", "..2026-01-05T01"])
-def test_what_is_no_partition_is_refused(text: str) -> None:
+def test_invalid_partitions_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
         parse_keys(text, Grain.HOUR)
 

@@ -49,7 +49,7 @@ def land(home: LakeResource, *tables: str) -> None:
         (("visits", "users", "devices"), set()),
     ],
 )
-def test_of_visits_nothing_waits_for_what_is_optional(landed: tuple[str, ...], without: set[str]) -> None:
+def test_visits_do_not_wait_for_optional_inputs(landed: tuple[str, ...], without: set[str]) -> None:
     computed = GRAPH.with_input(LANDING + table for table in landed)
     assert CONTRACTS.keys() - computed == WITH_ADS | without
 
@@ -59,7 +59,7 @@ def test_ads_without_visits_are_joined_and_counted() -> None:
 
 
 @given(st.sets(st.sampled_from(sorted(KEYS))))
-def test_what_waits_names_what_is_missing(landed: set[str]) -> None:
+def test_waiting_datasets_name_their_missing_inputs(landed: set[str]) -> None:
     there = {LANDING + table for table in landed}
     computed = GRAPH.with_input(there)
     for name in CONTRACTS:

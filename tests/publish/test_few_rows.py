@@ -80,7 +80,7 @@ def test_merges_into_large_tables_generate_code(session: Any, lake_root: Path) -
     assert {page for _, click, _, page in table(session, lake_root, PAGES.dataset) if click == 0} == {None}
 
 
-def test_what_is_refused_leaves_no_setting_behind(session: Any, lake_root: Path) -> None:
+def test_a_refused_write_restores_the_setting(session: Any, lake_root: Path) -> None:
     default = session.conf.get(MODE)
     with pytest.raises(Exception, match="account"):
         seen(session, lake_root, "wrong", {HOURS[0]: Account(rows_in=1)})

@@ -186,7 +186,7 @@ def test_a_type_is_read_from_text_and_from_delta() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ARRAY<", "MAP<STRING>", "STRUCT<a>", "INT, INT", "DECIMAL(a)", "a-b", "INT NOT"])
-def test_what_is_no_type_is_refused(text: str) -> None:
+def test_invalid_types_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="not a type"):
         parse(text)
 
@@ -220,7 +220,7 @@ def test_a_table_refuses_all_faults_before_a_write(clicks: DeltaTable) -> None:
     assert "3 place(s)" in refused.value.what
 
 
-def test_what_the_table_cannot_do_no_mode_allows(clicks: DeltaTable) -> None:
+def test_no_mode_allows_changes_that_the_table_cannot_make(clicks: DeltaTable) -> None:
     anything = replace(CONTRACT, compatibility=Compatibility.NONE)
     hold_table(clicks, with_column(anything, nullable=False))
     with pytest.raises(IncompatibleSchema, match="page: was removed") as refused:

@@ -62,7 +62,7 @@ def test_a_dataset_is_late_after_its_promise(dataset: str, hours: float, state: 
     assert state_of(EVERY[dataset], [], [commit], NOW).freshness is state
 
 
-def test_what_was_never_published_is_not_late() -> None:
+def test_unpublished_datasets_are_not_late() -> None:
     assert state_of(EVERY["silver.visits"], [], [], NOW).freshness is Freshness.NEVER
 
 

@@ -118,7 +118,7 @@ def test_a_choice_has_at_least_two_buttons(page: str) -> None:
     assert all(choice.count("<button") > 1 for choice in choices)
 
 
-def test_what_a_blog_has_not_is_not_on_its_page(page: str) -> None:
+def test_the_page_omits_parts_without_data(page: str) -> None:
     for absent in ("Sessions", "Campaigns", "campaign", "Samples, without what they say"):
         assert f">{absent}<" not in page
     shown = set(re.findall(r'<tr id="([\w.]+)"', page))

@@ -178,7 +178,7 @@ def test_the_figures_of_the_ledger_are_the_ledgers(lake: LakeResource) -> None:
     assert states["bronze.visits"].problems == ["2026-01-05T00: 3 rows were published but 1 are in the table"]
 
 
-def test_what_is_published_in_time_may_be_old(tmp_path: Path) -> None:
+def test_punctual_publications_may_have_old_data(tmp_path: Path) -> None:
     """One figure is the time of publication, the other the age of the hours in it; a simulation misses nothing."""
     lake, now = published.deployment(tmp_path), datetime.now(timezone.utc)
     published.bronze(lake.lake, {"2026-01-05T22": {"2026-01-05T22": 3}})

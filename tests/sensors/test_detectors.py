@@ -245,7 +245,7 @@ def test_a_simulation_that_ended_raises_no_alarm(
 
 
 @pytest.mark.parametrize("content", ["soon", "", "9" * 100, "2026-01-05T03:00:00+00:00 and more"])
-def test_what_is_no_end_ends_nothing(lake: LakeResource, content: str) -> None:
+def test_an_invalid_end_of_data_is_ignored(lake: LakeResource, content: str) -> None:
     (lake.landing_path / ENDED).write_text(content)
     assert lake.landing_zone.ended_at is None
 

@@ -130,7 +130,7 @@ def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.Dagster
         ({"dataset": "silver.devices", "partitions": "all"}, "silver.devices is written whole"),
     ],
 )
-def test_what_does_not_exist_is_refused(
+def test_replays_of_unknown_data_are_refused(
     lake: LakeResource, instance: dg.DagsterInstance, config: dict[str, str], message: str
 ) -> None:
     with pytest.raises(dg.Failure, match=message):

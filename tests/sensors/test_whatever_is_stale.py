@@ -81,7 +81,7 @@ def test_an_empty_deployment_asks_for_nothing(lake: LakeResource, tick: Any, lan
     assert "everything that has landed is published" in tick(whatever_is_stale).skip_message
 
 
-def test_what_the_partner_lacks_is_asked_for_again_after_pauses(tick: Any, launched: Any, tmp_path: Path) -> None:
+def test_unsent_events_are_requested_again_after_pauses(tick: Any, launched: Any, tmp_path: Path) -> None:
     (tmp_path / "home" / "blogdata.toml").write_text('[partner]\nurl = "http://127.0.0.1:1"\n', encoding="utf-8")
     assert not tick(whatever_is_stale).run_requests
     box = partner.outbox(config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")}))

@@ -191,7 +191,7 @@ def test_the_site_and_the_lists_of_referrers_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hosts", ['["https://blog.example.org"]', '["blog.example.org:443"]', '"blog.example.org"'])
-def test_what_is_no_host_of_the_site_is_refused(tmp_path: Path, hosts: str) -> None:
+def test_invalid_hosts_of_the_site_are_refused(tmp_path: Path, hosts: str) -> None:
     (tmp_path / "blogdata.toml").write_text(f"[site]\nhosts = {hosts}\n", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="host") as raised:
         config.load({"BLOGDATA_HOME": str(tmp_path)})
