@@ -31,7 +31,7 @@ from blogdata.evidence.event import (
     table_of,
 )
 from blogdata.evidence.newest_log import NewestLog
-from blogdata.lake import arrow
+from blogdata.lake import arrow, companions
 from blogdata.lake.checksums import require_whole, seal_newest
 from blogdata.lake.commit import Commit, Entry, parse
 from blogdata.lake.data_files import ZSTD
@@ -62,6 +62,7 @@ class EventLog:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._log = NewestLog(lake, EVENTS)
+        self._tables: dict[str, NewestLog] = {}
 
     @property
     def lake(self) -> Lake:
@@ -104,7 +105,8 @@ class EventLog:
                 commit_properties=once,
                 writer_properties=ZSTD,
             )
-        table = self._lake.table(EVENTS)
+        # The write has moved the handle that it was given to its own commit.
+        table = self._lake.table(EVENTS) if log is None else log
         if table is None:
             return
         seal_newest(table)
@@ -280,7 +282,7 @@ class EventLog:
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         """Add the missing events of a dataset's commits, and return the log."""
         for _ in range(_TRIES):
-            table, log = self._lake.caught_up(dataset), self._log.table()
+            table, log = self._table(dataset), self._log.table()
             recorded = _recorded_version(log, dataset)
             if table is None or recorded >= table.version():
                 return log
@@ -293,6 +295,11 @@ class EventLog:
                 continue
             return self._log.table() if added else log
         raise _contended("recorded publications", f"{EVENTS}, {dataset}")
+
+    def _table(self, dataset: str) -> DeltaTable | None:
+        table = self._tables.setdefault(dataset, NewestLog(self._lake, dataset)).table()
+        # A companion has no new commit of its own until it follows its main table.
+        return table if table is None or companions.main_of(table) is None else self._lake.caught_up(dataset)
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
         events = [event for _, found in published(self._lake, dataset, table, after) for event in found]

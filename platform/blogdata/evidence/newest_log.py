@@ -1,6 +1,7 @@
-"""The event log as its readers open it: again only when it has changed.
+"""A table's log as its readers open it: again only when it has changed.
 
-Opening it takes ten milliseconds of processor time, and a plan asks it about every dataset. Delta names the file of
+Opening one takes milliseconds of processor time, and a plan asks the event log about every dataset, hundreds of times
+in an hour's run. Delta names the file of
 each commit by its version, so the file system tells whether there is a newer one.
 """
 
