@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ COMPILED_ONCE = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:Tiere
 _JOBS = "io.blogdata.engine.JobCounts"
 AS_IN_PRODUCTION = {
     "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.enabled": None,
     "spark.sql.shuffle.partitions": "4",
 }
+"""None is Spark's own default: what somebody has set, the engine does not change for few rows."""
 
 
 def jobs_file(home: Path) -> Path:
@@ -36,7 +38,10 @@ def plan_of(frame: Any) -> str:
     return str(frame._explain_string("simple"))
 
 
-def configure(spark: Any, settings: dict[str, str]) -> None:
+def configure(spark: Any, settings: Mapping[str, str | None]) -> None:
     """Set up a session for one of these ways of planning."""
     for name, value in settings.items():
-        spark.conf.set(name, value)
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)

@@ -39,7 +39,8 @@ def sessions(step: Step) -> Mapping[str, Commit]:
         },
         landed=CARRIED.read(known, hours, Grain.HOUR),
     )
-    with kept_rows.computed(found, step.engine) as kept:
+    of = sum(account.rows_in for account in source.accounts.values()) + sum(open_before.values())
+    with kept_rows.computed(found, step.engine, of=of) as kept:
         companion = Companion(
             contract=CONTRACTS[PENDING],
             frame=kept.where("NOT is_completed"),

@@ -1,4 +1,4 @@
-"""Spark generates no code for few rows, but does for many, and a configured mode is never changed."""
+"""Spark generates no code and plans in one job for few rows, not for many, and a configured mode is never changed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import pytest
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+import plans
 from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.idempotency.merger import merge
+from blogdata.publish.kept_rows import computed
 from blogdata.publish.target import Provenance
-from toy import HOURS, WHOLE, accounts, clicks, table, target
+from laws.stepping import Held, Probe
+from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
 
 MODE = "spark.sql.codegen.factoryMode"
+ADAPTIVE, PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
 ROWS = 4
 MANY = 10_000
 MEBIBYTES = "array_join(transform(sequence(1, 100000), n -> sha2(cast(n AS string), 256)), '')"
@@ -32,9 +37,8 @@ def many() -> Mapping[str, Account]:
     }
 
 
-def told() -> Column:
-    """Build a column of the code generation settings that tasks see."""
-    setting = MODE
+def told(setting: str = MODE) -> Column:
+    """Build a column of the setting that tasks see."""
 
     # Nested, because Spark's workers cannot import the tests.
     def of(_):  # type: ignore[no-untyped-def]  # Spark would take hints for those of Arrow.
@@ -52,6 +56,15 @@ def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> se
     rows = clicks(session, ROWS).withColumn("page", told())
     overwrite_partitions(rows, target(root, run), HOURS, Provenance(accounts=given))
     return {page for *_, page in table(session, root)}
+
+
+def overwrite(session: Any, root: Path, run: str, page: Column, *, dimension: Any = None, rows: int = ROWS) -> None:
+    """Publish a few rows, joined with a dimension if one is given; their accounts say how many rows come in."""
+    given = clicks(session, ROWS).withColumn("page", page)
+    if dimension is not None:
+        given = given.join(dimension.select("click").distinct(), on="click", how="left").select(*given.columns)
+    accounted = accounts(ROWS) if rows == ROWS else many()
+    overwrite_partitions(given, target(root, run), HOURS, Provenance(accounts=accounted))
 
 
 def put(session: Any, root: Path, run: str, page: Column, *, click: int = 0, rows_in: int = 1) -> None:
@@ -78,6 +91,53 @@ def test_merges_into_large_tables_generate_code(session: Any, lake_root: Path) -
     put(session, lake_root, "large", F.expr(MEBIBYTES), click=1, rows_in=3)
     put(session, lake_root, "after it", told(), rows_in=3)
     assert {page for _, click, _, page in table(session, lake_root, PAGES.dataset) if click == 0} == {None}
+
+
+@pytest.mark.parametrize(("setting", "few"), [(MODE, "NO_CODEGEN"), (ADAPTIVE, "false"), (PARTITIONS, "1")])
+def test_few_rows_are_planned_in_one_job(session: Any, lake_root: Path, setting: str, few: str) -> None:
+    plans.configure(session, plans.AS_IN_PRODUCTION)
+    usual = session.conf.get(setting)
+    overwrite(session, lake_root, "few", told(setting))
+    assert {page for *_, page in table(session, lake_root)} == {few}
+    assert session.conf.get(setting) == usual != few
+    overwrite(session, lake_root, "many", told(setting), rows=MANY)
+    assert {page for *_, page in table(session, lake_root)} <= {None, usual}
+
+
+def test_few_rows_joined_with_a_large_table_are_planned_as_usual(session: Any, lake_root: Path) -> None:
+    put(session, lake_root, "small", F.lit("one row"))
+    small = Lake(root=str(lake_root)).read(session, PAGES.dataset)
+    overwrite(session, lake_root, "with small", told(), dimension=small)
+    assert {page for *_, page in table(session, lake_root)} == {"NO_CODEGEN"}
+    put(session, lake_root, "large", F.expr(MEBIBYTES), click=1, rows_in=3)
+    large = Lake(root=str(lake_root)).read(session, PAGES.dataset)
+    overwrite(session, lake_root, "with large", told(), dimension=large)
+    assert {page for *_, page in table(session, lake_root)} == {None}
+
+
+def test_many_rows_beside_few_are_planned_as_usual(session: Any, lake_root: Path, tmp_path: Path) -> None:
+    probe = Probe(tmp_path / "probe")
+    beside = replace(CONTRACT, dataset="silver.beside")
+
+    def few() -> None:
+        rows = clicks(session, ROWS).withColumn("page", told())
+        goal = target(lake_root, "few", contract=beside, probe=str(probe.folder))
+        overwrite_partitions(rows, goal, HOURS, Provenance(accounts=accounts(ROWS)))
+
+    default = session.conf.get(MODE)
+    with Held(few, probe, "opened") as held:
+        assert session.conf.get(MODE) == "NO_CODEGEN"
+        overwrite(session, lake_root, "many", told(), rows=MANY)
+        assert {page for *_, page in table(session, lake_root)} == {None}
+    assert held.error is None
+    assert {page for *_, page in table(session, lake_root, beside.dataset)} == {"NO_CODEGEN"}
+    assert session.conf.get(MODE) == default
+
+
+@pytest.mark.parametrize(("of", "mode"), [(ROWS, "NO_CODEGEN"), (MANY + 1, None), (None, None)])
+def test_kept_rows_are_computed_like_written_ones(session: Any, of: int | None, mode: str | None) -> None:
+    with computed(clicks(session, ROWS).withColumn("page", told()), of=of) as kept:
+        assert {row.page for row in kept.collect()} == {mode}
 
 
 def test_a_refused_write_restores_the_setting(session: Any, lake_root: Path) -> None:

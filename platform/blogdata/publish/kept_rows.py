@@ -24,19 +24,21 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def computed(rows: DataFrame, engine: Engine = Engine.TRANSACTION) -> Iterator[DataFrame]:
+def computed(rows: DataFrame, engine: Engine = Engine.TRANSACTION, *, of: int | None = None) -> Iterator[DataFrame]:
     """Compute rows once, and keep them on the executors until the block ends.
 
     Args:
         rows: Any frame.
         engine: Whether Spark may load the engine's jar; without it, the lineage of the rows' columns is lost.
+        of: Number of rows that they are computed from; None: unknown. Of few, they are computed with less ado.
 
     Yields:
         The same rows. Use them, and frames derived from them, only within the block.
     """
     if engine is Engine.TRANSACTION:
         view, session = f"kept_{uuid.uuid4().hex}", rows.sparkSession
-        rows.write.format("kept-rows").mode("append").option("view", view).save()
+        known = {} if of is None else {"of": str(of)}
+        rows.write.format("kept-rows").mode("append").options(view=view, **known).save()
         try:
             yield session.table(view)
         finally:

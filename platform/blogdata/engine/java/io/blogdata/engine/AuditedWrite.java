@@ -107,7 +107,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             }
             return transaction;
           },
-          () -> FewRows.with(spark, spec.rowsIn(), whole ? log : null, command));
+          () -> FewRows.with(spark, spec.rowsIn(), data, whole ? log : null, command));
     } catch (AuditedTransaction.Repeated repetition) {
       // The batch is already published: there is nothing to do.
     }

@@ -1,43 +1,119 @@
 package io.blogdata.engine;
 
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.WeakHashMap;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Makes Spark interpret projections for few rows, where generating code takes longer than it saves.
+ * Has Spark plan for few rows: projections are interpreted, where generating code takes longer than it saves, and a
+ * query is one job, where one for each shuffle (adaptive execution) takes longer than a better plan of the rest saves.
  *
- * <p>Whole-stage code generation stays on. A setting of the deployment is not overridden.
+ * <p>Whole-stage code generation stays on. A setting of the deployment is not overridden. Settings are the session's:
+ * while another command of it takes in many rows, they are as usual for both.
  */
 final class FewRows {
   /** Up to this many rows, tenths of a second are saved; with a million rows, many seconds would be lost. */
   private static final long MOST = 10_000;
 
-  /** Maximum bytes of a table that is read whole: some tens of thousands of rows. */
+  /** Maximum bytes of the tables that are read whole: some tens of thousands of rows. */
   private static final long MOST_BYTES = 2 << 20;
 
+  private static final long UNKNOWN = Integer.MAX_VALUE;
+  private static final String ADAPTIVE = SQLConf.ADAPTIVE_EXECUTION_ENABLED().key();
+  private static final String PARTITIONS = SQLConf.SHUFFLE_PARTITIONS().key();
   private static final String MODE = SQLConf.CODEGEN_FACTORY_MODE().key();
+  private static final Map<SQLConf, FewRows> SESSIONS = new WeakHashMap<>();
+
+  private final Map<String, String> before = new LinkedHashMap<>();
+  private int commands;
+  private int large;
 
   private FewRows() {}
 
-  /** Runs a command that takes in {@code rows} rows and reads the whole table {@code read}, or none (null). */
-  static void with(SparkSession spark, long rows, DeltaLog read, Runnable command) {
+  /** Runs a command that takes in {@code rows} rows of {@code data} and reads the table {@code read}, or none (null). */
+  static void with(SparkSession spark, long rows, Dataset<Row> data, DeltaLog read, Runnable command) {
     SQLConf conf = spark.sessionState().conf();
-    if (rows > MOST || conf.contains(MODE) || (read != null && bytes(read) > MOST_BYTES)) {
-      command.run();
-      return;
+    boolean many =
+        rows > MOST || readWhole(data) + (read == null ? 0 : bytes(read.unsafeVolatileSnapshot())) > MOST_BYTES;
+    count(conf, 1, many);
+    if (many && !conf.contains(MODE)) {
+      // Tasks are told by the thread's properties, and those are of the moment at which the command began.
+      spark.sparkContext().setLocalProperty(MODE, null);
     }
-    conf.setConfString(MODE, "NO_CODEGEN");
     try {
       command.run();
     } finally {
-      conf.unsetConf(MODE);
+      count(conf, -1, many);
     }
   }
 
-  /** Returns a table's bytes by its newest checksum; without one the maximum: a count costs what is saved here. */
-  private static long bytes(DeltaLog log) {
-    var checksum = log.unsafeVolatileSnapshot().checksumOpt();
-    return checksum.isDefined() ? checksum.get().tableSizeBytes() : Long.MAX_VALUE;
+  private static synchronized void count(SQLConf conf, int more, boolean many) {
+    FewRows session = SESSIONS.computeIfAbsent(conf, absent -> new FewRows());
+    session.commands += more;
+    session.large += many ? more : 0;
+    session.before.forEach((key, value) -> set(conf, key, value));
+    session.before.clear();
+    if (session.commands > 0 && session.large == 0) {
+      settings(conf).forEach((key, value) -> {
+        session.before.put(key, conf.contains(key) ? conf.getConfString(key) : null);
+        set(conf, key, value);
+      });
+    }
+  }
+
+  private static Map<String, String> settings(SQLConf conf) {
+    Map<String, String> settings = new LinkedHashMap<>();
+    if (!conf.contains(MODE)) {
+      settings.put(MODE, "NO_CODEGEN");
+    }
+    if (!conf.contains(ADAPTIVE)) {
+      settings.put(ADAPTIVE, "false");
+      settings.put(PARTITIONS, "1");
+    }
+    return settings;
+  }
+
+  private static void set(SQLConf conf, String key, String value) {
+    if (value == null) {
+      conf.unsetConf(key);
+    } else {
+      conf.setConfString(key, value);
+    }
+  }
+
+  /** Returns the bytes of the tables without partitions: of the others, queries name the partitions that they read. */
+  private static long readWhole(Dataset<Row> data) {
+    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset<Row>) data).queryExecution().analyzed();
+    long sum = 0;
+    for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
+      if (leaf instanceof LogicalRelation
+          && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation
+          && ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location() instanceof TahoeLogFileIndex) {
+        var table = (TahoeLogFileIndex) ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location();
+        if (table.partitionSchema().isEmpty()) {
+          // Of a table that is read at a version, the snapshot of that version.
+          boolean pinned = table.snapshotAtAnalysis() instanceof Snapshot;
+          sum += bytes(pinned ? (Snapshot) table.snapshotAtAnalysis() : table.deltaLog().unsafeVolatileSnapshot());
+        }
+      }
+    }
+    return sum;
+  }
+
+  /** Returns a table's bytes by its checksum; without one more than few: a count costs what is saved here. */
+  private static long bytes(Snapshot snapshot) {
+    var checksum = snapshot.checksumOpt();
+    return checksum.isDefined() ? checksum.get().tableSizeBytes() : UNKNOWN;
   }
 }

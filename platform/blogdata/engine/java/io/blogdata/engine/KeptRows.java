@@ -1,9 +1,11 @@
 package io.blogdata.engine;
 
+import java.util.Map;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
@@ -12,7 +14,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Computes rows once, keeps them on the executors, and names them by a temporary view of the session (option {@code
- * view}). Spark forgets their plan, so what they were computed from is remembered here, for the lineage of what is
+ * view}). The option {@code of} is the number of rows that they are computed from, if it is known. Spark forgets their plan, so what they were computed from is remembered here, for the lineage of what is
  * computed from them.
  */
 public final class KeptRows implements CreatableRelationProvider, DataSourceRegister {
@@ -25,11 +27,18 @@ public final class KeptRows implements CreatableRelationProvider, DataSourceRegi
   @Override
   public BaseRelation createRelation(
       SQLContext context, SaveMode mode, scala.collection.immutable.Map<String, String> parameters, Dataset<Row> rows) {
+    Map<String, String> options = CollectionConverters.asJava(parameters);
+    long of = Long.parseLong(options.getOrDefault("of", String.valueOf(Long.MAX_VALUE)));
+    SparkSession spark = ((org.apache.spark.sql.classic.Dataset<Row>) rows).sparkSession();
+    FewRows.with(spark, of, rows, null, () -> keep(rows, options.get("view")));
+    return Scala.relation(context, rows.schema());
+  }
+
+  private static void keep(Dataset<Row> rows, String view) {
     ColumnLineage lineage = ColumnLineage.of(rows);
     org.apache.spark.sql.classic.Dataset<Row> kept =
         (org.apache.spark.sql.classic.Dataset<Row>) rows.localCheckpoint();
     lineage.remember((LogicalRDD) kept.queryExecution().analyzed());
-    kept.createOrReplaceTempView(CollectionConverters.asJava(parameters).get("view"));
-    return Scala.relation(context, rows.schema());
+    kept.createOrReplaceTempView(view);
   }
 }
