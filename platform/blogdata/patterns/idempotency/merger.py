@@ -73,13 +73,7 @@ def merge(
         ConcurrentWrite: The table is no longer at that version; transient.
         PlatformError: As :func:`publish`.
     """
-    contract = target.contract
-    if not contract.key or contract.partitioning is not None:
-        raise ConfigurationError(
-            what="a merge needs a table with a key and without partitions",
-            where=contract.dataset,
-            next_step="declare the contract's key, or overwrite its partitions",
-        )
+    contract = _mergeable(target.contract)
     distinct = unambiguous(changes if deleted is None else all_marked(changes, deleted), contract)
     version = target.lake.version(contract.dataset) if at is None else at
     if target.engine is Engine.CHECKPOINT:
@@ -87,17 +81,12 @@ def merge(
         current = target.lake.read(changes.sparkSession, contract.dataset, version)
         rows = rows_after_merge(distinct, current, contract, deleted=deleted)
         return publish(rows, target, change=Rewrite(at=version), partitions=(), provenance=provenance)
-    upsert = Upsert(
-        key=contract.key,
-        columns=tuple(column.name for column in contract.columns),
-        deleted=deleted,
-        at=version,
-    )
     rows = distinct
     if version is not None:
         current = target.lake.read(changes.sparkSession, contract.dataset, version)
         rows = effective(distinct, current, contract, deleted=deleted)
-    return publish(rows, target, change=upsert, partitions=(), provenance=provenance)
+    change = _upsert(contract, deleted=deleted, at=version)
+    return publish(rows, target, change=change, partitions=(), provenance=provenance)
 
 
 def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: int) -> Commit:
@@ -118,10 +107,16 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
     Raises:
         PlatformError: As :func:`merge`.
     """
-    current = target.lake.read(rows.sparkSession, target.contract.dataset, at)
+    contract = _mergeable(target.contract)
+    current = target.lake.read(rows.sparkSession, contract.dataset, at)
     if _is_older_than_its_key(current, target):
         return publish(rows, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
-    return merge(with_removals(rows, current, target.contract), target, provenance, at=at)
+    delivered = unambiguous(rows, contract)
+    if target.engine is Engine.CHECKPOINT:
+        return publish(delivered, target, change=Rewrite(at=at), partitions=(), provenance=provenance)
+    changes = differences(delivered, current, contract)
+    change = _upsert(contract, deleted=DELETED, at=at)
+    return publish(changes, target, change=change, partitions=(), provenance=provenance)
 
 
 def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
@@ -172,19 +167,41 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, del
     Returns:
         New rows, rows that differ from the table's row of the same key, and removals of existing rows.
     """
-    from pyspark.sql import Column
     from pyspark.sql import functions as F
 
     there = F.col("t._there").isNotNull()
-    values = [column.name for column in contract.columns if column.name not in contract.key]
-    differs = reduce(
-        Column.__or__, [~F.col(f"s.{name}").eqNullSafe(F.col(f"t.{name}")) for name in values], F.lit(False)
-    )
     gone = F.lit(False) if deleted is None else F.col(f"s.{deleted}")
-    wanted = F.when(gone, there).otherwise(~there | differs)
+    wanted = F.when(gone, there).otherwise(~there | _differs(contract))
     marked = current.withColumn("_there", F.lit(True)).alias("t")
     joined = changes.alias("s").join(marked, on=_same(contract), how="left")
     return joined.where(wanted).select("s.*")
+
+
+def differences(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
+    """Compare a full delivery with a table, both read once.
+
+    Args:
+        delivered: All current rows, with the contract's columns, one per key.
+        current: The rows of the table.
+        contract: Contract of the table.
+
+    Returns:
+        New rows and rows that differ, with :data:`DELETED` false; the keys of missing rows, with :data:`DELETED` true.
+    """
+    from pyspark.sql import functions as F
+
+    there, gone = F.col("t._there").isNotNull(), F.col("s._there").isNull()
+    rows, known = (
+        each.withColumn("_there", F.lit(True)).alias(name) for name, each in (("s", delivered), ("t", current))
+    )
+    joined = rows.join(known, on=_same(contract), how="full")
+    columns = [
+        F.coalesce(f"s.{column.name}", f"t.{column.name}").alias(column.name)
+        if column.name in contract.key
+        else F.col(f"s.{column.name}")
+        for column in contract.columns
+    ]
+    return joined.where(gone | ~there | _differs(contract)).select(*columns, gone.alias(DELETED))
 
 
 def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
@@ -249,6 +266,30 @@ def _made(spark: SparkSession, target: Target) -> int:
     version = target.lake.version(dataset)
     assert version is not None
     return version
+
+
+def _mergeable(contract: Contract) -> Contract:
+    if not contract.key or contract.partitioning is not None:
+        raise ConfigurationError(
+            what="a merge needs a table with a key and without partitions",
+            where=contract.dataset,
+            next_step="declare the contract's key, or overwrite its partitions",
+        )
+    return contract
+
+
+def _upsert(contract: Contract, *, deleted: str | None, at: int | None) -> Upsert:
+    columns = tuple(column.name for column in contract.columns)
+    return Upsert(key=contract.key, columns=columns, deleted=deleted, at=at)
+
+
+def _differs(contract: Contract) -> Column:
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    values = [column.name for column in contract.columns if column.name not in contract.key]
+    pairs = [~F.col(f"s.{name}").eqNullSafe(F.col(f"t.{name}")) for name in values]
+    return reduce(Column.__or__, pairs, F.lit(False))
 
 
 def _same(contract: Contract) -> Column:
