@@ -40,7 +40,7 @@ def put(file: Path) -> Path:
 
 def said(landing: Path, dataset: str) -> list[str]:
     events = EventLog(Lake(root=str(landing.parent / "lake")))
-    return warnings([CONTRACTS[dataset]], landing, events, datetime.now(timezone.utc))
+    return warnings([CONTRACTS[dataset]], Snapshot(landing, events), datetime.now(timezone.utc))
 
 
 @pytest.mark.parametrize("name", ASTRAY)
