@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets import detector_checks, landing_checks, live, ops, serving, sources
+from assets import detector_checks, landing_checks, ops, serving, sources, streamed_datasets
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
@@ -17,7 +17,7 @@ from blogdata.orchestration.dataset import AssetBuilder
 from blogdata.orchestration.refresh import Request
 from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.split_files import shared_rows
-from blogdata.planning.deployment import ended_at
+from blogdata.planning.observed import ended_at
 from blogdata.services.config import Settings, load
 from quality.contracts import LANDED
 from quality.data_docs import data_docs
@@ -51,7 +51,7 @@ def build(settings: Settings) -> dg.Definitions:
             *sources.SOURCES,
             hourly_access_logs,
             *AssetBuilder(code=code(), calendar=partitions, ended=ended).assets(),
-            *map(live.assets, STREAMS),
+            *map(streamed_datasets.assets, STREAMS),
             *[sink.asset(partitions, code().version) for sink in sinks],
             *page_files.assets(partitions),
             frozen_years,

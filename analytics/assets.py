@@ -11,9 +11,9 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from analytics import gold, newsletter
+from analytics.folders import FoldersResource
 from analytics.forecast import Views, forecasts
 from analytics.gold import DAILY_REPORT, PAGE_STATS, UPSTREAM, GoldChanged, Upstream
-from analytics.places import PlacesResource
 
 OWNER = "team:analytics"
 GOLD_CONTRACT, RELIED_ON, ON_TIME = "gold_contract", "analytics_relies_on", "analytics_on_time"
@@ -50,9 +50,9 @@ def key_of(upstream: Upstream) -> dg.AssetKey:
     output_required=False,
     check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=VIEWS_FORECAST)],
 )
-def views_forecast(places: PlacesResource) -> Results:
+def views_forecast(places: FoldersResource) -> Results:
     """Compute all forecasts from the newest report, and replace the table in one commit."""
-    found = places.places
+    found = places.folders
     try:
         table = gold.opened(found.gold, DAILY_REPORT)
     except GoldChanged as error:
@@ -100,9 +100,9 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
         output_required=False,
         check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=NEWSLETTER)],
     )
-    def written(context: dg.AssetExecutionContext, places: PlacesResource) -> Results:
+    def written(context: dg.AssetExecutionContext, places: FoldersResource) -> Results:
         """Write the newsletter of a week; written again, it replaces the file."""
-        week, found = context.partition_key, places.places
+        week, found = context.partition_key, places.folders
         try:
             table = gold.opened(found.gold, PAGE_STATS)
         except GoldChanged as error:
@@ -138,9 +138,9 @@ def relied_on(upstream: Upstream) -> dg.AssetChecksDefinition:
         name=RELIED_ON,
         description=f"It has the columns that {OWNER} reads: {', '.join(upstream.columns)}",
     )
-    def check(places: PlacesResource) -> dg.AssetCheckResult:
+    def check(places: FoldersResource) -> dg.AssetCheckResult:
         try:
-            table = gold.opened(places.places.gold, upstream)
+            table = gold.opened(places.folders.gold, upstream)
         except GoldChanged as error:
             return dg.AssetCheckResult(passed=False, description=str(error))
         return dg.AssetCheckResult(passed=True, metadata={"table_version": table.version})
@@ -153,11 +153,11 @@ def relied_on(upstream: Upstream) -> dg.AssetChecksDefinition:
     name=ON_TIME,
     description=f"The report of yesterday is there when {OWNER} looks for it, in the morning (warning)",
 )
-def on_time(places: PlacesResource) -> dg.AssetCheckResult:
+def on_time(places: FoldersResource) -> dg.AssetCheckResult:
     """Compare the newest reported day with yesterday."""
     yesterday = (_now() - timedelta(days=1)).strftime("%Y-%m-%d")
     try:
-        table = gold.opened(places.places.gold, DAILY_REPORT)
+        table = gold.opened(places.folders.gold, DAILY_REPORT)
     except GoldChanged as error:
         return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=str(error))
     newest = max((row["event_date"] for row in table.select("SELECT DISTINCT event_date FROM t")), default="none")

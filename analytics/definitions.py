@@ -11,8 +11,8 @@ import os
 import dagster as dg
 
 from analytics import assets, gold, newsletter
+from analytics.folders import FoldersResource
 from analytics.gold import DAILY_REPORT
-from analytics.places import PlacesResource
 
 forecast_job = dg.define_asset_job(
     "forecast", dg.AssetSelection.assets(assets.VIEWS_FORECAST), description="Forecast tomorrow's page views"
@@ -59,19 +59,19 @@ def defs() -> dg.Definitions:
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     morning = dg.ScheduleDefinition(name="at_six", job=morning_job, cron_schedule="0 6 * * *", default_status=timing)
     # As known when the location is loaded. Each run loads it, so that weeks of earlier days can be called for at once.
-    weeks = newsletter.weeks_since(gold.first_day(PlacesResource().places.gold))
+    weeks = newsletter.weeks_since(gold.first_day(FoldersResource().folders.gold))
     return dg.Definitions(
         assets=[assets.views_forecast, assets.weekly_newsletter(weeks)],
         asset_checks=assets.CHECKS,
         jobs=[forecast_job, newsletter_job, morning_job],
         sensors=[report_materialized(sensing)],
         schedules=[morning],
-        resources=_fixed(PlacesResource()),
+        resources=_fixed(FoldersResource()),
         executor=dg.in_process_executor.configured({"retries": {"enabled": {}}}),
     )
 
 
-def _fixed(places: PlacesResource) -> dict[str, dg.ResourceDefinition]:
+def _fixed(places: FoldersResource) -> dict[str, dg.ResourceDefinition]:
     """Define the resources so that the configuration of a run can replace none of their folders."""
     found = places.get_resource_definition()
     return {

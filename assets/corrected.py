@@ -15,9 +15,9 @@ from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_formats import extension
 from blogdata.patterns.ingestion.log_formats import LogFormats
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import STALE, Planner
 from blogdata.planning.reach import EventsOf, landed_input
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, following, key_of
 from quality.contracts import CONTRACTS, GRAPH

@@ -13,8 +13,8 @@ from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
 from blogdata.planning import detectors
-from blogdata.planning.deployment import Observed
-from blogdata.planning.look import Snapshot
+from blogdata.planning.observed import Observed
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from quality.contracts import EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from assets.report import FILE
-from assets.report import report as report_figures
+from assets.report import blog_report as report_figures
 from blogdata.errors import PlatformError
 from blogdata.lake import retired
 from blogdata.lake.retired import Removed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from assets.transforms import sessions as rules
+from assets.transforms import session_rules as rules
 from benchmarks.deployment import Bench, Deployment, RunFailed
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
 from benchmarks.same import require_equal

@@ -8,12 +8,12 @@ from sensors.consumers import consumers_called
 from sensors.dead_runs import end_dead_runs
 from sensors.detectors import detector_readings
 from sensors.external_events import start_runs
-from sensors.live import ads_landed, enriched_landed, sessions_landed, visits_landed
 from sensors.overdue import overdue_arrivals
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.replays import replay_job, replay_runs
 from sensors.schedules import schedules
+from sensors.stream_ticks import ads_landed, enriched_landed, sessions_landed, visits_landed
 
 JOBS = (*jobs.JOBS, write_page_files, replay_job)
 

@@ -12,14 +12,14 @@ import dagster as dg
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.completeness import partial
-from blogdata.orchestration.consumers import DagsterConsumer
+from blogdata.orchestration.dagster_consumer import DagsterConsumer
 from blogdata.patterns.data_flow import isolated_sequencer
-from blogdata.planning import look as clock
+from blogdata.planning import clock
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import start_of
 from blogdata.services import secrets
 from blogdata.services.dagster_home import UI_TOKEN, ui_address
-from quality.consumers import CALLS
+from quality.consumer_calls import CALLS
 from quality.contracts import CONTRACTS
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource

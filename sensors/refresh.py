@@ -18,10 +18,10 @@ from blogdata.orchestration.refresh import JOB, Request
 from blogdata.orchestration.waiting import waiting_check
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.patterns.ingestion.log_splitter import refused_logs, unsplit_logs
-from blogdata.planning import look as clock
+from blogdata.planning import clock
 from blogdata.planning.arrivals import Arrivals, link_warnings
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Lane, Scope
 from blogdata.planning.touched import touched_in
 from blogdata.services.config import Settings

@@ -15,8 +15,8 @@ from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.planning.estimate import estimate
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import ASKED, Planned, Planner
+from blogdata.planning.snapshot import Snapshot
 from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource
 from sensors import run_requests

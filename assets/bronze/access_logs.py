@@ -18,7 +18,7 @@ from blogdata.patterns.ingestion.landed_links import LinkRefused
 from blogdata.patterns.ingestion.log_queue import split_all
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import touched
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from quality.contracts import LANDED
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])

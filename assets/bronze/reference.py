@@ -13,7 +13,7 @@ from blogdata.orchestration.landing import Landed, newest_day
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.ingestion.published_files import is_published
-from blogdata.planning.look import landed as landed_in
+from blogdata.planning.snapshot import landed as landed_in
 from blogdata.publish.partitions import Grain
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from assets.transforms import audience, campaigns
+from assets.transforms import campaign_counts, visitor_sketches
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
@@ -22,9 +22,9 @@ def audience_hourly(step: Step) -> Mapping[str, Commit]:
     rows = local_aggregator.aggregate(
         step.spark,
         _stored(step, ENRICHED_VISITS),
-        audience.BY,
-        audience.MEASURES,
-        computed=[audience.dimensions()],
+        visitor_sketches.BY,
+        visitor_sketches.MEASURES,
+        computed=[visitor_sketches.dimensions()],
     )
     counted = {
         hour: replace(account, rows_in=account.rows_in * len(AUDIENCE_DIMENSIONS)) for hour, account in visits.items()
@@ -42,11 +42,11 @@ def campaign_audience_hourly(step: Step) -> Mapping[str, Commit]:
     rows = local_aggregator.aggregate(
         step.spark,
         _stored(step, JOINED),
-        campaigns.AUDIENCE_BY,
-        campaigns.AUDIENCE,
-        computed=campaigns.audience_columns(),
+        campaign_counts.AUDIENCE_BY,
+        campaign_counts.AUDIENCE,
+        computed=campaign_counts.audience_columns(),
     )
-    return step.publish(rows.withColumnRenamed(campaigns.AUDIENCE_BY[1], "campaign"), Upstream(accounts=joined))
+    return step.publish(rows.withColumnRenamed(campaign_counts.AUDIENCE_BY[1], "campaign"), Upstream(accounts=joined))
 
 
 def _stored(step: Step, dataset: str) -> Stored:

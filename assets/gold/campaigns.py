@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import DELIVERED_ADS, DELIVERED_VISITS, gather
-from assets.transforms import campaigns
+from assets.transforms import campaign_counts
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
@@ -23,7 +23,7 @@ def campaign_stats(step: Step) -> Mapping[str, Commit]:
     displays = step.read(DISPLAYS).withColumn("event_date", day).where(day.isin(*step.partitions))
     shown = accounts.gathered(step, DISPLAYS, lambda key: finer(key, Grain.DAY, Grain.HOUR))
     return step.publish(
-        period.with_hours(campaigns.campaign_stats(period.visits, displays)),
+        period.with_hours(campaign_counts.campaign_stats(period.visits, displays)),
         Upstream(
             accounts=period.accounts,
             expected={key: {"displays": account.rows_in} for key, account in shown.items()},

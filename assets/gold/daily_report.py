@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import not_taken_in
-from assets.transforms import daily_report as transform
-from assets.transforms.daily_report import DEAD_LETTERS
+from assets.transforms import daily_figures as transform
+from assets.transforms.daily_figures import DEAD_LETTERS
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.report import requests
+from assets.report import request_rankings
 from assets.report.page_views import Numbers
 from assets.report.rankings import RankingKind, ranking
 from blogdata.lake.lake import Lake
@@ -63,7 +63,7 @@ def _of_requests(dimension: str, label: str, of: str, *, are_faults: bool = Fals
         monospaced=are_faults,
         better=-1 if are_faults else 0,
     )
-    return DailyKind(dataset=requests.DATASET, dimension=dimension, sums=("requests", _BYTES), kind=kind)
+    return DailyKind(dataset=request_rankings.DATASET, dimension=dimension, sums=("requests", _BYTES), kind=kind)
 
 
 KINDS = (
@@ -130,17 +130,19 @@ class DailyRankings:
         """
         columns: dict[str, set[str]] = {}
         for each in KINDS:
-            computed = {*requests.NAMES, _ROWS}
+            computed = {*request_rankings.NAMES, _ROWS}
             columns.setdefault(each.dataset, {_DAY}).update({each.dimension, *each.sums} - computed)
-        columns[requests.DATASET].update(requests.COLUMNS)
+        columns[request_rankings.DATASET].update(request_rankings.COLUMNS)
         found = {dataset: lake.columns(dataset, sorted(names), since=since) for dataset, names in columns.items()}
         plain = {dataset: _plain(table) for dataset, table in found.items()}
-        return cls(tables={**plain, requests.DATASET: requests.with_names(plain[requests.DATASET])})
+        return cls(
+            tables={**plain, request_rankings.DATASET: request_rankings.with_names(plain[request_rankings.DATASET])}
+        )
 
     @property
     def own_hosts(self) -> frozenset[str]:
         """The blog's own hosts, as its log names them."""
-        return requests.own_hosts(self.tables[requests.DATASET])
+        return request_rankings.own_hosts(self.tables[request_rankings.DATASET])
 
     def within(self, days: tuple[str, str], compared: tuple[str, str] | None) -> Iterator[Ranking]:
         """Rank a period.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.arrivals import earliest_arrival, require_usable
+from assets.silver.arrival_hours import earliest_arrival, require_usable
 from assets.transforms import ad_displays
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts

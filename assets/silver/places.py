@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import places as rules
+from assets.transforms import place_answers as rules
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F
 
-from assets.silver.arrivals import earliest_arrival, require_usable
+from assets.silver.arrival_hours import earliest_arrival, require_usable
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
 from blogdata.lake.commit import Account, Commit, Entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.places import HERE
+from assets.transforms.place_answers import HERE
 from blogdata.patterns.data_value import static_joiner
 from quality.contracts.columns import DIRECT
 from quality.contracts.places import WAITING

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from assets.transforms import live_lines, sessions
+from assets.transforms import live_lines, session_rules
 from assets.transforms.visit_times import hour_of
 from blogdata.lake.commit import Account
 from blogdata.orchestration.stream import MicroBatch, Stream
@@ -28,7 +28,7 @@ from quality.contracts.live import LATE
 from quality.contracts.live_sessions import SESSIONS_LIVE, WRITTEN
 from quality.contracts.sessions import SESSIONS
 
-SPEC = LiveSessions(session=sessions.SPEC, late=timedelta(hours=1), payload="payload")
+SPEC = LiveSessions(session=session_rules.SPEC, late=timedelta(hours=1), payload="payload")
 """Page views may come up to an hour late."""
 _CONTENT = ("session_id", STARTED, ENDED, "pages", "first_pages", "exit_page", "keep_private")
 
@@ -42,7 +42,7 @@ def found(lines: Sequence[DataFrame]) -> DataFrame:
     Returns:
         Rows of silver.sessions that are completed, with the numbers of lines that were received again.
     """
-    views = sessions.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(SPEC.payload))
+    views = session_rules.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(SPEC.payload))
     columns = [column.name for column in SESSIONS.columns]
     return stateful_sessionizer.sessionize(views, SPEC).select(*columns, DUPLICATES, CONFLICTS)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from blogdata.patterns.error_management.streamed_files import StreamedFiles
-from blogdata.planning.deployment import StreamedInput
+from blogdata.planning.observed import StreamedInput
 from quality.contracts import live, live_ads, live_enriched, live_sessions, streamed_by
 
 # Access logs come in bulk, and a line's visit depends on lines around it: the batch pipeline processes them.

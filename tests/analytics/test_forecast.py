@@ -16,9 +16,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from analytics import assets, gold, newsletter
 from analytics.definitions import morning_job
+from analytics.folders import FoldersResource, of
 from analytics.forecast import Forecast, Views, forecasts
 from analytics.newsletter import PageDay
-from analytics.places import PlacesResource, of
 
 MONDAY = "2026-01-05"
 
@@ -39,13 +39,13 @@ def report(gold: Path, rows: Mapping[str, tuple[int | None, float]], **columns: 
     write_deltalake(gold / "daily_report", pa.table(found), mode="overwrite", schema_mode="overwrite")
 
 
-def run(places: PlacesResource, asset: dg.AssetsDefinition, partition: str | None = None) -> dg.ExecuteInProcessResult:
+def run(places: FoldersResource, asset: dg.AssetsDefinition, partition: str | None = None) -> dg.ExecuteInProcessResult:
     return dg.materialize([asset], resources={"places": places}, partition_key=partition)
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> PlacesResource:
-    return PlacesResource(gold=str(tmp_path / "gold"), own=str(tmp_path / "own"))
+def places(tmp_path: Path) -> FoldersResource:
+    return FoldersResource(gold=str(tmp_path / "gold"), own=str(tmp_path / "own"))
 
 
 def test_a_partial_day_makes_no_forecast_smaller() -> None:
@@ -65,7 +65,7 @@ def test_same_weekdays_count_before_recent_days() -> None:
     assert [(one.day, one.views, one.method) for one in alone] == [("2026-01-06", None, "none")]
 
 
-def test_the_table_names_the_report_it_was_made_of(places: PlacesResource) -> None:
+def test_the_table_names_the_report_it_was_made_of(places: FoldersResource) -> None:
     report(Path(places.gold), {MONDAY: (100, 1.0)})
     report(Path(places.gold), {MONDAY: (100, 1.0), "2026-01-06": (300, 1.0)})
     assert run(places, assets.views_forecast).success
@@ -86,7 +86,7 @@ def test_the_table_names_the_report_it_was_made_of(places: PlacesResource) -> No
     ],
 )
 def test_a_changed_table_fails_a_check_and_nothing_else(
-    places: PlacesResource, columns: Mapping[str, pa.Array], named: str
+    places: FoldersResource, columns: Mapping[str, pa.Array], named: str
 ) -> None:
     report(Path(places.gold), {MONDAY: (100, 1.0)})
     assert run(places, assets.views_forecast).success
@@ -99,7 +99,7 @@ def test_a_changed_table_fails_a_check_and_nothing_else(
     assert DeltaTable(Path(places.own) / "views_forecast").version() == 0
 
 
-def test_owners_see_what_is_relied_on(places: PlacesResource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_owners_see_what_is_relied_on(places: FoldersResource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assets, "_now", lambda: datetime(2026, 1, 7, 6, tzinfo=timezone.utc))
     report(Path(places.gold), {MONDAY: (100, 1.0)})
     defs = dg.Definitions(asset_checks=assets.CHECKS, jobs=[morning_job], resources={"places": places})
@@ -126,7 +126,7 @@ def test_the_newsletter_names_incomplete_days() -> None:
     assert newsletter.views_of(MONDAY, rows) == {}, "a partial week is not compared"
 
 
-def test_a_newsletter_written_again_replaces_the_file(places: PlacesResource) -> None:
+def test_a_newsletter_written_again_replaces_the_file(places: FoldersResource) -> None:
     days = newsletter.days_of(MONDAY)
     for events in (1, 5):
         pages = {"event_date": days, "page": ["/a"] * 7, "events": [events] * 7}
@@ -138,7 +138,7 @@ def test_a_newsletter_written_again_replaces_the_file(places: PlacesResource) ->
     assert "too small" not in file.read_text()
 
 
-def test_weeks_begin_with_the_first_published_day(places: PlacesResource) -> None:
+def test_weeks_begin_with_the_first_published_day(places: FoldersResource) -> None:
     gold_tables = Path(places.gold)
     assert gold.first_day(gold_tables) is None
     now = datetime(2026, 1, 20, 6, tzinfo=timezone.utc)

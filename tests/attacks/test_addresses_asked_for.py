@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assets.transforms import places
-from assets.transforms.places import ALWAYS, Question
+from assets.transforms import place_answers
+from assets.transforms.place_answers import ALWAYS, Question
 from blogdata.services.answer_journal import AnswerJournal
 from blogdata.services.locations import EmbeddedTable, LocationService
 from blogdata.simulator.locations import LocationServer, serving
@@ -26,7 +26,7 @@ def server() -> Iterator[LocationServer]:
 
 def rows(server: LocationServer, journal: AnswerJournal, *addresses: str) -> dict[str, str]:
     asked = [Question(address=address, valid_from=ALWAYS, seen=NOW) for address in addresses]
-    found = places.answers(asked, LocationService(url=server.url, rate=1000), journal, NOW)
+    found = place_answers.answers(asked, LocationService(url=server.url, rate=1000), journal, NOW)
     return {row[0]: row[3] for row in found}
 
 
@@ -59,6 +59,6 @@ def test_private_addresses_are_not_requested(server: LocationServer, tmp_path: P
 
 def test_the_embedded_table_knows_mapped_addresses(tmp_path: Path) -> None:
     asked = [Question(address=address, valid_from=ALWAYS, seen=NOW) for address in ("8.8.8.8", "::ffff:8.8.8.8")]
-    plain, mapped = places.answers(asked, EmbeddedTable(), AnswerJournal(path=tmp_path / "answers"), NOW)
+    plain, mapped = place_answers.answers(asked, EmbeddedTable(), AnswerJournal(path=tmp_path / "answers"), NOW)
     assert plain[1:] == mapped[1:]
     assert plain[3:5] == ("found", "US")

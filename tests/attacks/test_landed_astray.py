@@ -15,8 +15,8 @@ from blogdata.patterns.error_management.streamed_files import StreamedFiles, lef
 from blogdata.patterns.ingestion.log_splitter import refused_logs
 from blogdata.patterns.ingestion.readiness_marker import LandingZone, late_files, mark
 from blogdata.planning.arrivals import Arrivals, link_warnings, warnings
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 

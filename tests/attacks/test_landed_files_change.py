@@ -23,8 +23,8 @@ from blogdata.patterns.ingestion.readiness_marker import Lack, late_files, scan
 from blogdata.patterns.ingestion.vanished_lines import Loss
 from blogdata.planning import touched
 from blogdata.planning.arrivals import warnings
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event

@@ -21,8 +21,8 @@ from blogdata.cli.main import main
 from blogdata.cli.outcome import Outcome
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.ingestion import readiness_marker
-from blogdata.planning.look import landed
 from blogdata.planning.plan import Plan
+from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain
 from blogdata.services import config
 from blogdata.services.spark_connect import SparkServer

@@ -21,14 +21,14 @@ from analytics import gold
 from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
 from blogdata.cli import code_locations
-from blogdata.orchestration.consumers import CAUSE, DagsterConsumer
+from blogdata.orchestration.dagster_consumer import CAUSE, DagsterConsumer
 from blogdata.patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
 from blogdata.services.processes import free_port
 from guarded import Guarded, serving
 from published import deployment, publish
-from quality.consumers import CALLS
+from quality.consumer_calls import CALLS
 from quality.contracts import EVERY
 from resources.deployment import DeploymentResource
 from resources.lake import LakeResource
@@ -128,7 +128,7 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
     rest_comes: bool,
 ) -> None:
     def at(time: str) -> list[str]:
-        monkeypatch.setattr("blogdata.planning.look.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
+        monkeypatch.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(f"{time}:00+00:00"))
         return tick()[1]
 
     dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))

@@ -13,8 +13,8 @@ from blogdata.errors import PlatformError
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.data_flow.single_runner import before, in_turn, stopped
 from blogdata.planning import faults
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from published import days as deliver
 from quality.contracts import CONTRACTS, GRAPH
 from resources.lake import LakeResource

@@ -16,8 +16,8 @@ from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_flow.unaligned_fan_in import LONGEST_SILENCE, PeriodSource, gather, silent
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
 from blogdata.publish.contract import Clock, On, Runs
 from blogdata.publish.partitions import Grain, between, finer
@@ -50,7 +50,7 @@ def reported(lake: Lake, day: str, inputs: dict[str, int]) -> None:
 def runs(lake: Lake, now: str, scope: Scope = Scope.READY) -> list[str]:
     """List the days whose report runs by itself at a given time."""
     with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("blogdata.planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
+        clock.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
         look = Snapshot(Path(lake.root).parent / "landing", EventLog(lake))
         return list(Planner(graph=GRAPH, look=look, scope=scope).stale(GRAPH.task_of(REPORT)))
 

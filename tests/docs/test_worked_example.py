@@ -45,7 +45,7 @@ from datetime import datetime, timezone
 import dagster as dg
 from definitions import build
 from blogdata.orchestration.names import asset_key
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from resources.zone import zone_of
 from blogdata.planning.plan import Planner
 from blogdata.planning.staleness import Scope

@@ -29,7 +29,7 @@ from blogdata.patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.findings import Observed, unannounced
 from blogdata.planning.graph import Graph
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.partitions import Grain
 from blogdata.publish.target import Engine

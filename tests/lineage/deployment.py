@@ -23,8 +23,8 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import ASKED, Plan, Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.window import Window
 from blogdata.publish.partitions import Grain, start_of
 from blogdata.services import config

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 import oracle
 import oracle_requests
-from assets.report import report
-from assets.report.report import Report
+from assets.report import blog_report
+from assets.report.blog_report import Report
 from blogdata.cli.main import app
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.log_queue import split_all
@@ -237,7 +237,7 @@ def test_rerunning_one_hour_keeps_its_visit_ids(blog: Blog) -> None:
 def reported(blog: Blog) -> Report:
     """The report of the log."""
     zone = LandingZone.of(blog.deployment.landing)
-    return report.compute(
+    return blog_report.compute(
         blog.deployment.lake, zone, blog.deployment.settings.checkpoints, now=datetime.now(timezone.utc)
     )
 

@@ -15,10 +15,10 @@ from assets import corrected
 from blogdata.cli.outcome import Outcome
 from blogdata.evidence import new_fields
 from blogdata.patterns.error_management.dead_letter_replay import Correction, land_corrections
-from blogdata.planning import deployment as planned
 from blogdata.planning import detectors
+from blogdata.planning import observed as planned
 from blogdata.planning.arrivals import Arrivals
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec

@@ -14,7 +14,7 @@ from blogdata.orchestration.audit_warnings import AUDITS
 from blogdata.patterns.quality.offline_observer import observations
 from blogdata.planning.findings import Observed as Looked
 from blogdata.planning.findings import standing
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import refused
 from blogdata.publish.audit import guard_of, warnings
 from lineage.conftest import Deploy

@@ -89,7 +89,7 @@ def test_a_silent_day_has_rows_without_values(partial: Deployment) -> None:
 
 def test_the_check_names_the_incomplete_days(partial: Deployment) -> None:
     with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("blogdata.planning.look.now", lambda: datetime(2026, 1, 8, 3, tzinfo=timezone.utc))
+        clock.setattr("blogdata.planning.clock.now", lambda: datetime(2026, 1, 8, 3, tzinfo=timezone.utc))
         (check,) = complete_results(asset_key(REPORT), [CONTRACTS[REPORT]], partial.events)
     assert not check.passed
     assert check.metadata["by_period"].value == {DAY: "45 of 72", SILENT: "0 of 72", LAST: "2 of 72"}

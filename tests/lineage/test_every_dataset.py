@@ -11,10 +11,10 @@ from collections import Counter
 import pytest
 
 from assets.streams import STREAMS
-from assets.transforms import places, visit_events
+from assets.transforms import place_answers, visit_events
 from blogdata.patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
-from blogdata.planning.look import now
+from blogdata.planning.clock import now
 from lineage import live, odd_lines
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
@@ -126,4 +126,4 @@ def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: De
     with deployment.session() as spark:
         visits = deployment.lake.read(spark, "silver.visits").where("event_hour = 'none'").select(*named)
         empty = spark.createDataFrame([], EVERY["silver.places"].ddl)
-        assert places.questions(visits, empty, visits=visits, disclosed=True) == []
+        assert place_answers.questions(visits, empty, visits=visits, disclosed=True) == []

@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.live import assets
+from assets.streamed_datasets import assets
 from assets.transforms.live_visits import DEAD_LETTERS, STREAM
 from blogdata.cli import stream_command
 from blogdata.evidence.appended import appended

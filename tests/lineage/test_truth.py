@@ -20,10 +20,10 @@ from blogdata.evidence import ledger
 from blogdata.orchestration.stream_faults import StreamFailed
 from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.observability.reading import DETECTORS, FLOW
-from blogdata.planning import deployment as planned
 from blogdata.planning import detectors
+from blogdata.planning import observed as planned
 from blogdata.planning.findings import standing
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
 from declared import DAILY, WEEKLY, computed_from
 from lineage import brute_force, costs, expected, live

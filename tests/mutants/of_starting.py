@@ -102,7 +102,7 @@ STARTING = (
     in_code(
         "the running day decides what is final",
         "platform/blogdata/planning/finality.py",
-        "return min(newest, key_of(look.now() - grain.length, grain))",
+        "return min(newest, key_of(clock.now() - grain.length, grain))",
         "return newest",
         "tests/sensors/test_schedules.py::test_planner_and_schedules_agree_on_final_days",
     ),

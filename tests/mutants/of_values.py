@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import in_code
 
 LIBRARY = "platform/blogdata/patterns/data_value"
-PLACES = "assets/transforms/places.py"
+PLACES = "assets/transforms/place_answers.py"
 ENRICHMENT = "assets/transforms/enrichment.py"
 LOCATIONS = "platform/blogdata/services/locations.py"
 OUTBOX = f"{LIBRARY}/outbox.py"

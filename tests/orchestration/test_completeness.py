@@ -44,7 +44,7 @@ def judged(lake: Lake, now: str, *datasets: str) -> dg.AssetCheckResult:
     """Evaluate the check as a run does at a given time."""
     contracts = [CONTRACTS[name] for name in datasets or (PAGES,)]
     with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("blogdata.planning.look.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
+        clock.setattr("blogdata.planning.clock.now", lambda: datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
         (result,) = complete_results(asset_key(contracts[0].dataset), contracts, EventLog(lake))
     return result
 

@@ -21,7 +21,7 @@ from blogdata.orchestration.refresh import Refresh, Request
 from blogdata.orchestration.waiting import WAITING
 from blogdata.patterns.observability.reading import FLOW
 from blogdata.planning.graph import Task
-from blogdata.planning.look import landed
+from blogdata.planning.snapshot import landed
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.services import dagster_home

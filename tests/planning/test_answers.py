@@ -6,8 +6,8 @@ from pathlib import Path
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import NEW, Plan, Planner
+from blogdata.planning.snapshot import Snapshot
 from published import bronze, publish, silver, whole
 from quality.contracts import GRAPH
 

@@ -10,7 +10,7 @@ import pytest
 import published
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from quality.contracts import GRAPH
 
 DATASET, LINES = "gold.requests_daily", "bronze.visits"

@@ -15,9 +15,10 @@ from blogdata.lake.store_faults import LogDamaged
 from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.trigger_event import parse
 from blogdata.planning import faults, findings
-from blogdata.planning.deployment import Observed
-from blogdata.planning.look import Snapshot, now
+from blogdata.planning.clock import now
+from blogdata.planning.observed import Observed
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from published import deployment, land
 from quality.contracts import GRAPH
 

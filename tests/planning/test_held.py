@@ -8,8 +8,8 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.planning.look import Snapshot, landed
 from blogdata.planning.plan import Plan, Planner
+from blogdata.planning.snapshot import Snapshot, landed
 from blogdata.publish.partitions import Grain
 from published import bronze, deployment, land, silver
 from quality.contracts import GRAPH

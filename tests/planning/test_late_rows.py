@@ -8,8 +8,8 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from published import bronze, days, enriched, publish, silver, whole
 from quality.contracts import GRAPH
 

@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from blogdata.evidence.events import EventLog
 from blogdata.planning.findings import Observed
-from blogdata.planning.look import Snapshot
 from blogdata.planning.metrics import registry
+from blogdata.planning.snapshot import Snapshot
 from published import bronze, deployment, devices, land, publish
 from quality.contracts import EVERY, GRAPH
 from resources.lake import LakeResource

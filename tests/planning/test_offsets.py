@@ -9,9 +9,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
 from blogdata.lake.commit import Entry
-from blogdata.planning.look import Snapshot
 from blogdata.planning.offsets import TableOffsets
 from blogdata.planning.reach import Same
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Edge, Look, Read, Wanted
 from quality.contracts import CONTRACTS
 

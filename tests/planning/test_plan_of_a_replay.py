@@ -17,8 +17,8 @@ from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.planning import plan
 from blogdata.planning.estimate import estimate
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import ASKED, Planned, Planner, spanned
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Wanted
 from blogdata.publish.partitions import Grain, parse_keys
 from declared import by_grain, computed_from

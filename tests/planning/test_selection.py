@@ -9,9 +9,9 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
 from blogdata.planning.selection import Selection
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.window import Window
 from published import bronze
 from quality.contracts import GRAPH

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import published
 from blogdata.orchestration.names import asset_key
 from blogdata.planning.graph import LANDING
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import ASKED, Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import awaited, landed_tables
 from blogdata.publish.contract import Edge, Wanted
 from blogdata.services import config

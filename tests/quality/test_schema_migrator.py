@@ -28,7 +28,7 @@ from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, remove, status
 from blogdata.planning.findings import Observed, retiring
 from blogdata.planning.graph import Graph
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import migrations
 from blogdata.publish.compatibility import Remove, Rename, Retype
 from blogdata.publish.contract import Contract

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import published
-from assets.report import report
+from assets.report import blog_report
 from page_view_rows import START, View, random_views, write
 
 CSS = (files("blogdata.report") / "static" / "page.css").read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     write(lake, [View(time=START, visit="v", visitor="u", page="/"), *random_views(14 * 24, seed=5)])
     published.land(lake, "visits", "2026-01-05T00", {"a.json": "{}"})
     published.bronze(lake.lake, {"2026-01-05T00": {"2026-01-05T00": 1}})
-    return report.compute(lake.lake, lake.landing_zone, Path(lake.checkpoints_path), now=NOW).html()
+    return blog_report.compute(lake.lake, lake.landing_zone, Path(lake.checkpoints_path), now=NOW).html()
 
 
 def test_every_header_of_a_table_says_what_it_heads(page: str) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import published
-from assets.report import report
-from assets.report.report import Report
+from assets.report import blog_report
+from assets.report.blog_report import Report
 from blogdata.evidence import ledger
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
@@ -67,7 +67,7 @@ class Parsed(HTMLParser):
 
 
 def made(lake: LakeResource, now: datetime = NOW) -> Report:
-    return report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=now)
+    return blog_report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=now)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN
 from blogdata.planning import detectors
 from blogdata.planning.findings import standing
-from blogdata.planning.look import landed
+from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain, key_of, start_of
 from published import bronze, enriched, land, publish, silver
 from quality.contracts import EVERY

@@ -10,8 +10,8 @@ import dagster as dg
 import pytest
 
 from blogdata.orchestration.calendar import calendar
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
 from blogdata.publish.partitions import Grain
 from declared import DAILY, WEEKLY
@@ -41,7 +41,7 @@ def asked(schedule: dg.ScheduleDefinition, *moment: int, now: datetime | None = 
 def ended(lake: LakeResource, dataset: str, *moment: int) -> list[str]:
     """Return the partitions that a scheduled run computes at a given time."""
     with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("blogdata.planning.look.now", lambda: datetime(*moment, tzinfo=timezone.utc))  # type: ignore[misc, arg-type]
+        clock.setattr("blogdata.planning.clock.now", lambda: datetime(*moment, tzinfo=timezone.utc))  # type: ignore[misc, arg-type]
         planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events), scope=Scope.ENDED)
         return list(planner.stale(GRAPH.task_of(dataset)))
 
@@ -99,7 +99,7 @@ def test_planner_and_schedules_agree_on_final_days(lake: LakeResource) -> None:
     with pytest.MonkeyPatch.context() as clock:
         for day, stale in ((21, [first, running]), (22, [running])):
             clock.setattr(
-                "blogdata.planning.look.now", lambda day=day: datetime(2026, 1, day, 2, 30, tzinfo=timezone.utc)
+                "blogdata.planning.clock.now", lambda day=day: datetime(2026, 1, day, 2, 30, tzinfo=timezone.utc)
             )
             planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events))
             assert list(planner.stale(GRAPH.task_of("gold.referral_stats"))) == stale

@@ -26,8 +26,8 @@ from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.log_splitter import split_by_hour
 from blogdata.patterns.ingestion.published_files import state_of
 from blogdata.planning import faults
-from blogdata.planning.look import Snapshot, landed
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot, landed
 from blogdata.planning.staleness import Scope
 from blogdata.publish.partitions import Grain, finer
 from blogdata.services import config
@@ -365,7 +365,7 @@ def test_flagless_hours_are_ready_after_a_later_one(lake: LakeResource, monkeypa
 def test_a_future_hour_is_requested_in_its_time(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
     land(lake, "visits", HOUR, {"a.json": "{}\n"})
     with monkeypatch.context() as earlier:
-        earlier.setattr("blogdata.planning.look.now", lambda: datetime(2026, 1, 5, 2, tzinfo=timezone.utc))
+        earlier.setattr("blogdata.planning.clock.now", lambda: datetime(2026, 1, 5, 2, tzinfo=timezone.utc))
         assert "bronze.visits" not in ready(lake)
     assert ready(lake)["bronze.visits"] == [HOUR]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from assets.transforms.sessions import SPEC
+from assets.transforms.session_rules import SPEC
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.services import daemons, processes, spark_connect, spark_probe, spark_session

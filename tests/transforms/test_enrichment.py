@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.transforms import enrichment, places, users
-from assets.transforms.places import ALWAYS
+from assets.transforms import enrichment, place_answers, users
+from assets.transforms.place_answers import ALWAYS
 from blogdata.services.answer_journal import AnswerJournal
 from blogdata.services.locations import EmbeddedTable, LocationService
 from blogdata.simulator.locations import LocationServer, serving
@@ -102,8 +102,8 @@ def test_a_place_holds_from_its_answer_to_the_next(spark: Any) -> None:
     moved = utc("2026-02-01")
     told = table_of_places(
         spark,
-        (PUBLIC, ALWAYS, moved, "found", "DE", "Berlin", "Berlin", places.SERVICE),
-        (PUBLIC, moved, None, "found", "FR", None, "Paris", places.SERVICE),
+        (PUBLIC, ALWAYS, moved, "found", "DE", "Berlin", "Berlin", place_answers.SERVICE),
+        (PUBLIC, moved, None, "found", "FR", None, "Paris", place_answers.SERVICE),
     )
     visits = [
         visit("/before", moved - MICROSECOND, ip=PUBLIC),
@@ -123,8 +123,8 @@ def test_a_place_holds_from_its_answer_to_the_next(spark: Any) -> None:
 def test_a_private_visit_has_no_place_that_a_service_told(spark: Any) -> None:
     told = table_of_places(
         spark,
-        (PUBLIC, ALWAYS, None, "found", "DE", "Berlin", "Berlin", places.SERVICE),
-        (OTHER, ALWAYS, None, "found", "FR", None, None, places.HERE),
+        (PUBLIC, ALWAYS, None, "found", "DE", "Berlin", "Berlin", place_answers.SERVICE),
+        (OTHER, ALWAYS, None, "found", "FR", None, None, place_answers.HERE),
     )
     visits = [
         visit(f"{ip} {private}", utc("2026-01-05"), ip=ip, private=private)
@@ -140,9 +140,9 @@ def test_a_private_visit_has_no_place_that_a_service_told(spark: Any) -> None:
     }
 
 
-def asked(spark: Any, told: Any, *visits: tuple[Any, ...], disclosed: bool = True) -> list[places.Question]:
+def asked(spark: Any, told: Any, *visits: tuple[Any, ...], disclosed: bool = True) -> list[place_answers.Question]:
     new = spark.createDataFrame(visits, EVENT)
-    return places.questions(new, told, visits=new, disclosed=disclosed)
+    return place_answers.questions(new, told, visits=new, disclosed=disclosed)
 
 
 def test_a_service_does_not_learn_of_private_visitors(spark: Any) -> None:
@@ -175,7 +175,7 @@ def test_an_address_is_asked_for_once_while_its_answer_holds(
     service, journal = LocationService(url=server.url, rate=1000), AnswerJournal(path=tmp_path / "answers")
     january, expired = utc("2026-01-05"), utc("2026-02-01")
     visits = [visit("/", january, ip=ip) for ip in (known, unknown, "10.0.0.1", "no address")]
-    rows = places.answers(asked(spark, table_of_places(spark), *visits), service, journal, january)
+    rows = place_answers.answers(asked(spark, table_of_places(spark), *visits), service, journal, january)
     assert {row[0]: row[1:4] for row in rows} == {
         known: (ALWAYS, expired, "found"),
         unknown: (ALWAYS, january + timedelta(days=30), "unknown"),
@@ -191,14 +191,14 @@ def test_an_address_is_asked_for_once_while_its_answer_holds(
     (again,) = asked(spark, told, visit("/", expired, ip=known))
     assert (again.address, again.valid_from) == (known, expired)
     # The service repeats that its answer expired in January; requesting it for every visit would cost every time.
-    (row,) = places.answers([again], service, journal, expired)
+    (row,) = place_answers.answers([again], service, journal, expired)
     assert row[1:4] == (expired, expired + timedelta(days=1), "found")
     assert server.paid[known] == 2
 
 
 def test_the_embedded_table_is_not_paid_for(tmp_path: Path) -> None:
     journal = AnswerJournal(path=tmp_path / "answers")
-    question = places.Question(address=PUBLIC, valid_from=ALWAYS, seen=utc("2026-01-05"))
-    (row,) = places.answers([question], EmbeddedTable(), journal, utc("2026-01-05"))
-    assert (row[3], row[4], row[7]) == ("found", "US", places.HERE)
+    question = place_answers.Question(address=PUBLIC, valid_from=ALWAYS, seen=utc("2026-01-05"))
+    (row,) = place_answers.answers([question], EmbeddedTable(), journal, utc("2026-01-05"))
+    assert (row[3], row[4], row[7]) == ("found", "US", place_answers.HERE)
     assert not journal.path.exists()

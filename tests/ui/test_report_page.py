@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import published
-from assets.report import FILE, report
+from assets.report import FILE, blog_report
 from blogdata.report import texts
 from page_view_rows import START, View, counted, random_requests, random_views, write, write_days
 
@@ -60,8 +60,8 @@ def page(tmp_path_factory: pytest.TempPathFactory, views: list[View]) -> Path:
             }
         ),
     )
-    found = report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=datetime.now(timezone.utc))
-    report.write(found, home / FILE)
+    found = blog_report.compute(lake.lake, lake.landing_zone, lake.checkpoints_path, now=datetime.now(timezone.utc))
+    blog_report.write(found, home / FILE)
     return home / FILE
 
 

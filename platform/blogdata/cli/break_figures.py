@@ -13,7 +13,7 @@ from blogdata.evidence.recount import groups, repeated
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion import landed_formats
 from blogdata.patterns.ingestion.readiness_marker import scan
-from blogdata.planning.look import landed
+from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings
 from quality.contracts import CONTRACTS

@@ -22,8 +22,8 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion import readiness_marker
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.planning.arrivals import Arrivals
-from blogdata.planning.look import Snapshot, landed
 from blogdata.planning.plan import ASKED, Plan, Planner
+from blogdata.planning.snapshot import Snapshot, landed
 from blogdata.publish.partitions import Grain, start_of
 from blogdata.services import spark_connect
 from blogdata.services.config import Settings

@@ -27,7 +27,7 @@ def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZo
     """
     from blogdata.planning import arrivals
     from blogdata.planning.findings import still_unannounced
-    from blogdata.planning.look import Snapshot
+    from blogdata.planning.snapshot import Snapshot
 
     now = datetime.now(timezone.utc)
     look = Snapshot(zone, events)

@@ -17,9 +17,9 @@ from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import touched
 from blogdata.planning.held import DEAD_LETTERS
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.window import Window
 from blogdata.publish.audit import guard_of
 from blogdata.services import dagster_home

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from blogdata.cli.outcome import Outcome
-    from blogdata.planning.look import Snapshot
     from blogdata.planning.plan import Plan, Planned, Planner
+    from blogdata.planning.snapshot import Snapshot
 
 BRONZE = "bronze.visits"
 
@@ -48,8 +48,8 @@ def plan(
     """
     from blogdata.patterns.ingestion.log_splitter import unsplit_logs
     from blogdata.planning import arrivals
-    from blogdata.planning.look import Snapshot
     from blogdata.planning.plan import ASKED, Planner
+    from blogdata.planning.snapshot import Snapshot
     from quality.contracts import GRAPH, LANDED
     from resources.zone import zone_of
 

@@ -14,7 +14,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.services.config import Settings
 
 if TYPE_CHECKING:
-    from assets.report.report import Report
+    from assets.report.blog_report import Report
     from blogdata.cli.outcome import Outcome
 
 _SHOWS_AGES = timedelta(hours=1)
@@ -35,7 +35,7 @@ def report(
     The page is one file that needs no network. It is written anew by every run that has something to do, by one that
     finds it more than an hour old, and each hour by the daemon.
     """
-    from assets.report import report as core
+    from assets.report import blog_report as core
 
     if days is not None and days < 1:
         raise ConfigurationError(what=f"{days} days are no history", where="--days", next_step="give 1 or more")
@@ -64,7 +64,7 @@ def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
     """
     try:
         if outcome.runs or outcome.problems or not _is_current(settings):
-            from assets.report import report as core
+            from assets.report import blog_report as core
 
             found = _computed(settings)
             if found.has_anything:
@@ -92,7 +92,7 @@ def _page(settings: Settings) -> Path:
 
 
 def _computed(settings: Settings, days: int | None = None) -> Report:
-    from assets.report import report as core
+    from assets.report import blog_report as core
     from assets.report.referrers import Referrers
     from blogdata.lake.lake import Lake
     from blogdata.patterns.ingestion.readiness_marker import LandingZone

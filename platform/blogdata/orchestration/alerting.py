@@ -12,10 +12,10 @@ from blogdata.evidence.finding import Finding
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import external_events, partner
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from blogdata.planning import findings, look
-from blogdata.planning.deployment import Observed, StreamedInput
+from blogdata.planning import clock, findings
 from blogdata.planning.graph import Graph
-from blogdata.planning.look import Snapshot
+from blogdata.planning.observed import Observed, StreamedInput
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
 from blogdata.services import alert_channels
@@ -53,7 +53,7 @@ def observed(
     return Observed(
         graph=graph,
         look=seen,
-        now=look.now(),
+        now=clock.now(),
         streams=streams,
         inbox=external_events.inbox(settings),
         feeds=[(contract, box) for contract in served if isinstance(contract.write, Feed)],

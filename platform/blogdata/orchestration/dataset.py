@@ -30,8 +30,8 @@ from blogdata.orchestration.retries import failure, reported
 from blogdata.orchestration.waiting import note_faults, waiting_result, waiting_spec
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.planning.graph import Task
-from blogdata.planning.look import Snapshot
 from blogdata.planning.reach import Within
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import awaited
 from blogdata.planning.staleness import Staleness
 from blogdata.publish.contract import Contract, Read

@@ -36,8 +36,8 @@ from blogdata.orchestration.retries import MAX_RETRIES, failed, failure
 from blogdata.orchestration.waiting import note_faults, show_failed
 from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
 from blogdata.planning.graph import Task
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Lane, Scope
 from blogdata.planning.window import Window
 from blogdata.publish.contract import Contract

@@ -12,8 +12,8 @@ from blogdata.orchestration.step import LakeAccess
 from blogdata.planning import faults
 from blogdata.planning.faults import by_reason
 from blogdata.planning.graph import Graph, Task
-from blogdata.planning.look import Snapshot
 from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.services.dagster_internals import AssetMaterializationPlannedData
 

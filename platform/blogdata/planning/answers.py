@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.planning import look as clock
+from blogdata.planning import clock
 from blogdata.publish.contract import Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, key_of
 

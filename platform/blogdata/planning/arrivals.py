@@ -26,8 +26,9 @@ from blogdata.patterns.ingestion.readiness_marker import (
     overdue,
     start_of_key,
 )
-from blogdata.planning.look import EARLIEST, Snapshot, is_possible, usable
+from blogdata.planning.clock import EARLIEST, is_possible
 from blogdata.planning.reach import Landed, landed_input
+from blogdata.planning.snapshot import Snapshot, usable
 from blogdata.planning.touched import touched_in
 from blogdata.publish.contract import Contract, Look
 from blogdata.publish.partitions import Grain, contiguous

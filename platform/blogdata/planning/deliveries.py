@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from blogdata.evidence.claims import Claims
 from blogdata.lake.commit import Entry
 from blogdata.patterns.observability.sla_misses_detector import Delivery, Job, Running
-from blogdata.planning.deployment import Observed
-from blogdata.planning.look import Snapshot
+from blogdata.planning.observed import Observed
 from blogdata.planning.offsets import complete_since
 from blogdata.planning.reach import EventsOf, Landed, Same, Within
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, On, Read
 from blogdata.publish.partitions import key_of, start_of
 

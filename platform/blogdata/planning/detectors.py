@@ -20,7 +20,7 @@ from blogdata.patterns.observability import flow_interruption_detector, lag_dete
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
 from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE
 from blogdata.planning import deliveries, offsets
-from blogdata.planning.deployment import Observed
+from blogdata.planning.observed import Observed
 from blogdata.planning.reach import landed_input
 from blogdata.publish.contract import Contract
 from blogdata.publish.watch import Layer

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from blogdata.lake.commit import Entry
 from blogdata.patterns.error_management.static_late_data_integrator import Lookback
-from blogdata.planning import look
+from blogdata.planning import clock
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of
 
@@ -25,7 +25,7 @@ def newest_ended(newest: str, grain: Grain) -> str:
         newest: The newest period with rows; if it is still running, the last period that ended is returned.
         grain: Length of a period.
     """
-    return min(newest, key_of(look.now() - grain.length, grain))
+    return min(newest, key_of(clock.now() - grain.length, grain))
 
 
 def open_periods(contract: Contract, keys: Iterable[str], published: Mapping[str, Entry], newest: str) -> list[str]:

@@ -19,8 +19,8 @@ from blogdata.patterns.data_value.outbox_account import OutboxLine
 from blogdata.patterns.quality.offline_observer import observations
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
-from blogdata.planning.deployment import Observed
 from blogdata.planning.faults import by_reason
+from blogdata.planning.observed import Observed
 from blogdata.planning.plan import Planner
 from blogdata.planning.reach import landed_input
 from blogdata.publish.audit import warnings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blogdata.evidence.events import EventLog
-from blogdata.planning.look import is_possible, now
+from blogdata.planning.clock import is_possible, now
 from blogdata.publish.partitions import Grain, key_of
 
 _FOLDER = "date="

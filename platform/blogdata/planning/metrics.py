@@ -18,8 +18,8 @@ from blogdata.errors.severity import Severity
 from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.lake import Lake
+from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import Observed, standing
-from blogdata.planning.look import newest_end
 from blogdata.publish.contract import Contract
 
 PREFIX = "blogdata_"

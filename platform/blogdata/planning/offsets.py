@@ -14,10 +14,10 @@ from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
 from blogdata.patterns.ingestion.readiness_marker import LandedPartition
 from blogdata.patterns.observability.lag_detector import Offsets, Position
-from blogdata.planning.deployment import Observed, StreamedInput
 from blogdata.planning.graph import Task
-from blogdata.planning.look import Snapshot
+from blogdata.planning.observed import Observed, StreamedInput
 from blogdata.planning.reach import Landed, Within, not_published
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope, Staleness
 from blogdata.publish.contract import Contract, Edge, Read
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.planning.graph import LANDING, Graph
-from blogdata.planning.look import Snapshot
 from blogdata.planning.reach import Landed
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Read
 
 

@@ -15,13 +15,13 @@ from blogdata.evidence.executions import ReplayTooLong, due
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import static_late_data_integrator
-from blogdata.planning import look as clock
+from blogdata.planning import clock
 from blogdata.planning.carried import Carried
 from blogdata.planning.finality import lookback_of
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.held import DEAD_LETTERS, held
-from blogdata.planning.look import Snapshot
 from blogdata.planning.reach import Landed, Within
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import is_there
 from blogdata.publish.contract import Clock, Contract, On, Wanted
 from blogdata.publish.partitions import Grain, key_of, previous, start_of

@@ -14,8 +14,8 @@ from blogdata.errors import PlatformError
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.ingestion import landed_content, published_files
 from blogdata.patterns.ingestion.readiness_marker import LandedPartition
-from blogdata.planning.look import Snapshot
 from blogdata.planning.reach import landed_input
+from blogdata.planning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from blogdata.publish.contract import Contract

@@ -13,10 +13,11 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.observability import dataset_tracker
 from blogdata.patterns.quality.offline_observer import observations
-from blogdata.planning.deployment import Observed, StreamedInput
+from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import standing
 from blogdata.planning.graph import Graph
-from blogdata.planning.look import Snapshot, newest_end
+from blogdata.planning.observed import Observed, StreamedInput
+from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import landed_tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from assets.gold.fan_in import gather
-from assets.transforms import sessions as rules
+from assets.transforms import session_rules as rules
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes

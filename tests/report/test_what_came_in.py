@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import published
-from assets.report import arrivals
+from assets.report import what_came_in
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 
@@ -24,7 +24,7 @@ def test_lines_of_logs_are_counted_by_their_format(tmp_path: Path) -> None:
     ]
     hours = {hour: sum(row[-1] for row in rows if row[0] == hour) for hour in ("2026-01-05T03", "2026-01-07T23")}
     published.publish(lake, "bronze.visits", "arrival_hour", hours, breakdowns={"event_hours": rows})
-    found = [(one.name, one.lines, one.first, one.last) for one in arrivals.formats(EventLog(lake))]
+    found = [(one.name, one.lines, one.first, one.last) for one in what_came_in.formats(EventLog(lake))]
     assert found == [
         ("caddy", 30, "2026-01-07", "2026-01-07"),
         ("combined", 10, "2026-01-05", "2026-01-07"),
@@ -34,6 +34,6 @@ def test_lines_of_logs_are_counted_by_their_format(tmp_path: Path) -> None:
 
 def test_without_logs_there_are_no_formats(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
-    assert arrivals.formats(EventLog(lake)) == []
+    assert what_came_in.formats(EventLog(lake)) == []
     published.bronze(lake, {"2026-01-05T03": {"2026-01-05T03": 3}})
-    assert arrivals.formats(EventLog(lake)) == []
+    assert what_came_in.formats(EventLog(lake)) == []

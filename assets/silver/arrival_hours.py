@@ -5,7 +5,7 @@ from __future__ import annotations
 from blogdata.orchestration.step import Step
 from blogdata.planning.graph import Graph
 from blogdata.planning.held import DEAD_LETTERS, held
-from blogdata.planning.look import Snapshot
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.partitions import Grain, key_of, start_of
 from quality.contracts import CONTRACTS
 

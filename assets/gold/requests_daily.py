@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from assets.transforms import requests as rules
+from assets.transforms import request_counts as rules
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes

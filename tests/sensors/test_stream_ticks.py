@@ -21,7 +21,7 @@ from blogdata.patterns.observability.reading import UNKNOWN, Reading
 from blogdata.planning import detectors
 from quality.contracts import EVERY
 from resources.lake import LakeResource
-from sensors.live import visits_landed
+from sensors.stream_ticks import visits_landed
 
 
 @pytest.fixture

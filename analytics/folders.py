@@ -11,7 +11,7 @@ import dagster as dg
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class Folders:
     """The folders of a deployment.
 
     Args:
@@ -23,7 +23,7 @@ class Places:
     own: Path
 
 
-class PlacesResource(dg.ConfigurableResource["PlacesResource"]):
+class FoldersResource(dg.ConfigurableResource["FoldersResource"]):
     """Finds the folders when a run asks for them; without `gold` and `own`, by the environment.
 
     Args:
@@ -35,20 +35,20 @@ class PlacesResource(dg.ConfigurableResource["PlacesResource"]):
     own: str = ""
 
     @property
-    def places(self) -> Places:
+    def folders(self) -> Folders:
         """The folders."""
         found = of(os.environ)
-        return Places(gold=Path(self.gold) if self.gold else found.gold, own=Path(self.own) if self.own else found.own)
+        return Folders(gold=Path(self.gold) if self.gold else found.gold, own=Path(self.own) if self.own else found.own)
 
 
-def of(environ: Mapping[str, str]) -> Places:
+def of(environ: Mapping[str, str]) -> Folders:
     """Find the folders that an environment names.
 
     Args:
         environ: `ANALYTICS_GOLD`, `ANALYTICS_HOME` and, for those that are missing, `BLOGDATA_HOME`.
     """
     home = Path(environ.get("BLOGDATA_HOME", "var"))
-    return Places(
+    return Folders(
         gold=Path(environ.get("ANALYTICS_GOLD", str(home / "lake" / "gold"))),
         own=Path(environ.get("ANALYTICS_HOME", str(home / "analytics"))),
     )

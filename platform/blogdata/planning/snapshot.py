@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.lake.commit import Entry
 from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
-from blogdata.planning import faults
+from blogdata.planning import clock, faults
 from blogdata.planning.faults import Fault
-from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.publish.partitions import Grain, key_of
 
 if TYPE_CHECKING:
     from blogdata.evidence.events import EventLog
-
-EARLIEST = "2000"
-"""The earliest plausible year: an older event or delivery has a wrong timestamp."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,38 +104,5 @@ def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[Landed
 
 def usable(partitions: Iterable[LandedPartition], grain: Grain) -> list[LandedPartition]:
     """Keep the complete partitions whose key is a possible time."""
-    present = key_of(now(), grain)
-    return [part for part in partitions if part.ready and part.key <= present and _is_key(part.key, grain)]
-
-
-def is_possible(key: str, grain: Grain) -> bool:
-    """Return whether a key is a valid partition key, not before :data:`EARLIEST` and not in the future."""
-    return _is_key(key, grain) and key <= key_of(now(), grain)
-
-
-@lru_cache(maxsize=200_000)
-def _is_key(key: str, grain: Grain) -> bool:
-    try:
-        moment = datetime.strptime(key, grain.key_format).replace(tzinfo=timezone.utc)
-    except ValueError:
-        return False
-    return moment.strftime(grain.key_format) == key and key >= EARLIEST
-
-
-def newest_end(contract: Contract, partitions: Iterable[str]) -> datetime | None:
-    """Return the end of the newest partition of a dataset; None without one, or for a table without partitions.
-
-    Args:
-        contract: Contract of the dataset.
-        partitions: Its partitions. One in the future comes from a wrong clock, and would hide that no newer ones come.
-    """
-    grain = contract.grain
-    if grain is None:
-        return None
-    newest = max((key for key in partitions if is_possible(key, grain)), default=None)
-    return None if newest is None else start_of(newest, grain) + grain.length
-
-
-def now() -> datetime:
-    """Return the current time, UTC; the only clock that planning reads."""
-    return datetime.now(timezone.utc)
+    present = key_of(clock.now(), grain)
+    return [part for part in partitions if part.ready and part.key <= present and clock.is_key(part.key, grain)]

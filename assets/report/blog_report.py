@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from assets.report import arrivals, blog
+from assets.report import blog, what_came_in
 from assets.report.referrers import Referrers
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
@@ -92,8 +92,8 @@ def compute(
         audience = beside.submit(blog.audience, lake, days=days, referrers=referrers)
         data = data_part(
             source,
-            lambda: arrivals.rejected(lake, events, days=days),
-            lambda: arrivals.formats(events),
+            lambda: what_came_in.rejected(lake, events, days=days),
+            lambda: what_came_in.formats(events),
             days=days,
         )
         return Report(made_at=now, blog=audience.result(), data=data)

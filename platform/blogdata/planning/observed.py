@@ -12,9 +12,10 @@ from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.error_management.streamed_files import StreamedFiles
 from blogdata.patterns.ingestion.event_inbox import Inbox
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.planning.clock import is_possible
 from blogdata.planning.graph import Graph
-from blogdata.planning.look import Snapshot, is_possible
 from blogdata.planning.reach import landed_input
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import key_of
 
