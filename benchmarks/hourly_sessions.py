@@ -22,7 +22,7 @@ from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.planning.window import Window as Span
 from quality.contracts import CONTRACTS
-from quality.contracts.silver import INACTIVITY
+from quality.contracts.sessions import INACTIVITY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,6 +21,7 @@ from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
 from blogdata.report.elements import Audience, Figure, Grid, Ranking, ReportPeriod, Section, Unit
 from quality.contracts.columns import DIRECT, UNKNOWN
+from quality.contracts.sessions import PAUSE
 
 WEEK = 7 * DAY
 _DATE = len("2026-01-31")
@@ -60,7 +61,7 @@ NOTES = (
     "images and other assets, crawlers, and requests that were not answered with the page are left out; the part "
     "about the data counts them by reason.",
     "A visit is what the page views name as one. Of an access log it is the page views of one address and browser "
-    "without a pause of 30 minutes.",
+    f"without a pause of {PAUSE}.",
     "The blog's own hosts are those of the settings; without any, the log's virtual hosts; without these, the host "
     "that most page views after the first of a visit come from, of those with a referrer. They, no referrer and hosts "
     "on a list of referrer spam are no sites that readers came from; the shares are of all page views. The kind of a "

@@ -15,6 +15,7 @@ from assets.report.rankings import RankingKind, ranking
 from blogdata.lake.lake import Lake
 from blogdata.report.elements import Ranking, Section
 from quality.contracts.columns import UNKNOWN
+from quality.contracts.sessions import PAUSE
 
 _DAY = "event_date"
 _ROWS = ""
@@ -92,7 +93,7 @@ SECTIONS = (
     Section(
         title="Sessions",
         rankings=("entry_page", "exit_page", "path"),
-        note="A session is the page views of one visitor until a pause of 30 minutes, counted on the day on which it "
+        note=f"A session is the page views of one visitor until a pause of {PAUSE}, counted on the day on which it "
         "is over. A visit, above, is what the page views name as one: it may go on after a pause.",
     ),
     Section(

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec
 from blogdata.patterns.ingestion.landed_lines import is_replay
-from quality.contracts.silver import INACTIVITY
+from quality.contracts.sessions import INACTIVITY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

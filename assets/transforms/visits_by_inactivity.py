@@ -18,13 +18,12 @@ from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.patterns.ingestion.log_splitter import PART
-from quality.contracts.silver import INACTIVITY
+from quality.contracts.sessions import INACTIVITY
 
-GAP = INACTIVITY
 POSITION = ("arrival_hour", "source_file", "source_offset")
 
 
-def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelta = GAP) -> DataFrame:
+def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelta = INACTIVITY) -> DataFrame:
     """Fill the visit ids of page views.
 
     Args:
@@ -48,7 +47,7 @@ def rejoined(
     key: str,
     since: datetime | None,
     until: datetime | None,
-    gap: timedelta = GAP,
+    gap: timedelta = INACTIVITY,
 ) -> list[str]:
     """Find the hours with page views published under another visit id than they have now (an action).
 
@@ -76,7 +75,7 @@ def rejoined(
 
 
 def touches_edge(
-    target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None, gap: timedelta = GAP
+    target: DataFrame, around: DataFrame, since: datetime | None, until: datetime | None, gap: timedelta = INACTIVITY
 ) -> bool:
     """Return whether a visit of the target may reach beyond the rows around it (an action).
 
@@ -117,7 +116,7 @@ def position() -> Column:
     )
 
 
-def sessionize(page_views: DataFrame, gap: timedelta = GAP) -> DataFrame:
+def sessionize(page_views: DataFrame, gap: timedelta = INACTIVITY) -> DataFrame:
     """Add the time at which each page view's visit began.
 
     Args:

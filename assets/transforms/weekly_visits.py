@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+
+from blogdata.publish.privacy import withheld
 
 
 def for_analysts(visits: DataFrame) -> DataFrame:
@@ -23,7 +24,7 @@ def for_analysts(visits: DataFrame) -> DataFrame:
         "keep_private",
         "page",
         "ad_id",
-        F.when(~F.col("keep_private"), F.col("user_id")).alias("user_id"),
+        withheld("user_id", where="keep_private"),
         "referral_host",
         "browser",
         "network_type",

@@ -9,6 +9,7 @@ from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Clock, Contract, On, Read, Runs
 from blogdata.publish.migrations import migrating
 from blogdata.publish.partitions import Grain
+from blogdata.publish.privacy import withheld_rule
 from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
 from blogdata.publish.writes import ByPeriod
@@ -146,11 +147,7 @@ VISITS_WEEKLY = Contract(
             expression="event_week = cast(cast(date_trunc('week', event_time) AS DATE) AS STRING)",
             description="A page view lies in its week",
         ),
-        RowRule(
-            name="private_is_private",
-            expression="NOT keep_private OR user_id IS NULL",
-            description="Nobody is named who asked not to be shared",
-        ),
+        withheld_rule("user_id", where="keep_private"),
         HOURS_OF_A_COUNTED_WEEK,
     ),
     audits=(COUNTED_THROUGHOUT,),

@@ -5,6 +5,7 @@ page views of who asked not to be shared belong to sessions like any others, and
 """
 
 from dataclasses import replace
+from datetime import timedelta
 
 from blogdata.planning.carried import Carried
 from blogdata.planning.reach import SAME, WITHIN
@@ -14,8 +15,12 @@ from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import gold
-from quality.contracts.silver import EVENT, INACTIVITY
+from quality.contracts.silver import EVENT
 
+INACTIVITY = timedelta(minutes=30)
+"""A visitor's session continues until a silence is longer than this; so does a visit of an access log."""
+PAUSE = f"{INACTIVITY // timedelta(minutes=1)} minutes"
+"""The same, as people read it."""
 _SECONDS = int(INACTIVITY.total_seconds())
 _HOUR = "\"yyyy-MM-dd'T'HH\""
 OVER = f"date_format(timestampadd(SECOND, {_SECONDS}, ended_at), {_HOUR})"

@@ -12,8 +12,6 @@ from blogdata.publish.writes import AppearsWith, InOrder, Merge
 from quality.contracts import columns as c
 from quality.contracts.bronze import ARRIVAL
 
-INACTIVITY = timedelta(minutes=30)
-"""A visitor's session continues until a silence is longer than this; so does a visit of an access log."""
 EVENT = Partitioning(column="event_hour", grain=Grain.HOUR)
 IN_ITS_HOUR = RowRule(
     name="in_its_hour",

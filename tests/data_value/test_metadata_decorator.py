@@ -12,10 +12,11 @@ import pytest
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import DatasetMissing, Lake
-from blogdata.patterns.data_value.metadata_decorator import consumer_view, context_table, visible
+from blogdata.patterns.data_value.metadata_decorator import context_table
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
+from blogdata.publish.privacy import consumer_view, visible
 from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Classification, Column, Partitioning
 from blogdata.publish.target import Provenance, Target

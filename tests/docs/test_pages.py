@@ -12,13 +12,14 @@ from typer.core import TyperGroup
 
 from blogdata.cli.main import app
 from blogdata.cli.sql_command import TABLE, VERSIONS
-from blogdata.patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
+from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
 from blogdata.planning import clock
 from blogdata.planning.findings import Observed
 from blogdata.planning.metrics import PREFIX, registry
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import refused
+from blogdata.publish.privacy import CONSUMERS
 from blogdata.services import alert_settings, config, event_settings
 from docs.pages import PAGES, PROJECT, ROOT, blocks, commands, parse, text
 from published import deployment

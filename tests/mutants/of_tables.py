@@ -151,7 +151,7 @@ TABLES = (
     ),
     in_code(
         "consumers see what is personal",
-        "platform/blogdata/patterns/data_value/metadata_decorator.py",
+        "platform/blogdata/publish/privacy.py",
         "if column.classification is not Classification.PERSONAL\n",
         "if True\n",
         "tests/data_value/test_metadata_decorator.py::test_a_personal_key_column_is_hidden",

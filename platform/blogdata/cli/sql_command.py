@@ -22,10 +22,11 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions, store_faults
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import metadata_decorator
-from blogdata.patterns.data_value.metadata_decorator import CONSUMERS, PUBLICATIONS
+from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
 from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
 from blogdata.publish.migrations import carried
+from blogdata.publish.privacy import CONSUMERS, consumer_view
 from blogdata.services import spark_attached
 from blogdata.services.config import Settings
 from quality.contracts import EVERY
@@ -281,7 +282,7 @@ def _table(
     if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
         dataset = name.removesuffix(CONSUMERS)
         shown = carried(EVERY[dataset], lake.table(dataset))
-        return metadata_decorator.consumer_view(_table(spark, lake, dataset, moment, versions), shown)
+        return consumer_view(_table(spark, lake, dataset, moment, versions), shown)
     return lake.read(spark, name, versions[name])
 
 

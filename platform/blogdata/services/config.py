@@ -18,10 +18,10 @@ from blogdata.errors import ConfigurationError
 from blogdata.services import (
     alert_settings,
     event_settings,
+    file_permissions,
     location_settings,
     log_settings,
     partner_settings,
-    privacy,
     setting_values,
     site_settings,
     trust,
@@ -244,7 +244,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     paths, java, spark = (values.get(section, {}) for section in ("paths", "java", "spark"))
     cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or "~").expanduser() / ".cache")
     landing = setting_values.folder(paths, "landing", home / "landing", home)
-    privacy.close(home, landing)
+    file_permissions.close(home, landing)
     return Settings(
         home=home,
         landing=landing,

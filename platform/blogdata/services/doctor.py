@@ -24,11 +24,11 @@ from blogdata.services import (
     engine,
     event_service,
     event_tokens,
+    file_permissions,
     jars,
     java,
     postgres,
     postgres_connection,
-    privacy,
     processes,
     spark_conf,
     spark_connect,
@@ -146,8 +146,8 @@ def _home(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _privacy(settings: Settings) -> Iterator[Diagnosis]:
-    secrets = privacy.exposed_secrets(settings.home)
-    folders = privacy.open_folders(settings.home, (settings.lake, settings.landing))
+    secrets = file_permissions.exposed_secrets(settings.home)
+    folders = file_permissions.open_folders(settings.home, (settings.lake, settings.landing))
     if secrets:
         detail = f"others may read secrets: {', '.join(map(str, secrets))}"
         step = Remedy(f"Run chmod 600 {shlex.join(map(str, secrets))}, and replace what somebody may have read")

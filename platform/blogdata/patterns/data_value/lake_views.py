@@ -18,9 +18,10 @@ from blogdata.evidence.events import EVENTS
 from blogdata.lake import members
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member
-from blogdata.patterns.data_value.metadata_decorator import CONSUMERS, CONTEXT, IS_PUBLICATION, PUBLICATIONS, visible
+from blogdata.patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
+from blogdata.publish.privacy import CONSUMERS, visible
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ columns of the table, an analyst, who does not need them, builds a report on one
 How it works: the writer records the run, job, code version, trigger and attempt
 (:class:`blogdata.publish.run.RunContext`) in the commit of every publication; nothing is repeated on each row.
 :func:`context_table` joins to any dataset by dataset and partition, because a partition is published whole.
-:func:`consumer_view` hides personal and technical columns. Both are also written as SQL views that any Spark or DuckDB
-can load (:mod:`.lake_views`).
+:func:`blogdata.publish.privacy.consumer_view` hides personal and technical columns. Both are also written as SQL
+views that any Spark or DuckDB can load (:mod:`.lake_views`).
 
 The trap: context in columns is wide, repeated a million times, and becomes an interface as soon as it is
 visible. Context in the commit alone is lost when the log's retention expires: the event log keeps it.
@@ -22,24 +22,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence.event import PUBLICATION
 from blogdata.evidence.events import EVENTS
 from blogdata.lake.lake import Lake
-from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Classification
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TECHNICAL = frozenset(
-    "raw source_file source_offset arrival_hour load_date format reasons occurrences conflicts batch".split()
-)
-"""Columns that describe how a row was produced, not the fact itself."""
 PUBLICATIONS = "ops.publications"
 """Name of the context table."""
-CONSUMERS = "_public"
-"""Suffix of the name of a dataset's consumer view."""
 IS_PUBLICATION = f"kind = '{PUBLICATION}'"
 """SQL condition that selects the rows of the event log for the context table."""
 CONTEXT = {
@@ -72,44 +63,3 @@ def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -
     """
     selected = [f"{expression} AS {name}" for name, expression in CONTEXT.items()]
     return lake.read(spark, EVENTS, version).where(IS_PUBLICATION).selectExpr(*selected)
-
-
-def visible(contract: Contract) -> tuple[str, ...]:
-    """List the columns a consumer may see (not personal) and build on (not technical), in the contract's order.
-
-    Args:
-        contract: Contract of the dataset; technical columns are visible if they belong to its key or partition it. A
-            dataset that is not shared has none.
-    """
-    if not contract.shared:
-        return ()
-    needed = {*contract.key, contract.partition_column}
-    return tuple(
-        column.name
-        for column in contract.columns
-        if column.classification is not Classification.PERSONAL
-        and (column.name in needed or column.name not in TECHNICAL)
-    )
-
-
-def consumer_view(frame: DataFrame, contract: Contract) -> DataFrame:
-    """Hide the columns a consumer must not see (personal) or must not build on (technical).
-
-    Args:
-        frame: Rows of the dataset.
-        contract: Contract of the dataset; columns that it does not declare are hidden, too.
-
-    Returns:
-        The frame with the remaining columns, in the order of the contract.
-
-    Raises:
-        ConfigurationError: No column remains, or the dataset is not shared.
-    """
-    shown = [name for name in visible(contract) if name in frame.columns]
-    if not shown:
-        raise ConfigurationError(
-            what="the dataset has no columns for consumers: each is personal or technical, or it is not shared",
-            where=contract.dataset,
-            next_step="classify the columns a consumer may see, or do not offer a view of this dataset",
-        )
-    return frame.select(*[f"`{name}`" for name in shown])

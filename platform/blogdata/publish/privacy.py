@@ -1,0 +1,84 @@
+"""What consumers do not see: personal and technical columns, and who asked not to be named.
+
+Pattern: Metadata Decorator (:mod:`blogdata.patterns.data_value.metadata_decorator`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Classification, RowRule
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TECHNICAL = frozenset(
+    "raw source_file source_offset arrival_hour load_date format reasons occurrences conflicts batch".split()
+)
+"""Columns that describe how a row was produced, not the fact itself."""
+CONSUMERS = "_public"
+"""Suffix of the name of a dataset's consumer view."""
+
+
+def visible(contract: Contract) -> tuple[str, ...]:
+    """List the columns a consumer may see (not personal) and build on (not technical), in the contract's order.
+
+    Args:
+        contract: Contract of the dataset; technical columns are visible if they belong to its key or partition it. A
+            dataset that is not shared has none.
+    """
+    if not contract.shared:
+        return ()
+    needed = {*contract.key, contract.partition_column}
+    return tuple(
+        column.name
+        for column in contract.columns
+        if column.classification is not Classification.PERSONAL
+        and (column.name in needed or column.name not in TECHNICAL)
+    )
+
+
+def consumer_view(frame: DataFrame, contract: Contract) -> DataFrame:
+    """Hide the columns a consumer must not see (personal) or must not build on (technical).
+
+    Args:
+        frame: Rows of the dataset.
+        contract: Contract of the dataset; columns that it does not declare are hidden, too.
+
+    Returns:
+        The frame with the remaining columns, in the order of the contract.
+
+    Raises:
+        ConfigurationError: No column remains, or the dataset is not shared.
+    """
+    shown = [name for name in visible(contract) if name in frame.columns]
+    if not shown:
+        raise ConfigurationError(
+            what="the dataset has no columns for consumers: each is personal or technical, or it is not shared",
+            where=contract.dataset,
+            next_step="classify the columns a consumer may see, or do not offer a view of this dataset",
+        )
+    return frame.select(*[f"`{name}`" for name in shown])
+
+
+def withheld(column: str, *, where: str) -> Column:
+    """Return a column without the values that persons asked not to be shown.
+
+    Args:
+        column: The column.
+        where: Boolean column that is true in the rows of such a person.
+    """
+    from pyspark.sql import functions as F
+
+    return F.when(~F.col(where), F.col(column)).alias(column)
+
+
+def withheld_rule(column: str, *, where: str) -> RowRule:
+    """Build the rule of a table whose rows have a column as :func:`withheld` returns it."""
+    return RowRule(
+        name="private_is_private",
+        expression=f"NOT {where} OR {column} IS NULL",
+        description="Nobody is named who asked not to be shared",
+    )
