@@ -62,12 +62,12 @@ def build(settings: Settings) -> dg.Definitions:
             profiles,
         ],
         asset_checks=[*landing_checks.CHECKS, *detector_checks.CHECKS],
-        jobs=[jobs.refresh(sinks), *JOBS],
+        jobs=[jobs.refresh(sinks, settings.steps_at_once), *JOBS],
         schedules=schedules,
         sensors=sensors,
         resources={**fixed(connections(settings)), "request": requested, "shared_rows": shared_rows},
         # All steps share one process and one Spark session: a step has no startup cost.
-        executor=dead_runs.in_process,
+        executor=dead_runs.in_process(settings.steps_at_once),
     )
 
 

@@ -20,13 +20,15 @@ from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new
 
 
-def refresh(sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
+def refresh(sinks: Sequence[Sink | PartnerFeed], at_once: int = 1) -> dg.JobDefinition:
     """Build the job over the whole lineage.
 
     Args:
         sinks: Datasets served outside the lake.
+        at_once: Most steps that are executed side by side.
     """
-    return refresh_job(code(), first=split_access_logs, served=[(sink.contract, sink.step()) for sink in sinks])
+    served = [(sink.contract, sink.step()) for sink in sinks]
+    return refresh_job(code(), first=split_access_logs, served=served, at_once=at_once)
 
 
 def _tick(name: str, stream: str, what: str) -> dg.UnresolvedAssetJobDefinition:

@@ -19,6 +19,7 @@ import dagster as dg
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.progress import RunProgress
 from blogdata.cli.screen import Screen
+from blogdata.orchestration import dead_runs
 from blogdata.services import config, dagster_home
 from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
 
@@ -42,7 +43,7 @@ def bronze__visits(context):
 def gold__campaign_audience_hourly(context, above):
     context.log_event(published("gold.campaign_audience_hourly", 2, 1.0))
 
-@dg.job(executor_def=dg.in_process_executor)
+@dg.job(executor_def=dead_runs.in_process(config.load().steps_at_once))
 def refresh():
     gold__campaign_audience_hourly(bronze__visits())
 
@@ -62,10 +63,11 @@ FIGURES = [
 ]
 
 
-@pytest.mark.parametrize("columns", [80, 140])
-def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path, columns: int) -> None:
+@pytest.mark.parametrize(("columns", "at_once"), [(80, 1), (140, 2)])
+def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path, columns: int, at_once: int) -> None:
     clocks = set()
-    with on_terminal([sys.executable, "-c", RUN], columns=columns, BLOGDATA_HOME=str(tmp_path)) as terminal:
+    environment = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_STEPS_AT_ONCE": str(at_once)}
+    with on_terminal([sys.executable, "-c", RUN], columns=columns, **environment) as terminal:
         for lines in terminal.changes():
             clocks |= {line.split()[-1] for line in lines if "computing what is stale of bronze.visits" in line}
     # Output of the steps appears between the lines of the run, when it is printed.

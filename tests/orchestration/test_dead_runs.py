@@ -119,7 +119,7 @@ def test_every_run_notes_its_machine(instance: dg.DagsterInstance) -> None:
     job = dg.JobDefinition(
         name="noted",
         graph_def=dg.GraphDefinition(name="noted", node_defs=[nothing]),
-        executor_def=dead_runs.in_process,
+        executor_def=dead_runs.in_process(),
     )
     run = instance.create_run_for_job(job)
     assert [event for event in execute_run_iterator(InMemoryJob(job), run, instance) if event.is_job_success]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -15,6 +16,14 @@ from blogdata.orchestration.waiting import WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo
 
 
+@dataclass(kw_only=True)
+class _Published:
+    """What a step has published of a dataset up to now."""
+
+    rows: int = 0
+    seconds: float = 0.0
+
+
 class RunProgress:
     """The progress of a run: a line per dataset when its step has ended, and on a terminal a status in between."""
 
@@ -22,43 +31,46 @@ class RunProgress:
         self.interrupted = False
         self._screen = screen
         self._outcome = outcome
-        self._rows: dict[str, int] = {}
-        self._seconds: dict[str, float] = {}
+        self._steps: dict[str, dict[str, _Published]] = {}
 
     def see(self, event: dg.DagsterEvent) -> None:
-        """Process an event of the run."""
+        """Process an event of the run; those of steps that run side by side come mixed."""
+        step = event.step_key or ""
         if event.event_type == dg.DagsterEventType.STEP_START:
-            self._rows, self._seconds = {}, {}
-            self._screen.status(f"computing what is stale of {_dataset(event)}")
+            self._steps[step] = {}
+            self._show_status()
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
-            self._materialized(event)
+            self._materialized(event, self._steps.setdefault(step, {}))
         elif event.event_type == dg.DagsterEventType.STEP_SUCCESS:
-            self._published()
+            self._published(step)
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             self._check(event)
         elif event.is_step_failure:
-            self._published()
+            self._published(step)
             self.interrupted = self.interrupted or _was_interrupted(event)
             self._outcome.problems.append(_what_failed(event))
         elif event.is_run_failure and self._outcome.ok:
             self._outcome.problems.append(event.message or "the run failed")
 
-    def _materialized(self, event: dg.DagsterEvent) -> None:
-        materialization = event.step_materialization_data.materialization
-        dataset = ".".join(materialization.asset_key.path)
-        figures = materialization.metadata
-        count = _figure(figures.get(PARTITION_ROWS, figures.get(ROWS)))
-        self._rows[dataset] = self._rows.get(dataset, 0) + int(count)
-        self._seconds[dataset] = _figure(figures.get("seconds"))
+    def _show_status(self) -> None:
+        if self._steps:
+            self._screen.status(f"computing what is stale of {', '.join(map(_dataset, self._steps))}")
 
-    def _published(self) -> None:
-        for dataset, rows in self._rows.items():
-            seconds = self._seconds[dataset]
+    def _materialized(self, event: dg.DagsterEvent, published: dict[str, _Published]) -> None:
+        materialization = event.step_materialization_data.materialization
+        figures = materialization.metadata
+        found = published.setdefault(".".join(materialization.asset_key.path), _Published())
+        found.rows += int(_figure(figures.get(PARTITION_ROWS, figures.get(ROWS))))
+        found.seconds = _figure(figures.get("seconds"))
+
+    def _published(self, step: str) -> None:
+        for dataset, found in self._steps.pop(step, {}).items():
+            rows, seconds = found.rows, found.seconds
             self._outcome.rows += rows
             self._outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
             rate = f" {rows / seconds:>10,.0f} rows/s" if rows and seconds else ""
             self._screen.print(f"  {dataset:<{DATASET}} {rows:>12,} rows {seconds:>7.1f} s{rate}")
-        self._rows = {}
+        self._show_status()
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data
@@ -80,8 +92,8 @@ def _plain(metadata: Any) -> dict[str, Any]:
     return {name: value.value for name, value in metadata.items()}
 
 
-def _dataset(event: dg.DagsterEvent) -> str:
-    return (event.step_key or "").replace("__", ".", 1)
+def _dataset(step: str | None) -> str:
+    return (step or "").replace("__", ".", 1)
 
 
 def _was_interrupted(event: dg.DagsterEvent) -> bool:
@@ -99,7 +111,7 @@ def _first_error(event: dg.DagsterEvent) -> SerializableErrorInfo | None:
 def _what_failed(event: dg.DagsterEvent) -> str:
     data = event.step_failure_data
     if data.user_failure_data is not None and data.user_failure_data.description:
-        return f"{_dataset(event)}: {data.user_failure_data.description}"
+        return f"{_dataset(event.step_key or '')}: {data.user_failure_data.description}"
     error = _first_error(event)
     message = error.message.strip() if error else "failed"
-    return f"{_dataset(event)}: {message} (the run's log is in the UI: blogdata ui)"
+    return f"{_dataset(event.step_key or '')}: {message} (the run's log is in the UI: blogdata ui)"

@@ -16,6 +16,8 @@ from typing import Any
 import dagster as dg
 import psutil
 
+from blogdata.orchestration.side_by_side import SideBySide
+
 HOST = ".dagster/blogdata_host"
 """Tag of a run: the host its process runs on."""
 CREATOR = ".dagster/blogdata_process"
@@ -28,7 +30,7 @@ UNDER_WAY = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED, dg.Da
 
 
 class _HostTagging(dg.Executor):
-    """Tags the run with its host, then lets Dagster's own executor run all steps in one process."""
+    """Tags the run with its host, then lets another executor run its steps in this process."""
 
     def __init__(self, inner: dg.Executor) -> None:
         self._inner = inner
@@ -42,22 +44,34 @@ class _HostTagging(dg.Executor):
         yield from self._inner.execute(plan_context, execution_plan)
 
 
-def _host_tagging(context: dg.InitExecutorContext, **config: Mapping[str, Any]) -> dg.Executor:
+def _executor(name: str, at_once: int, **config: Mapping[str, Any]) -> dg.ExecutorDefinition:
     create = dg.in_process_executor.executor_creation_fn
     assert create is not None
-    return _HostTagging(create(context._replace(executor_config={"retries": {"enabled": {}}, **config})))
+
+    @dg.executor(name=name)
+    def made(context: dg.InitExecutorContext) -> dg.Executor:
+        alone = create(context._replace(executor_config={"retries": {"enabled": {}}, **config}))
+        return _HostTagging(SideBySide(alone, at_once))
+
+    return made
 
 
-@dg.executor(name="in_process")
-def in_process(context: dg.InitExecutorContext) -> dg.Executor:
-    """Return the default executor: one process, one Spark session, and the host in a tag."""
-    return _host_tagging(context)
+def in_process(at_once: int = 1) -> dg.ExecutorDefinition:
+    """Return the default executor: one process, one Spark session, and the host in a tag.
+
+    Args:
+        at_once: Most steps of a run that are executed side by side.
+    """
+    return _executor("in_process", at_once)
 
 
-@dg.executor(name="continue_past_failures")
-def continue_past_failures(context: dg.InitExecutorContext) -> dg.Executor:
-    """Return the executor of `refresh`: a step runs even if an upstream step failed after yielding its output."""
-    return _host_tagging(context, step_dependency_config={"require_upstream_step_success": False})
+def continue_past_failures(at_once: int = 1) -> dg.ExecutorDefinition:
+    """Return the executor of `refresh`: a step runs even if an upstream step failed after yielding its output.
+
+    Args:
+        at_once: As of :func:`in_process`.
+    """
+    return _executor("continue_past_failures", at_once, step_dependency_config={"require_upstream_step_success": False})
 
 
 def own() -> dict[str, str]:

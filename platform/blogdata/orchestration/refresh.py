@@ -6,8 +6,9 @@ first and fails then: downstream steps run on the good partitions, and failed on
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
+from threading import Lock
+from typing import Any, cast
 
 import dagster as dg
 from pydantic import Field, PrivateAttr
@@ -50,10 +51,9 @@ MOST_AGAIN = 96
 """Most partitions that a run for what is asked for again claims and commits at a time."""
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
-_PRIORITY = "dagster/priority"
-Work = Callable[[dg.OpExecutionContext], None]
 Held = Mapping[str, Mapping[str, PlatformError]]
 """Dataset to its held partitions, each with the reason."""
+Served = tuple[Contract, dg.OpDefinition]
 
 
 class Request(dg.ConfigurableResource["Request"]):
@@ -82,9 +82,9 @@ class Request(dg.ConfigurableResource["Request"]):
     retry_waiting: bool = True
     lane: str = Lane.ALL.value
     few_again: int = 0
+    _lock: Any = PrivateAttr(default_factory=Lock)
     _blocked: set[str] = PrivateAttr(default_factory=set)
-    _held_before: Held | None = PrivateAttr(default=None)
-    _begun: Mapping[str, int] | None = PrivateAttr(default=None)
+    _found: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     def block_downstream(self, datasets: Sequence[str]) -> None:
         """Block everything downstream of the datasets for the rest of this run."""
@@ -97,9 +97,7 @@ class Request(dg.ConfigurableResource["Request"]):
 
     def held_before(self, look: Callable[[], Held]) -> Held:
         """Return the partitions that were held when this run started; computed by its first step, then cached."""
-        if self._held_before is None:
-            self._held_before = look()
-        return self._held_before
+        return cast("Held", self._once("held", look))
 
     @property
     def is_again(self) -> bool:
@@ -108,9 +106,14 @@ class Request(dg.ConfigurableResource["Request"]):
 
     def asked_at(self, look: Callable[[], Mapping[str, int]]) -> Mapping[str, int]:
         """Return the versions of the tables when this was requested, or when its first step looked."""
-        if self._begun is None:
-            self._begun = self.since or look()
-        return self._begun
+        return self.since or self._once("begun", look)
+
+    def _once(self, name: str, look: Callable[[], Any]) -> Any:
+        # Of the first steps, which run side by side, one looks, before any of them changes what is found.
+        with self._lock:
+            if name not in self._found:
+                self._found[name] = look()
+            return self._found[name]
 
 
 class NotReady(PlatformError):
@@ -118,7 +121,7 @@ class NotReady(PlatformError):
 
 
 def refresh_job(
-    code: LineageCode, *, first: dg.OpDefinition, served: Sequence[tuple[Contract, dg.OpDefinition]] = ()
+    code: LineageCode, *, first: dg.OpDefinition, served: Sequence[Served] = (), at_once: int = 1
 ) -> dg.JobDefinition:
     """Build the job.
 
@@ -126,6 +129,7 @@ def refresh_job(
         code: The computations and the lineage.
         first: The op that prepares the landing zone.
         served: Contracts of what is served outside the lake, each with its op.
+        at_once: Most steps that are executed side by side.
     """
 
     @dg.graph(name=JOB)
@@ -135,7 +139,7 @@ def refresh_job(
         for task in code.graph.tasks:
             above = sorted({edge.above for edge, _ in code.graph.edges(task)} & done.keys())
             # Of the steps that may run, the executor takes the one of highest priority; this keeps the lineage order.
-            step = _step(code, task).alias(step_of(task.main)).tag({_PRIORITY: str(-len(done))})
+            step = _step(code, task).alias(step_of(task.main)).tag({"dagster/priority": str(-len(done))})
             done.update(dict.fromkeys(task.datasets, step([done[name] for name in above] or [landing])))
         for contract, serve in served:
             serve.alias(step_of(contract.dataset))([done[read.dataset] for read in contract.reads])
@@ -143,12 +147,14 @@ def refresh_job(
     return refresh.to_job(
         name=JOB,
         description="Compute whatever is stale, from the landing zone to what is served: every dataset, any partitions",
-        executor_def=dead_runs.continue_past_failures,
+        executor_def=dead_runs.continue_past_failures(at_once),
         tags=ARRIVING,
     )
 
 
-def op_failing_after_output(name: str, description: str, resources: Collection[str], work: Work) -> dg.OpDefinition:
+def op_failing_after_output(
+    name: str, description: str, resources: Collection[str], work: Callable[[dg.OpExecutionContext], None]
+) -> dg.OpDefinition:
     """Build an op that yields its output before it fails, so that downstream steps run anyway.
 
     Args:
@@ -325,16 +331,14 @@ class Refresh:
             scope=Scope(self._request.scope),
         )
 
-    @contextmanager
-    def _claimed(self, task: Task, todo: Collection[str]) -> Iterator[set[str]]:
+    def _claimed(self, task: Task, todo: Collection[str]) -> AbstractContextManager[set[str]]:
         """Claim partitions; wait while other runs hold all of them. Each partition is computed by one run only.
 
         A table whose periods are executed in order is claimed whole. An automatic run does not wait: a backfill may
         hold the table or its partitions for hours, and all steps behind this one would wait, too. None is claimed then.
         """
         waits = self._request.scope == Scope.ALL.value
-        with turns.claimed(self._access.lake, task, todo, self._context.log, waits=waits) as mine:
-            yield mine
+        return turns.claimed(self._access.lake, task, todo, self._context.log, waits=waits)
 
     def _batches(self, task: Task, keys: Sequence[str]) -> list[list[str]]:
         if not keys:

@@ -62,6 +62,7 @@ _ENVIRONMENT = {
     "BLOGDATA_WRITES": ("spark", "writes"),
     "SPARK_REMOTE": ("spark", "remote"),
     "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
+    "BLOGDATA_STEPS_AT_ONCE": ("dagster", "steps_at_once"),
     "BLOGDATA_EVENTS_HOST": ("events", "host"),
     "BLOGDATA_EVENTS_PORT": ("events", "port"),
     "BLOGDATA_GEOLOCATION": ("geolocation", "url"),
@@ -76,7 +77,7 @@ _FILE_KEYS = {
     "landing": {"ready", "longest_line", "largest_file"},
     "java": {"use", "maven_mirror"},
     "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "writes", "conf"},
-    "dagster": {"storage"},
+    "dagster": {"storage", "steps_at_once"},
     "postgres": {"url", "port"},
     "alerting": alert_settings.ALERTING_KEYS,
     "events": event_settings.KEYS,
@@ -157,8 +158,8 @@ class Settings:
         ca_file: Bundle of trusted certificates (PEM) for fetching jars; None if the machine has none.
         spark: How a Spark session is opened.
         postgres: Where PostgreSQL is.
-        dagster_storage: Address of the PostgreSQL database for Dagster's runs and events; None for SQLite files in
-            the home folder.
+        dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
+        steps_at_once: How many steps of a run are executed side by side, at most.
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
         alerts: Who is told of what a person should know, and how often.
         events: Who may start runs from outside, and where their events are received.
@@ -184,6 +185,7 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     dagster_storage: str | None = None
+    steps_at_once: int = 1
     alerts: AlertSettings = field(default_factory=AlertSettings)
     events: EventSettings = field(default_factory=EventSettings)
     geolocation: LocationSettings = field(default_factory=LocationSettings)
@@ -261,6 +263,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         spark=_spark(spark),
         postgres=_postgres(values.get("postgres", {})),
         dagster_storage=_storage(values.get("dagster", {})),
+        steps_at_once=setting_values.whole(values.get("dagster", {}), "steps_at_once", 1, 1, 8),
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         events=event_settings.parse(values.get("events", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),

@@ -11,8 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dagster._core.definitions.job_base import InMemoryJob
-from dagster._core.events import AssetMaterializationPlannedData
-from dagster._core.execution.api import execute_run_iterator
+from dagster._core.errors import raise_execution_interrupts
+from dagster._core.events import AssetMaterializationPlannedData, EngineEventData
+from dagster._core.execution.api import ExecuteRunWithPlanIterable, execute_run_iterator
+from dagster._core.execution.compute_logs import create_compute_log_file_key
+from dagster._core.execution.context_creation_job import PlanExecutionContextManager
+from dagster._core.execution.plan.execute_plan import dagster_event_sequence_for_step
+from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.storage.base_storage import DagsterStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
@@ -29,7 +34,11 @@ __all__ = [
     "ConfigurableClass",
     "ConfigurableClassData",
     "DagsterStorage",
+    "EngineEventData",
+    "ExecuteRunWithPlanIterable",
     "InMemoryJob",
+    "InstanceConcurrencyContext",
+    "PlanExecutionContextManager",
     "RegisteredCodeLocationOrigin",
     "RemoteRepositoryOrigin",
     "SerializableErrorInfo",
@@ -38,7 +47,10 @@ __all__ = [
     "SqliteScheduleStorage",
     "WorkspaceFileTarget",
     "WorkspaceProcessContext",
+    "create_compute_log_file_key",
+    "dagster_event_sequence_for_step",
     "execute_run_iterator",
+    "raise_execution_interrupts",
 ]
 
 REVIEWED = "1.13.27"
@@ -49,6 +61,10 @@ _ORIGIN = "the UI lists a run under the job of its origin, and a run that a proc
 _STORAGE = (
     "blogdata.services.dagster_storage keeps SQLite's connections open; dagster.yaml can only replace the whole class"
 )
+_EXECUTOR = (
+    "blogdata.orchestration.side_by_side executes steps in threads: Dagster's executors have one step at a time in a "
+    "process, and of an executor only its base class is public"
+)
 REASONS: Mapping[str, str] = {
     "execute_run_iterator": "shows each event as it happens; execute_in_process returns at the end",
     "InMemoryJob": "execute_run_iterator takes the job in this wrapper",
@@ -56,6 +72,13 @@ REASONS: Mapping[str, str] = {
     "published; it plans partitions itself only in runs of assets",
     "RemoteRepositoryOrigin": _ORIGIN,
     "RegisteredCodeLocationOrigin": f"{_ORIGIN}; of a code location only its name counts there",
+    "EngineEventData": f"{_EXECUTOR}; the process of the run is in this event",
+    "ExecuteRunWithPlanIterable": f"{_EXECUTOR}; sets the resources up, and takes interrupts between the steps",
+    "PlanExecutionContextManager": f"{_EXECUTOR}; the resources and the contexts of the steps",
+    "InstanceConcurrencyContext": f"{_EXECUTOR}; the slots in pools",
+    "dagster_event_sequence_for_step": f"{_EXECUTOR}; executes a step with its retries and failures",
+    "create_compute_log_file_key": f"{_EXECUTOR}; names the files of what the process prints",
+    "raise_execution_interrupts": f"{_EXECUTOR}; raises an interrupt while it waits",
     "SerializableErrorInfo": "the type of the error of a failed step, which a public event contains",
     "DagsterStorage": "the base class of a storage that dagster.yaml names; documented, but not exported",
     "ConfigurableClass": "likewise: what dagster.yaml names must be one",
