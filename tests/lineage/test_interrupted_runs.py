@@ -20,10 +20,18 @@ NEEDED = ("run", "--for", "silver.visits")
 REST = f"stopped; what was published stays; for the rest run again: blogdata {' '.join(NEEDED)}\n"
 
 
+def stay() -> None:
+    """Work for a minute, as a step that waits for Spark: each wait is short."""
+    for _ in range(600):
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
 def test_an_interrupted_run_is_completed_by_the_next(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], at_once: int
 ) -> None:
-    made = deploy("interrupted")
+    monkeypatch.setenv("BLOGDATA_STEPS_AT_ONCE", str(at_once))
+    made = deploy(f"interrupted-{at_once}")
     made.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
     monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
     said = Said(monkeypatch, capsys)
@@ -33,7 +41,7 @@ def test_an_interrupted_run_is_completed_by_the_next(
         def interrupted(log: EventLog, commit: Commit, asked: int = asked, dataset: str = dataset) -> None:
             if commit.dataset == dataset:
                 os.kill(os.getpid(), asked)
-                time.sleep(60)
+                stay()
             record(log, commit)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -63,7 +71,7 @@ def test_an_unfinished_replay_names_its_resume_command(
         record(log, commit)
         if commit.dataset == "silver.visits_enriched":
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(60)
+            stay()
 
     def failed(log: EventLog, commit: Commit) -> None:
         record(log, commit)

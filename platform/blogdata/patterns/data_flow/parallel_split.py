@@ -10,10 +10,11 @@ beside it, which names the version it was written from. A branch that fails leav
 lacks the receipt of that version, so it alone is :func:`due` again. :func:`compare` reads both files back as their
 readers do, and counts the rows that are equal, different, or there only once, and by how much they differ.
 
-What waits for what: in the run of a partition the branches are executed one after the other, in one process, because
-the platform's executor is. So a slow branch delays the other one by its own time; a failed one does not keep it from
-running, whichever comes first. The comparison waits for both, and is not executed if one failed. Other partitions are
-other runs: up to two at a time in a backfill, one at a time when the sensor asks for them (Concurrent Runner).
+What waits for what: in the run of a partition the branches are executed one after the other, in one process, and side
+by side where the deployment says so (`[dagster] steps_at_once`). So a slow branch may delay the other one by its own
+time; a failed one does not keep it from running, whichever comes first. The comparison waits for both, and is not
+executed if one failed. Other partitions are other runs: up to two at a time in a backfill, one at a time when the
+sensor asks for them (Concurrent Runner).
 
 The trap: comparing the frame that was written instead of the files. The old layout's rounding, quoting and missing
 values are in the files only.
