@@ -262,3 +262,10 @@ def test_of_steps_that_are_ready_the_longest_path_comes_first(instance: dg.Dagst
     starts = [name for kind, name in order(instance, run) if kind == START]
     assert starts[0] == "begins"
     assert starts.index("goes_on") < starts.index("other")
+
+
+def test_steps_run_without_a_place_for_what_they_print(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    (tmp_path / "dagster" / "compute_logs").write_text("no folder", encoding="utf-8")
+    run = executed(instance, job(op("a"), op("b")))
+    assert status(instance, run) == dg.DagsterRunStatus.SUCCESS
+    assert any("What the run prints is not kept" in entry.message for entry in instance.all_logs(run))

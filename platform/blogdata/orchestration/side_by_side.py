@@ -37,7 +37,7 @@ from blogdata.services.dagster_internals import (
 
 _LOOK_AGAIN_SECONDS = 0.1
 """How often it is looked whether it is time for a retry, or whether a pool has a slot again."""
-_ENDS_WITHIN_SECONDS = 60.0
+_ENDS_WITHIN_SECONDS = 30.0
 """How long an interrupted step may take to end; it takes the interrupt when a call into C returns."""
 
 
@@ -109,7 +109,7 @@ def _executed(job_context: Any, execution_plan: Any, *, at_once: int) -> Iterato
         InstanceConcurrencyContext(job_context.instance, job_context.dagster_run) as slots,
         execution_plan.start(
             retry_mode=job_context.retry_mode,
-            sort_key_fn=longest_path_first(execution_plan),
+            sort_key_fn=_longest_path_first(execution_plan),
             max_concurrent=at_once,
             instance_concurrency_context=slots,
             step_dependency_config=job_context.step_dependency_config,
@@ -118,6 +118,10 @@ def _executed(job_context: Any, execution_plan: Any, *, at_once: int) -> Iterato
     ):
         yield _captured(job_context, execution_plan, until)
         yield from _Steps(job_context, active).executed()
+        try:
+            until.close()
+        except Exception as error:  # noqa: BLE001 - as below
+            yield _not_kept(job_context, error)
 
 
 def _captured(job_context: Any, execution_plan: Any, until: ExitStack) -> dg.DagsterEvent:
@@ -127,13 +131,20 @@ def _captured(job_context: Any, execution_plan: Any, until: ExitStack) -> dg.Dag
     try:
         context = until.enter_context(logs.capture_logs(key))
     except Exception as error:  # noqa: BLE001 - without these files the run goes on, as with Dagster's executors
-        return dg.DagsterEvent.engine_event(job_context, f"Output is not kept: {error}", EngineEventData())
+        return _not_kept(job_context, error)
     steps = [step.key for step in execution_plan.get_steps_to_execute_in_topo_order()]
     event: dg.DagsterEvent = dg.DagsterEvent.capture_logs(job_context, steps, key, context)
     return event
 
 
-def longest_path_first(plan: Any) -> Callable[[Any], tuple[int, int]]:
+def _not_kept(job_context: Any, error: Exception) -> dg.DagsterEvent:
+    event: dg.DagsterEvent = dg.DagsterEvent.engine_event(
+        job_context, f"What the run prints is not kept: {error}", EngineEventData()
+    )
+    return event
+
+
+def _longest_path_first(plan: Any) -> Callable[[Any], tuple[int, int]]:
     """Return the sort key of steps that may start: first those that most steps in a row wait for, then by priority.
 
     Args:
