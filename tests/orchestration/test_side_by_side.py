@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -230,6 +230,7 @@ def test_steps_end_when_nobody_looks_at_their_run_any_more(instance: dg.DagsterI
     events = execute_run_iterator(InMemoryJob(steps), instance.create_run_for_job(steps, run_config=QUIET), instance)
     assert next(event for event in events if event.step_key).event_type_value == START
     all_there.wait(PATIENCE_SECONDS)
+    assert isinstance(events, Generator)
     events.close()
     assert sorted(ended) == ["a", "b"]
 
