@@ -17,6 +17,9 @@ from blogdata.simulator.spec import SimulationSpec
 STANDARD_ROWS = 10_000
 ROWS_AN_HOUR_BEFORE = 10
 WARM_UPS = 2
+RECORDED = Path(__file__).parent.parent / "tests" / "lineage" / "costs.json"
+COUNTS = ("jobs", "tasks", "commits", "log_reads", "dagster_events")
+"""Which of the recorded counts are shown: seconds follow from them."""
 MONDAY = date(2026, 4, 20)
 """The new hours are the first of a week: whatever the history, day and week hold nothing else."""
 
@@ -37,9 +40,22 @@ def measure(bench: Bench, size: Size) -> Result:
         limit=1.20,
         found=ratios[0].value if ratios else None,
     )
-    facts = {"steps (seconds, median)": {history.name: history.steps() for history in histories}}
+    facts = {
+        "steps (seconds, median)": {history.name: history.steps() for history in histories},
+        "counts of the hour with few rows that the suite records": counts(),
+    }
     case = Case(name=f"{rows:,} events", seconds=seconds, ratios=ratios, facts=facts)
     return Result(letter="d", title="One more hour", cases=[case], targets=[target])
+
+
+def counts() -> dict[str, dict[str, int]]:
+    """Read what the suite records of an hour: the name of each count to how many there are, of all and by step."""
+    steps: dict[str, dict[str, int]] = json.loads(RECORDED.read_text(encoding="utf-8"))["an hour"]
+    found = {}
+    for count in COUNTS:
+        by_step = {step.replace("__", "."): counted[count] for step, counted in steps.items() if count in counted}
+        found[count] = {"all": sum(by_step.values()), **by_step}
+    return found
 
 
 class History:
