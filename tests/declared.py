@@ -23,5 +23,5 @@ def computed_from(dataset: str) -> set[str]:
 
 
 def by_grain(datasets: set[str], keys: Mapping[Grain | None, _Keys]) -> dict[str, _Keys]:
-    """Give each dataset its value from a mapping by grain."""
+    """Map each dataset to the keys of its grain."""
     return {name: keys[CONTRACTS[name].grain] for name in datasets}

@@ -159,7 +159,7 @@ def test_private_rows_are_never_sent(tmp_path: Path) -> None:
     assert (line.states, line.withdrawn) == ({"waiting": 1}, 0)
     with partner(file) as server:
         send(box, server)
-        # Visitor a opts out afterwards: the partner has to be told, and the account still balances.
+        # Visitor a opts out afterwards: the partner has to be informed, and the account still balances.
         line = box.take(PARTITION, "3", [], rows_in=3, private=3)
         assert (line.states, line.withdrawn, line.missing) == ({}, 1, 0)
         assert box.take(PARTITION, "4", [row("a", 1)], rows_in=3, private=2).withdrawn == 0

@@ -59,7 +59,7 @@ class Server:
         return sorted(self.log.parent.glob("access.log*"))
 
     def write(self, lines: int, *, whole: bool = True) -> None:
-        """Append lines; write the last one only in part unless told otherwise."""
+        """Append lines; write the last one only in part unless `whole` is set."""
         for _ in range(lines):
             self._time += timedelta(seconds=self._chance.choice([0, 1, 300, 1500]))
             stamp = f"{self._time:%d/%b/%Y:%H:%M:%S +0000}"

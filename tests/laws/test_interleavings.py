@@ -49,9 +49,9 @@ class Operation:
     """An operation that changes a table.
 
     Args:
-        run: Does it.
-        model: What it makes of a table, in plain Python.
-        phases: Where it can be held.
+        run: Runs it.
+        model: The table's rows afterwards, in plain Python.
+        phases: Phases at which it can be held.
     """
 
     run: Callable[[Any, Target], object]

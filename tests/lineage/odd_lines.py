@@ -178,7 +178,7 @@ def devices(draw: st.DrawFn) -> bytes:
 
 
 def drawn(lines: st.SearchStrategy[bytes], count: int) -> list[bytes]:
-    """Draw about so many lines; the same code draws the same ones."""
+    """Draw about this many lines; the same code draws the same lines."""
     found: list[bytes] = []
 
     @settings(

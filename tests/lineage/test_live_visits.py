@@ -98,7 +98,7 @@ def model(landing: Path, files: list[Path]) -> tuple[dict[Position, str], list[d
     return verdicts, marks, remembered
 
 
-def told(deployment: Deployment) -> dict[Position, str]:
+def verdicts_of(deployment: Deployment) -> dict[Position, str]:
     """Read the verdict of each event from the tables."""
     found = dict.fromkeys(deployment.rows(VISITS, "source_file", "source_offset"), "first")
     aside = deployment.rows(SET_ASIDE, "source_file", "source_offset", "reason")
@@ -108,7 +108,7 @@ def told(deployment: Deployment) -> dict[Position, str]:
 
 def test_streamed_verdicts_match_the_plain_python_model(straight: Deployment) -> None:
     verdicts, _, _ = model(straight.landing, in_order(straight))
-    assert told(straight) == verdicts
+    assert verdicts_of(straight) == verdicts
     assert set(verdicts.values()) == {"first", "late", "duplicate", "conflict"}
     counted = oracle.count(straight.landing)
     assert len(straight.rows(BRONZE, "raw")) == sum(hour.lines for hour in counted.arrivals.values())
@@ -133,7 +133,7 @@ def test_streamed_and_batch_tables_hold_the_same_rows(straight: Deployment) -> N
     )
     columns = [column.name for column in STREAMED[VISITS].columns if column.name != "batch"]
     place_at = (columns.index("source_file"), columns.index("source_offset"))
-    late = {position for position, reason in told(straight).items() if reason == "late"}
+    late = {position for position, reason in verdicts_of(straight).items() if reason == "late"}
     # Events in order are equal; late events are in the batch tables, and set aside by the stream.
     batch = [row for row in straight.rows("silver.visits", *columns) if tuple(row[at] for at in place_at) not in late]
     assert sorted(batch, key=repr) == sorted(straight.rows(VISITS, *columns), key=repr)
@@ -193,8 +193,8 @@ def test_an_interrupted_stream_ends_in_the_same_tables(
     begun.land(HOURS[-1], [event("11:59", "/new")], name="zzz.json")
     tick(begun)
     assert len(begun.rows(BRONZE, "raw")) == len(expected[BRONZE]) + 1
-    assert sorted(set(told(begun).values())) == ["conflict", "duplicate", "first", "late"]
-    assert len(told(begun)) == len(expected[VISITS]) + len(expected[SET_ASIDE]) + 1
+    assert sorted(set(verdicts_of(begun).values())) == ["conflict", "duplicate", "first", "late"]
+    assert len(verdicts_of(begun)) == len(expected[VISITS]) + len(expected[SET_ASIDE]) + 1
     assert problems(begun) == []
 
 

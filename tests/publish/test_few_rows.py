@@ -37,7 +37,7 @@ def many() -> Mapping[str, Account]:
     }
 
 
-def told(setting: str = MODE) -> Column:
+def task_setting(setting: str = MODE) -> Column:
     """Build a column of the setting that tasks see."""
 
     # Nested, because Spark's workers cannot import the tests.
@@ -53,7 +53,7 @@ def told(setting: str = MODE) -> Column:
 
 def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> set[str | None]:
     """Publish rows whose tasks record these settings."""
-    rows = clicks(session, ROWS).withColumn("page", told())
+    rows = clicks(session, ROWS).withColumn("page", task_setting())
     overwrite_partitions(rows, target(root, run), HOURS, Provenance(accounts=given))
     return {page for *_, page in table(session, root)}
 
@@ -86,10 +86,10 @@ def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> 
 @pytest.mark.campaign
 def test_merges_into_large_tables_generate_code(session: Any, lake_root: Path) -> None:
     put(session, lake_root, "first", F.lit("one row"))
-    put(session, lake_root, "small", told())
+    put(session, lake_root, "small", task_setting())
     assert {page for *_, page in table(session, lake_root, PAGES.dataset)} == {"NO_CODEGEN"}
     put(session, lake_root, "large", F.expr(MEBIBYTES), click=1, rows_in=3)
-    put(session, lake_root, "after it", told(), rows_in=3)
+    put(session, lake_root, "after it", task_setting(), rows_in=3)
     assert {page for _, click, _, page in table(session, lake_root, PAGES.dataset) if click == 0} == {None}
 
 
@@ -97,21 +97,21 @@ def test_merges_into_large_tables_generate_code(session: Any, lake_root: Path) -
 def test_few_rows_are_planned_in_one_job(session: Any, lake_root: Path, setting: str, few: str) -> None:
     plans.configure(session, plans.AS_IN_PRODUCTION)
     usual = session.conf.get(setting)
-    overwrite(session, lake_root, "few", told(setting))
+    overwrite(session, lake_root, "few", task_setting(setting))
     assert {page for *_, page in table(session, lake_root)} == {few}
     assert session.conf.get(setting) == usual != few
-    overwrite(session, lake_root, "many", told(setting), rows=MANY)
+    overwrite(session, lake_root, "many", task_setting(setting), rows=MANY)
     assert {page for *_, page in table(session, lake_root)} <= {None, usual}
 
 
 def test_few_rows_joined_with_a_large_table_are_planned_as_usual(session: Any, lake_root: Path) -> None:
     put(session, lake_root, "small", F.lit("one row"))
     small = Lake(root=str(lake_root)).read(session, PAGES.dataset)
-    overwrite(session, lake_root, "with small", told(), dimension=small)
+    overwrite(session, lake_root, "with small", task_setting(), dimension=small)
     assert {page for *_, page in table(session, lake_root)} == {"NO_CODEGEN"}
     put(session, lake_root, "large", F.expr(MEBIBYTES), click=1, rows_in=3)
     large = Lake(root=str(lake_root)).read(session, PAGES.dataset)
-    overwrite(session, lake_root, "with large", told(), dimension=large)
+    overwrite(session, lake_root, "with large", task_setting(), dimension=large)
     assert {page for *_, page in table(session, lake_root)} == {None}
 
 
@@ -120,14 +120,14 @@ def test_many_rows_beside_few_are_planned_as_usual(session: Any, lake_root: Path
     beside = replace(CONTRACT, dataset="silver.beside")
 
     def few() -> None:
-        rows = clicks(session, ROWS).withColumn("page", told())
+        rows = clicks(session, ROWS).withColumn("page", task_setting())
         goal = target(lake_root, "few", contract=beside, probe=str(probe.folder))
         overwrite_partitions(rows, goal, HOURS, Provenance(accounts=accounts(ROWS)))
 
     default = session.conf.get(MODE)
     with Held(few, probe, "opened") as held:
         assert session.conf.get(MODE) == "NO_CODEGEN"
-        overwrite(session, lake_root, "many", told(), rows=MANY)
+        overwrite(session, lake_root, "many", task_setting(), rows=MANY)
         assert {page for *_, page in table(session, lake_root)} == {None}
     assert held.error is None
     assert {page for *_, page in table(session, lake_root, beside.dataset)} == {"NO_CODEGEN"}
@@ -136,7 +136,7 @@ def test_many_rows_beside_few_are_planned_as_usual(session: Any, lake_root: Path
 
 @pytest.mark.parametrize(("of", "mode"), [(ROWS, "NO_CODEGEN"), (MANY + 1, None), (None, None)])
 def test_kept_rows_are_computed_like_written_ones(session: Any, of: int | None, mode: str | None) -> None:
-    with computed(clicks(session, ROWS).withColumn("page", told()), of=of) as kept:
+    with computed(clicks(session, ROWS).withColumn("page", task_setting()), of=of) as kept:
         assert {row.page for row in kept.collect()} == {mode}
 
 

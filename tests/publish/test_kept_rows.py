@@ -22,7 +22,7 @@ def forgetful(spark: Any, session: Any) -> Any:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def releases(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """List the releases sent to the server, by the server's name of the rows."""
     names: list[str] = []
     command = RemoveRemoteCachedRelation.command
@@ -39,31 +39,31 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ("engine", "gone"), [(Engine.TRANSACTION, "TABLE_OR_VIEW_NOT_FOUND"), (Engine.CHECKPOINT, "No DataFrame with id")]
 )
 def test_rows_are_computed_once_and_released_after_use(
-    forgetful: Any, told: list[str], engine: Engine, gone: str
+    forgetful: Any, releases: list[str], engine: Engine, gone: str
 ) -> None:
     with kept_rows.computed(forgetful.range(3).selectExpr("id", "uuid() AS drawn"), engine) as rows:
         drawn = {row["drawn"] for row in rows.collect()}
         assert {row["drawn"] for row in rows.collect()} == drawn
-        assert told == []
-    assert len(told) == (engine is Engine.CHECKPOINT)
+        assert releases == []
+    assert len(releases) == (engine is Engine.CHECKPOINT)
     with pytest.raises(PySparkException, match=gone):
         rows.collect()
 
 
-def test_collecting_garbage_sends_nothing(spark: Any, told: list[str]) -> None:
+def test_collecting_garbage_sends_nothing(spark: Any, releases: list[str]) -> None:
     # An error whose traceback holds the rows: only the garbage collector finds them.
     ring: list[Any] = []
     ring.append(ring)
     with kept_rows.computed(spark.range(3), Engine.CHECKPOINT) as rows:
         ring += [rows, rows.where("id > 1")]
-    assert len(told) == 1
+    assert len(releases) == 1
     del rows, ring
     gc.collect()
-    assert len(told) == 1
+    assert len(releases) == 1
 
 
-def test_releasing_uncomputed_rows_does_nothing(spark: Any, told: list[str]) -> None:
+def test_releasing_uncomputed_rows_does_nothing(spark: Any, releases: list[str]) -> None:
     rows = spark.range(3)
     kept_rows.let_go(rows)
-    assert told == []
+    assert releases == []
     assert rows.count() == 3

@@ -31,7 +31,7 @@ def resource(lake: LakeResource) -> DeploymentResource:
     return DeploymentResource(home=str(Path(lake.landing).parent))
 
 
-def told(lake: LakeResource, instance: dg.DagsterInstance) -> str:
+def skip_reason(lake: LakeResource, instance: dg.DagsterInstance) -> str:
     """Run one tick of the sensor; return its skip reason."""
     context = dg.build_sensor_context(instance=instance, resources={"deployment": resource(lake)})
     return str(tell_people.evaluate_tick(context).skip_message)
@@ -40,20 +40,20 @@ def told(lake: LakeResource, instance: dg.DagsterInstance) -> str:
 def test_a_tick_tells_of_what_stands(
     lake: LakeResource, instance: dg.DagsterInstance, hook: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert told(lake, instance) == "no channel is configured: [[alerts]] in blogdata.toml"
+    assert skip_reason(lake, instance) == "no channel is configured: [[alerts]] in blogdata.toml"
     toml = Path(lake.landing).parent / "blogdata.toml"
     toml.write_text(f'[[alerts]]\nchannel = "webhook"\naddress = "{hook.address}"\nseconds = 2\n')
     land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
-    assert [told(lake, instance) for _ in range(2)] == ["messages sent: 1", "messages sent: 0"]
+    assert [skip_reason(lake, instance) for _ in range(2)] == ["messages sent: 1", "messages sent: 0"]
     assert hook.bodies[0]["subject"] == "[warning] bronze.visits: overdue"
     land(lake, "visits", "2026-01-05T03", {})
     hook.answers = [(404, {})]
     with pytest.raises(AlertsNotSent, match=r"(?s)the server answered 404.*blogdata alerts --test"):
-        told(lake, instance)
-    assert told(lake, instance) == "messages sent: 0; channel webhook has failed and is tried again later"
+        skip_reason(lake, instance)
+    assert skip_reason(lake, instance) == "messages sent: 0; channel webhook has failed and is tried again later"
     monkeypatch.setattr("sensors.alerts._LOCK_SECONDS", 0.2)
     with locked(alert_channels.lock(resource(lake).settings())):
-        assert told(lake, instance) == "another process is sending what is due"
+        assert skip_reason(lake, instance) == "another process is sending what is due"
 
 
 def test_alerts_are_on_from_the_start() -> None:

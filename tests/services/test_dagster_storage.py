@@ -51,7 +51,7 @@ def tell(instance: dg.DagsterInstance, run: str, count: int = 1) -> None:
         instance.report_engine_event(str(number), job_name="job", run_id=run)
 
 
-def told(instance: dg.DagsterInstance, run: str) -> list[str]:
+def messages(instance: dg.DagsterInstance, run: str) -> list[str]:
     return [entry.get_dagster_event().message or "" for entry in instance.all_logs(run)]
 
 
@@ -79,13 +79,13 @@ def test_dagsters_own_storage_shares_the_same_files(instance: dg.DagsterInstance
     with dg.DagsterInstance.from_config(str(tmp_path)) as own:
         assert not isinstance(own.event_log_storage, KeptEventLog)
         assert materialized(own, KEY) == 1
-        assert told(own, first) == told(instance, first)
+        assert messages(own, first) == messages(instance, first)
         run = own.get_run_by_id(first)
         assert run is not None
         assert run.status == dg.DagsterRunStatus.SUCCESS
         second = run_once(own)
     assert materialized(instance, KEY) == 2
-    assert told(instance, second)
+    assert messages(instance, second)
     checks = instance.event_log_storage.get_asset_check_execution_history(dg.AssetCheckKey(KEY, "fine"), limit=9)
     assert [check.status.value for check in checks] == ["SUCCEEDED", "SUCCEEDED"]
 
@@ -98,7 +98,7 @@ def test_concurrent_killed_writers_lose_no_event(instance: dg.DagsterInstance, h
     tell(instance, "d", count)
     assert [writer.wait(timeout=300) for writer in writers] == [-9] * len(runs)
     numbers = [str(number) for number in range(count)]
-    assert [told(instance, run) for run in (*runs, "d")] == [numbers] * 3
+    assert [messages(instance, run) for run in (*runs, "d")] == [numbers] * 3
     assert materialized(instance, dg.AssetKey("written")) == len(runs) * count
 
 

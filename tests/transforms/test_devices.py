@@ -66,7 +66,7 @@ def midnight(day: str) -> datetime:
     return datetime.fromisoformat(f"{day}T00:00:00")
 
 
-def told(deliveries: Sequence[tuple[str, Listed]]) -> list[list[Any]]:
+def versions_by_hand(deliveries: Sequence[tuple[str, Listed]]) -> list[list[Any]]:
     """Return each version: its name, its count in the newest list, its first list, and its validity period."""
     kept: list[tuple[str, Listed]] = []
     for day, listed in deliveries:
@@ -104,7 +104,7 @@ def test_versions_match_the_lists_in_any_order(spark: Any, deliveries: Any) -> N
         delivered = a_list(spark, *(("tv", version, name) for version, name in rows))
         found = devices.versions(delivered, table, day).collect()
         table = spark.createDataFrame(found, DEVICES.ddl)
-        expected = [("tv", version, name, *more) for version, name, *more in told(deliveries[: number + 1])]
+        expected = [("tv", version, name, *more) for version, name, *more in versions_by_hand(deliveries[: number + 1])]
         assert Counter(map(tuple, found)) == Counter(expected)
 
 
