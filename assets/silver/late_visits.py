@@ -13,7 +13,7 @@ from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import late_data_detector
-from quality.contracts.silver import WATERMARK
+from quality.contracts.visits import WATERMARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

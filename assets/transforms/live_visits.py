@@ -34,7 +34,7 @@ from blogdata.publish.changes import READ, AppendBatch
 from blogdata.publish.partitions import Grain, key_of
 from quality.contracts import streamed_by, streams
 from quality.contracts.live import BRONZE, LATE, SET_ASIDE, TOLERANCE, VISITS, WRITTEN
-from quality.contracts.silver import WATERMARK
+from quality.contracts.visits import WATERMARK
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.

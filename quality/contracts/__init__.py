@@ -10,19 +10,21 @@ from blogdata.publish.writes import Append
 from quality.contracts import (
     ads,
     audience,
-    bronze,
+    campaigns,
     daily_report,
+    devices,
     enriched,
-    gold,
     live,
     live_ads,
     live_enriched,
     live_sessions,
+    page_views,
     places,
     requests,
     serving,
     sessions,
-    silver,
+    users,
+    visits,
 )
 
 
@@ -38,7 +40,10 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
 
 
 CONTRACTS = _by_layer(
-    _declared(bronze, silver, places, enriched, gold, audience, ads, sessions, requests, daily_report)
+    _declared(
+        *(visits, users, devices, places, enriched, page_views, campaigns, audience),
+        *(ads, sessions, requests, daily_report),
+    )
 )
 """Every dataset that is computed by partitions, in the order of the lineage."""
 GRAPH = Graph(contracts=CONTRACTS)

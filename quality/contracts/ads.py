@@ -12,8 +12,8 @@ from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import landed
-from quality.contracts.bronze import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
-from quality.contracts.silver import ARRIVED, BOUNDED_DUPLICATES, EVENT, STANDS_FOR_ITSELF
+from quality.contracts.landed import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
+from quality.contracts.visits import ARRIVED, BOUNDED_DUPLICATES, EVENT, STANDS_FOR_ITSELF
 
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
 POSITION = ("source_file", "source_offset")

@@ -7,8 +7,8 @@ from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Classification, Column, Partitioning, RowRule
 from blogdata.publish.watch import Lag, Sla, Watch
+from quality.contracts import campaigns, page_views
 from quality.contracts import columns as c
-from quality.contracts import gold
 
 ALL = "all"
 """The dimension with one group, of every page view."""
@@ -54,9 +54,9 @@ AUDIENCE_HOURLY = Contract(
         ),
     ),
     rows_in="rows of `silver.visits_enriched` of the hour, once for each dimension",
-    stands_for=gold.STANDS_FOR,
-    reasons=gold.AGGREGATED,
-    left_out=gold.MORE_OF_AGGREGATED,
+    stands_for=page_views.STANDS_FOR,
+    reasons=page_views.AGGREGATED,
+    left_out=page_views.MORE_OF_AGGREGATED,
     statistics=("dimension", "value"),
     patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=3,
@@ -74,7 +74,7 @@ CAMPAIGN_AUDIENCE_HOURLY = Contract(
     reads=(Read(dataset="silver.visits_with_ads", reach=SAME),),
     columns=(
         c.EVENT_HOUR,
-        *[column for column in gold.CAMPAIGN_STATS.columns if column.name in CAMPAIGN_COLUMNS],
+        *[column for column in campaigns.CAMPAIGN_STATS.columns if column.name in CAMPAIGN_COLUMNS],
         replace(
             VISITORS,
             nullable=True,
@@ -96,9 +96,9 @@ CAMPAIGN_AUDIENCE_HOURLY = Contract(
         ),
     ),
     rows_in="rows of `silver.visits_with_ads` of the hour",
-    stands_for=gold.CAMPAIGN_STATS.stands_for,
-    reasons=gold.CAMPAIGN_STATS.reasons,
-    left_out=gold.CAMPAIGN_STATS.left_out,
+    stands_for=campaigns.CAMPAIGN_STATS.stands_for,
+    reasons=campaigns.CAMPAIGN_STATS.reasons,
+    left_out=campaigns.CAMPAIGN_STATS.left_out,
     statistics=("campaign",),
     patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=3,

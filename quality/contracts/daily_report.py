@@ -8,7 +8,7 @@ from blogdata.publish.contract import Clock, Contract, On, Read, Runs
 from blogdata.publish.schema import Audit, Column, RowRule
 from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
-from quality.contracts.gold import DAY
+from quality.contracts.page_views import DAY
 
 FIGURES: Mapping[str, Mapping[str, int | None]] = {
     "silver.visits_enriched": {"views": 0, "visits": 0, "visitors": 0, "top_page": None, "top_referrer": None},

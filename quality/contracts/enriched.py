@@ -7,7 +7,7 @@ from blogdata.publish.schema import Column, Reference
 from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c
 from quality.contracts.places import PLACE
-from quality.contracts.silver import EVENT, IDENTIFIED, IN_ITS_HOUR
+from quality.contracts.visits import EVENT, IDENTIFIED, IN_ITS_HOUR
 
 VISITS_ENRICHED = Contract(
     dataset="silver.visits_enriched",

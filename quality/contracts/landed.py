@@ -1,6 +1,11 @@
-"""The fields that producers have announced, by landed table; others are kept in the raw line and reported as new."""
+"""What lands: the fields that producers have announced, by landed table, and what holds of every landed line.
+
+Other fields are kept in the raw line and reported as new.
+"""
 
 from blogdata.publish.column_types import parse_fields
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Partitioning, RowRule
 
 VISIT = parse_fields(
     "visit_id STRING, user_id STRING, keep_private BOOLEAN, page STRING, context STRUCT<referral: STRING,"
@@ -14,3 +19,18 @@ USER = parse_fields(
 )
 DEVICE = parse_fields("type STRING, full_name STRING, version STRING")
 AD = parse_fields("ad_id STRING, page STRING, visit_id STRING, display_time STRING, campaign STRING")
+
+ARRIVAL = Partitioning(column="arrival_hour", grain=Grain.HOUR)
+LOAD = Partitioning(column="load_date", grain=Grain.DAY)
+BYTES = "sum(length(raw) + 1)"
+LANDED_LINES = "lines of each landed file, counted by a second reader; their bytes too"
+POSITION_IS_REAL = RowRule(
+    name="position_is_real",
+    expression="source_offset >= 0",
+    description="The line can be found again",
+)
+HAS_A_REASON = RowRule(
+    name="has_a_reason",
+    expression="size(reasons) > 0",
+    description="Nothing is rejected without a reason",
+)

@@ -12,8 +12,8 @@ from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Watch
 from blogdata.publish.writes import Append
-from quality.contracts import bronze, silver
 from quality.contracts import columns as c
+from quality.contracts import landed, visits
 
 BATCH = Column(
     name="batch",
@@ -39,17 +39,17 @@ BRONZE = Contract(
     columns=(
         *(
             replace(each, sourceless=ONE_FORMAT.get(each.name))
-            for each in bronze.VISITS.columns
+            for each in visits.RECEIVED.columns
             if each.name != "crawler"
         ),
         BATCH,
     ),
-    partitioning=bronze.ARRIVAL,
+    partitioning=landed.ARRIVAL,
     rows_in="lines of each file the checkpoint lists for the batch, counted by a second reader; their bytes too",
     left_out={"taken_in_before": "under an earlier checkpoint"},
-    rules=bronze.VISITS.rules,
-    measures=bronze.VISITS.measures,
-    breakdowns=bronze.VISITS.breakdowns,
+    rules=visits.RECEIVED.rules,
+    measures=visits.RECEIVED.measures,
+    breakdowns=visits.RECEIVED.breakdowns,
     statistics=("source_offset", "event_hour", "batch"),
     patterns=("Checkpointer", "Dead-Letter", "Audit-Write-Audit-Publish"),
     watch=Watch(flow=Flow(layer=Layer.STORAGE), lag=Lag(within=timedelta(minutes=5))),
@@ -77,14 +77,14 @@ SET_ASIDE = Contract(
             sourceless="from the accounts of earlier batches",
         ),
         c.RAW,
-        silver.ARRIVED,
+        visits.ARRIVED,
         *c.SOURCE,
         BATCH,
     ),
     key=("source_file", "source_offset"),
-    partitioning=silver.EVENT,
+    partitioning=visits.EVENT,
     rules=(
-        silver.IN_ITS_HOUR,
+        visits.IN_ITS_HOUR,
         RowRule(
             name="known_reason",
             expression="reason IN ({})".format(", ".join(f"'{reason}'" for reason in REASONS)),
@@ -113,12 +113,12 @@ VISITS = observed(
             Read(dataset="silver.visits_live_aside", reach=SAME, columns=()),
         ),
         write=WRITTEN,
-        columns=(*(column for column in silver.VISITS.columns if column.name not in COUNTED), BATCH),
-        key=silver.VISITS.key,
-        partitioning=silver.EVENT,
+        columns=(*(column for column in visits.VISITS.columns if column.name not in COUNTED), BATCH),
+        key=visits.VISITS.key,
+        partitioning=visits.EVENT,
         rows_in=EVENTS,
         left_out=dict.fromkeys(REASONS, "set aside"),
-        rules=tuple(rule for rule in silver.VISITS.rules if rule.name != "stands_for_itself"),
+        rules=tuple(rule for rule in visits.VISITS.rules if rule.name != "stands_for_itself"),
         statistics=("event_time", "user_id", "page", "batch"),
         patterns=(
             "Checkpointer",
@@ -129,5 +129,5 @@ VISITS = observed(
         ),
     )
 )
-TOLERANCE = Tolerance(max_share=bronze.DEAD_LETTERS.max_share or 1.0, over_rows=1000)
+TOLERANCE = Tolerance(max_share=visits.DEAD_LETTERS.max_share or 1.0, over_rows=1000)
 """Allowed share of dead letters: that of an hour in bronze, measured over the newest thousand lines."""

@@ -4,7 +4,7 @@ from blogdata.planning.events_within import EventsWithin
 from blogdata.publish.contract import Clock, On, Read, Runs
 from blogdata.publish.schema import Column, RowRule
 from quality.contracts import columns as c
-from quality.contracts import gold
+from quality.contracts import page_views
 
 NO_REQUESTS = frozenset({"json", "comment"})
 """Formats, in bronze, of visit events and of what a server writes between its requests; all others are requests."""
@@ -15,7 +15,7 @@ CRAWLER = "crawler:"
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "CONNECT", "TRACE")
 MOST_HOSTS, MOST_PATHS, LONGEST_PATH = 20, 100, 200
 
-REQUESTS_DAILY = gold.daily(
+REQUESTS_DAILY = page_views.daily(
     dataset="gold.requests_daily",
     description="All requests of access logs on a day by host, kind, status and method, with their bytes; and the "
     "paths most often not found",
@@ -58,11 +58,11 @@ REQUESTS_DAILY = gold.daily(
         ),
         Column(name="requests", type="BIGINT", nullable=False, description="Requests", sourceless="counts rows"),
         Column(name="bytes", type="BIGINT", nullable=False, description="Bytes of their answers, as far as logged"),
-        gold.HOURS_PRESENT,
+        page_views.HOURS_PRESENT,
     ),
     key=("event_date", "host", "kind", "status", "method", "path", "referral_host"),
     rules=(
-        gold.HOURS_OF_A_DAY,
+        page_views.HOURS_OF_A_DAY,
         RowRule(
             name="counts_are_counts", expression="requests >= 1 AND bytes >= 0", description="A group has requests"
         ),
@@ -76,7 +76,7 @@ REQUESTS_DAILY = gold.daily(
     stands_for="sum(requests)",
     reasons={"aggregated": "sum(requests) - count(1)"},
     left_out={"aggregated": "the sum of `requests` less the number of groups"},
-    measures={"bytes": "sum(bytes)", **gold.PARTS},
+    measures={"bytes": "sum(bytes)", **page_views.PARTS},
     statistics=("kind", "status"),
     patterns=("Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish"),
 )

@@ -3,14 +3,14 @@
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.writes import Feed, Serve
-from quality.contracts import gold, silver
+from quality.contracts import page_views, visits
 
 DAILY_STATS = Contract(
     dataset="serving.daily_stats",
     description="The page and referral statistics of a day in PostgreSQL: of both datasets, or of neither",
     owner="team:analytics",
     columns=(),
-    partitioning=gold.DAY,
+    partitioning=page_views.DAY,
     reads=(Read(dataset="gold.page_stats", reach=SAME), Read(dataset="gold.referral_stats", reach=SAME)),
     write=Serve(schema="serving"),
     patterns=("Transactional Writer",),
@@ -21,12 +21,12 @@ PARTNER_FEED = Contract(
     description="The events of visitors who may be shared, sent to the partner: those of a visitor in order, each once",
     owner="team:analytics",
     columns=(),
-    partitioning=silver.EVENT,
+    partitioning=visits.EVENT,
     reads=(Read(dataset="silver.visits", reach=SAME),),
     write=Feed(
         key="user_id",
         at="event_time",
-        identity=silver.VISITS.key,
+        identity=visits.VISITS.key,
         # Nothing personal; a referral may have anything in its query.
         payload=("visit_id", "event_time", "page", "ad_id", "browser", "device_type"),
         unless="keep_private",

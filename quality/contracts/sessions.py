@@ -14,8 +14,8 @@ from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
-from quality.contracts import gold
-from quality.contracts.silver import EVENT
+from quality.contracts import page_views
+from quality.contracts.visits import EVENT
 
 INACTIVITY = timedelta(minutes=30)
 """A visitor's session continues until a silence is longer than this; so does a visit of an access log."""
@@ -158,7 +158,7 @@ SESSIONS_PENDING = Contract(
     shared=False,
 )
 
-SESSIONS_DAILY = gold.daily(
+SESSIONS_DAILY = page_views.daily(
     dataset="gold.sessions_daily",
     description="The completed sessions of a day, that in which they were over; nobody is named",
     reads=(Read(dataset="silver.sessions", reach=WITHIN),),
@@ -182,11 +182,11 @@ SESSIONS_DAILY = gold.daily(
             generated="pages = 1",
         ),
         Column(name="path", type="STRING", nullable=False, description="The first five pages, with > between them"),
-        gold.HOURS_PRESENT,
+        page_views.HOURS_PRESENT,
     ),
     key=("session_id",),
     rules=(
-        gold.HOURS_OF_A_DAY,
+        page_views.HOURS_OF_A_DAY,
         RowRule(
             name="length_is_length",
             expression="seconds >= 0 AND pages >= 1",
@@ -194,7 +194,7 @@ SESSIONS_DAILY = gold.daily(
         ),
     ),
     rows_in="completed sessions of `silver.sessions` of the hours of the day",
-    measures={"bounces": "count_if(bounced)", **gold.PARTS},
+    measures={"bounces": "count_if(bounced)", **page_views.PARTS},
     profiled=("entry_page", "exit_page", "pages"),
     statistics=("entry_page", "exit_page"),
     patterns=("Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish"),

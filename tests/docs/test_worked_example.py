@@ -33,7 +33,7 @@ OF_ALL = (
     "tests/sensors/test_schedules.py::test_a_schedule_requests_its_datasets_in_one_run",
 )
 """Tests of what holds of every dataset, or pattern: they derive which there are."""
-CONTRACT = "quality/contracts/gold.py"
+CONTRACT = "quality/contracts/page_views.py"
 ASSET = "assets/gold/browser_stats.py"
 DATASET = "gold.browser_stats"
 MYPY = ".mypy_cache"

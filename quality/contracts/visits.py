@@ -1,16 +1,17 @@
-"""Silver: parsed, deduplicated and joined, by hour of the event."""
+"""Visits: the lines that were landed, those that are unusable, the events in them, each once, and which came late."""
 
 from datetime import timedelta
 
 from blogdata.patterns.quality.online_observer import observed
-from blogdata.planning.reach import SAME, WHOLE, EventsOf, InTurn, Outdated, Watermarked
+from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
 from blogdata.publish.contract import LEAST_ROWS, Contract, Read, Runs
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
-from blogdata.publish.writes import AppearsWith, InOrder, Merge
+from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
-from quality.contracts.bronze import ARRIVAL
+from quality.contracts import landed
+from quality.contracts.landed import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
 
 EVENT = Partitioning(column="event_hour", grain=Grain.HOUR)
 IN_ITS_HOUR = RowRule(
@@ -34,6 +35,99 @@ BOUNDED_DUPLICATES = Audit(
     description="A producer that repeats everything ten times is broken",
 )
 ARRIVED = Column(name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)")
+
+RECEIVED = Contract(
+    dataset="bronze.visits",
+    description="Every line that was landed, visit event or access log line, as received",
+    owner="team:platform",
+    reads=(Read(dataset="landing.visits", reach=Landed(table="visits", grain=Grain.HOUR), fields=landed.VISIT),),
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.ARRIVAL_HOUR,
+        c.FORMAT,
+        Column(name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"),
+        c.optional(c.EVENT_HOUR),
+        c.REASONS,
+        Column(
+            name="crawler",
+            type="STRING",
+            description="Category of the crawler that sent the request, by its user agent; null for a person's",
+        ),
+        Column(
+            name="filtered_by",
+            type="STRING",
+            description="Name of the filter that removes a valid row, else null",
+        ),
+    ),
+    partitioning=ARRIVAL,
+    rows_in=LANDED_LINES,
+    rules=(
+        RowRule(
+            name="known_format",
+            expression="format RLIKE '^[a-z][a-z0-9_]*$'",
+            description="The line has the name of a format",
+        ),
+        RowRule(
+            name="judged",
+            expression="(size(reasons) = 0) = (event_hour IS NOT NULL)",
+            description="A row is either rejected with a reason or belongs to an event hour",
+        ),
+        POSITION_IS_REAL,
+    ),
+    measures={
+        "bytes": BYTES,
+        "dead": "count_if(size(reasons) > 0)",
+        "visits": "count_if(size(reasons) = 0 and filtered_by is null)",
+        "filtered": "count_if(size(reasons) = 0 and filtered_by is not null)",
+        "max_event_time": "max(case when filtered_by is null then event_time end)",
+    },
+    breakdowns={
+        "event_hours": ("event_hour", "filtered_by", "format"),
+        "reasons": ("explode(reasons)",),
+    },
+    statistics=("source_offset", "event_hour", "format"),
+    patterns=(
+        "Readiness Marker",
+        "Dead-Letter",
+        "Filter Interceptor",
+        "Horizontal Partitioner",
+        "Metadata Enhancer",
+        "Schema Compatibility Enforcer",
+    ),
+    freshness_hours=1,
+    watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
+)
+
+DEAD_LETTERS = Contract(
+    dataset="bronze.dead_letters",
+    description="Landed lines that are not usable, each with all its reasons and its place",
+    owner="team:platform",
+    reads=(Read(dataset="bronze.visits", reach=SAME),),
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.ARRIVAL_HOUR,
+        c.FORMAT,
+        c.REASONS,
+        Column(
+            name="replay",
+            type="BOOLEAN",
+            nullable=False,
+            description="The line came in by a replay of dead letters",
+        ),
+    ),
+    key=("source_file", "source_offset"),
+    partitioning=ARRIVAL,
+    rows_in="rows of `bronze.visits` of the hour of arrival",
+    left_out={"usable": ""},
+    rules=(HAS_A_REASON,),
+    max_share=0.75,
+    statistics=("source_offset",),
+    patterns=("Dead-Letter",),
+    freshness_hours=1,
+    watch=Watch(lag=Lag(), sla=Sla()),
+)
 
 VISITS = observed(
     Contract(
@@ -183,170 +277,4 @@ LATE_VISITS = Contract(
     breakdowns={"event_hours": ("event_hour",)},
     statistics=("event_hour", "event_time"),
     patterns=("Late Data Detector",),
-)
-
-USERS = Contract(
-    dataset="silver.users",
-    description="Users with their history: one row per version (SCD2), the current one marked",
-    owner="team:analytics",
-    reads=(Read(dataset="bronze.users", reach=WHOLE),),
-    columns=(
-        Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
-        *c.USER,
-        Column(
-            name="valid_from",
-            type="TIMESTAMP",
-            nullable=False,
-            description="First instant it holds: the day that delivered it, or the registration for the first delivery",
-        ),
-        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
-        Column(name="is_current", type="BOOLEAN", nullable=False, description="The version that holds now"),
-        Column(
-            name="snapshots",
-            type="BIGINT",
-            nullable=False,
-            description="Delivered rows the version stands for",
-        ),
-    ),
-    key=("user_id", "valid_from"),
-    rules=(
-        RowRule(
-            name="valid_range",
-            expression="valid_to IS NULL OR valid_from < valid_to",
-            description="A version holds for some time",
-        ),
-        RowRule(
-            name="current_is_open",
-            expression="is_current = (valid_to IS NULL)",
-            description="The current version is the open one",
-        ),
-    ),
-    audits=(
-        Audit(
-            name="one_current_version",
-            expression="count_if(is_current) = count(distinct case when is_current then user_id end)",
-            description="No user has two current versions",
-        ),
-    ),
-    stands_for="sum(snapshots)",
-    reasons={"unchanged": "sum(snapshots - 1)"},
-    left_out={"dead_lettered": ""},
-    measures={"current": "count_if(is_current)"},
-    statistics=("user_id", "valid_from"),
-    patterns=("Audit-Write-Audit-Publish", "Data Overwrite"),
-    freshness_hours=24,
-    watch=Watch(lag=Lag()),
-)
-
-USERS_CURRENT = Contract(
-    dataset="silver.users_current",
-    description="Users as of the newest delivery, one row each",
-    owner="team:analytics",
-    reads=(
-        Read(dataset="bronze.users", reach=SAME),
-        Read(dataset="silver.users_current", reach=InTurn()),
-    ),
-    write=InOrder(period=Grain.DAY, replay_limit=30, marks_rows=True),
-    columns=(
-        Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
-        *c.USER,
-        Column(
-            name="changed_on",
-            type="STRING",
-            nullable=False,
-            description="Day of the delivery that made the row what it is (UTC)",
-        ),
-        Column(
-            name="occurrences",
-            type="BIGINT",
-            nullable=False,
-            description="Usable rows of the newest delivery it stands for; 0 when those of the user are dead letters",
-        ),
-    ),
-    key=("user_id",),
-    rules=(
-        RowRule(
-            name="delivered",
-            expression="occurrences >= 0",
-            description="A row stands for usable ones, or is kept for one that is not",
-        ),
-    ),
-    rows_in="rows of the newest delivery",
-    stands_for="sum(occurrences)",
-    reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "kept": "-count_if(occurrences = 0)"},
-    left_out={
-        "dead_lettered": "",
-        # These rows count as rows out but not as rows in.
-        "kept": "below zero: rows that stay because the delivery names their users, in dead letters only",
-    },
-    measures={"newest_change": "max(changed_on)"},
-    statistics=("user_id",),
-    patterns=("Stateful Merger", "Single Runner", "Audit-Write-Audit-Publish"),
-    freshness_hours=24,
-    watch=Watch(lag=Lag()),
-)
-
-DEVICES = Contract(
-    dataset="silver.devices",
-    description="Devices with their history, by type and version: what each was called from when to when (SCD2)",
-    owner="team:analytics",
-    reads=(Read(dataset="bronze.devices", reach=WHOLE),),
-    write=Merge(),
-    columns=(
-        Column(name="device_type", type="STRING", nullable=False, description="Device type"),
-        Column(name="device_version", type="STRING", nullable=False, description="Device version"),
-        Column(name="full_name", type="STRING", description="Name for people"),
-        Column(
-            name="occurrences",
-            type="BIGINT",
-            nullable=False,
-            description="Rows of the newest delivery it stands for; 0 of a version that no longer holds",
-        ),
-        Column(
-            name="changed_on",
-            type="STRING",
-            nullable=False,
-            description="Day of the delivery that made the version what it is (UTC)",
-        ),
-        Column(
-            name="valid_from",
-            type="TIMESTAMP",
-            description="First instant it holds, midnight of that day; null when it always has: of the first delivery",
-        ),
-        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
-    ),
-    key=("device_type", "device_version", "changed_on"),
-    rows_in="rows of the newest delivery",
-    rules=(
-        RowRule(
-            name="valid_range",
-            expression="valid_from IS NULL OR valid_to IS NULL OR valid_from < valid_to",
-            description="A version holds for some time",
-        ),
-        RowRule(
-            name="delivered_while_open",
-            expression="(occurrences > 0) = (valid_to IS NULL)",
-            description="The newest delivery stands behind the open versions, and behind no other",
-        ),
-    ),
-    audits=(
-        Audit(
-            name="one_open_version",
-            expression="count_if(valid_to is null) = "
-            "count(distinct case when valid_to is null then struct(device_type, device_version) end)",
-            description="No device has two open versions",
-        ),
-    ),
-    stands_for="sum(occurrences)",
-    reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "earlier_versions": "-count_if(occurrences = 0)"},
-    left_out={
-        "dead_lettered": "",
-        # These rows count as rows out but not as rows in.
-        "earlier_versions": "below zero: versions that no longer hold",
-    },
-    measures={"current": "count_if(valid_to is null)"},
-    statistics=("device_type", "device_version"),
-    patterns=("Audit-Write-Audit-Publish", "Merger"),
-    freshness_hours=24,
-    watch=Watch(lag=Lag()),
 )

@@ -1,4 +1,4 @@
-"""Gold: datasets for analysts, by day and week of the events."""
+"""Page views for analysts, by day and week: their counts by several dimensions, and one a row."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -222,73 +222,4 @@ REFERRAL_STATS = migrating(
         statistics=("referral_host",),
         patterns=(*PATTERNS, "Static Late Data Integrator", "Schema Migrator"),
     )
-)
-
-_JOINED = Read(dataset="silver.visits_with_ads", reach=WITHIN)
-CAMPAIGN_STATS = daily(
-    dataset="gold.campaign_stats",
-    description="Displays of a campaign on a day, and the page views and visitors within half an hour after them",
-    consumers=("team:marketing",),
-    reads=(_JOINED, Read(dataset="silver.ads", reach=WITHIN)),
-    runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
-    columns=(
-        c.EVENT_DATE,
-        Column(
-            name="campaign",
-            type="STRING",
-            nullable=False,
-            description="The campaign, or unknown: of page views that name an ad and belong to no display, too",
-        ),
-        Column(
-            name="displays",
-            type="BIGINT",
-            nullable=False,
-            description="Displays of its ads",
-            sourceless="counts rows",
-        ),
-        Column(
-            name="displays_alone",
-            type="BIGINT",
-            nullable=False,
-            description="Of these, displays to which no page view belongs",
-        ),
-        Column(
-            name="events",
-            type="BIGINT",
-            nullable=False,
-            description="Page views that belong to a display; one that belongs to several counts once",
-        ),
-        Column(
-            name="events_alone",
-            type="BIGINT",
-            nullable=False,
-            description="Page views that name an ad and belong to no display, so their campaign is unknown",
-        ),
-        Column(name="pairs", type="BIGINT", nullable=False, description="Page views by each display they belong to"),
-        Column(name="visits", type="BIGINT", nullable=False, description="Distinct browsing sessions of the events"),
-        Column(name="visitors", type="BIGINT", nullable=False, description="Distinct visitors of the events"),
-        HOURS_PRESENT,
-    ),
-    key=("event_date", "campaign"),
-    rules=(
-        RowRule(
-            name="counts_are_plausible",
-            expression="displays_alone BETWEEN 0 AND displays AND events BETWEEN 0 AND pairs AND events_alone >= 0"
-            " AND visits BETWEEN 0 AND events AND visitors BETWEEN 0 AND events",
-            description="No part is larger than what it is a part of",
-        ),
-        RowRule(
-            name="no_campaign_without_a_display",
-            expression=f"events_alone = 0 OR campaign = '{c.UNKNOWN}'",
-            description="Only its display tells the campaign of a page view",
-        ),
-        HOURS_OF_A_DAY,
-    ),
-    rows_in="rows of `silver.visits_with_ads` of the hours of the day; displays are held against `silver.ads`",
-    stands_for="sum(pairs + displays_alone + events_alone)",
-    reasons={"aggregated": "sum(pairs + displays_alone + events_alone) - count(1)"},
-    left_out={"aggregated": "the rows joined, less the number of campaigns"},
-    measures={**PARTS, "displays": "sum(displays)"},
-    statistics=("campaign",),
-    patterns=PATTERNS,
 )

@@ -1,0 +1,107 @@
+"""Devices: as last delivered, and with their history."""
+
+from blogdata.planning.reach import WHOLE, Landed
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Audit, Column, RowRule
+from blogdata.publish.watch import Lag, Watch
+from blogdata.publish.writes import Copy, Merge
+from quality.contracts import columns as c
+from quality.contracts import landed
+from quality.contracts.landed import BYTES, LANDED_LINES
+
+DEVICES_DELIVERED = Contract(
+    dataset="bronze.devices",
+    description="The devices as last delivered, the whole reference table; earlier deliveries are kept as they were",
+    owner="team:platform",
+    reads=(Read(dataset="landing.devices", reach=Landed(table="devices", grain=Grain.DAY), fields=landed.DEVICE),),
+    write=Copy(),
+    rows_in=LANDED_LINES,
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.LOAD_DATE,
+        Column(name="type", type="STRING", description="Device type"),
+        Column(name="full_name", type="STRING", description="Name for people"),
+        Column(name="version", type="STRING", description="Device version"),
+        c.REASONS,
+    ),
+    rules=(
+        RowRule(
+            name="judged",
+            expression="size(reasons) > 0 OR (type IS NOT NULL AND version IS NOT NULL)",
+            description="A row is rejected with a reason or names a device",
+        ),
+    ),
+    measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)", "load_date": "max(load_date)"},
+    breakdowns={"reasons": ("explode(reasons)",)},
+    statistics=("type", "version"),
+    patterns=("Full Loader", "Readiness Marker", "Dead-Letter", "Proxy"),
+    freshness_hours=24,
+    watch=Watch(lag=Lag()),
+)
+
+DEVICES = Contract(
+    dataset="silver.devices",
+    description="Devices with their history, by type and version: what each was called from when to when (SCD2)",
+    owner="team:analytics",
+    reads=(Read(dataset="bronze.devices", reach=WHOLE),),
+    write=Merge(),
+    columns=(
+        Column(name="device_type", type="STRING", nullable=False, description="Device type"),
+        Column(name="device_version", type="STRING", nullable=False, description="Device version"),
+        Column(name="full_name", type="STRING", description="Name for people"),
+        Column(
+            name="occurrences",
+            type="BIGINT",
+            nullable=False,
+            description="Rows of the newest delivery it stands for; 0 of a version that no longer holds",
+        ),
+        Column(
+            name="changed_on",
+            type="STRING",
+            nullable=False,
+            description="Day of the delivery that made the version what it is (UTC)",
+        ),
+        Column(
+            name="valid_from",
+            type="TIMESTAMP",
+            description="First instant it holds, midnight of that day; null when it always has: of the first delivery",
+        ),
+        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+    ),
+    key=("device_type", "device_version", "changed_on"),
+    rows_in="rows of the newest delivery",
+    rules=(
+        RowRule(
+            name="valid_range",
+            expression="valid_from IS NULL OR valid_to IS NULL OR valid_from < valid_to",
+            description="A version holds for some time",
+        ),
+        RowRule(
+            name="delivered_while_open",
+            expression="(occurrences > 0) = (valid_to IS NULL)",
+            description="The newest delivery stands behind the open versions, and behind no other",
+        ),
+    ),
+    audits=(
+        Audit(
+            name="one_open_version",
+            expression="count_if(valid_to is null) = "
+            "count(distinct case when valid_to is null then struct(device_type, device_version) end)",
+            description="No device has two open versions",
+        ),
+    ),
+    stands_for="sum(occurrences)",
+    reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "earlier_versions": "-count_if(occurrences = 0)"},
+    left_out={
+        "dead_lettered": "",
+        # These rows count as rows out but not as rows in.
+        "earlier_versions": "below zero: versions that no longer hold",
+    },
+    measures={"current": "count_if(valid_to is null)"},
+    statistics=("device_type", "device_version"),
+    patterns=("Audit-Write-Audit-Publish", "Merger"),
+    freshness_hours=24,
+    watch=Watch(lag=Lag()),
+)

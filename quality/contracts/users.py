@@ -1,0 +1,144 @@
+"""Users: as delivered each day, with their history, and as of the newest delivery."""
+
+from datetime import timedelta
+
+from blogdata.planning.reach import SAME, WHOLE, InTurn, Landed
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Audit, Column, RowRule
+from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
+from blogdata.publish.writes import InOrder
+from quality.contracts import columns as c
+from quality.contracts import landed
+from quality.contracts.landed import BYTES, LANDED_LINES, LOAD
+
+USERS_DELIVERED = Contract(
+    dataset="bronze.users",
+    description="The users as delivered each day, one full snapshot a day",
+    owner="team:platform",
+    reads=(Read(dataset="landing.users", reach=Landed(table="users", grain=Grain.DAY), fields=landed.USER),),
+    columns=(
+        c.RAW,
+        *c.SOURCE,
+        c.LOAD_DATE,
+        Column(name="id", type="STRING", description="The user"),
+        *c.USER,
+        c.REASONS,
+    ),
+    partitioning=LOAD,
+    rows_in=LANDED_LINES,
+    rules=(
+        RowRule(
+            name="judged",
+            expression="size(reasons) > 0 OR id IS NOT NULL",
+            description="A row is rejected with a reason or names a user",
+        ),
+    ),
+    measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)"},
+    breakdowns={"reasons": ("explode(reasons)",)},
+    statistics=("id",),
+    patterns=("Readiness Marker", "Dead-Letter"),
+    freshness_hours=24,
+    watch=Watch(flow=Flow(layer=Layer.STORAGE, every=timedelta(days=2)), skew=Skew(), lag=Lag(), sla=Sla()),
+)
+
+USERS = Contract(
+    dataset="silver.users",
+    description="Users with their history: one row per version (SCD2), the current one marked",
+    owner="team:analytics",
+    reads=(Read(dataset="bronze.users", reach=WHOLE),),
+    columns=(
+        Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
+        *c.USER,
+        Column(
+            name="valid_from",
+            type="TIMESTAMP",
+            nullable=False,
+            description="First instant it holds: the day that delivered it, or the registration for the first delivery",
+        ),
+        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+        Column(name="is_current", type="BOOLEAN", nullable=False, description="The version that holds now"),
+        Column(
+            name="snapshots",
+            type="BIGINT",
+            nullable=False,
+            description="Delivered rows the version stands for",
+        ),
+    ),
+    key=("user_id", "valid_from"),
+    rules=(
+        RowRule(
+            name="valid_range",
+            expression="valid_to IS NULL OR valid_from < valid_to",
+            description="A version holds for some time",
+        ),
+        RowRule(
+            name="current_is_open",
+            expression="is_current = (valid_to IS NULL)",
+            description="The current version is the open one",
+        ),
+    ),
+    audits=(
+        Audit(
+            name="one_current_version",
+            expression="count_if(is_current) = count(distinct case when is_current then user_id end)",
+            description="No user has two current versions",
+        ),
+    ),
+    stands_for="sum(snapshots)",
+    reasons={"unchanged": "sum(snapshots - 1)"},
+    left_out={"dead_lettered": ""},
+    measures={"current": "count_if(is_current)"},
+    statistics=("user_id", "valid_from"),
+    patterns=("Audit-Write-Audit-Publish", "Data Overwrite"),
+    freshness_hours=24,
+    watch=Watch(lag=Lag()),
+)
+
+USERS_CURRENT = Contract(
+    dataset="silver.users_current",
+    description="Users as of the newest delivery, one row each",
+    owner="team:analytics",
+    reads=(
+        Read(dataset="bronze.users", reach=SAME),
+        Read(dataset="silver.users_current", reach=InTurn()),
+    ),
+    write=InOrder(period=Grain.DAY, replay_limit=30, marks_rows=True),
+    columns=(
+        Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
+        *c.USER,
+        Column(
+            name="changed_on",
+            type="STRING",
+            nullable=False,
+            description="Day of the delivery that made the row what it is (UTC)",
+        ),
+        Column(
+            name="occurrences",
+            type="BIGINT",
+            nullable=False,
+            description="Usable rows of the newest delivery it stands for; 0 when those of the user are dead letters",
+        ),
+    ),
+    key=("user_id",),
+    rules=(
+        RowRule(
+            name="delivered",
+            expression="occurrences >= 0",
+            description="A row stands for usable ones, or is kept for one that is not",
+        ),
+    ),
+    rows_in="rows of the newest delivery",
+    stands_for="sum(occurrences)",
+    reasons={"duplicates": "sum(greatest(occurrences - 1, 0))", "kept": "-count_if(occurrences = 0)"},
+    left_out={
+        "dead_lettered": "",
+        # These rows count as rows out but not as rows in.
+        "kept": "below zero: rows that stay because the delivery names their users, in dead letters only",
+    },
+    measures={"newest_change": "max(changed_on)"},
+    statistics=("user_id",),
+    patterns=("Stateful Merger", "Single Runner", "Audit-Write-Audit-Publish"),
+    freshness_hours=24,
+    watch=Watch(lag=Lag()),
+)
