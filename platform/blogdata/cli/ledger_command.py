@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -88,6 +89,7 @@ def _as_json(line: LedgerLine) -> dict[str, Any]:
         "reasons": dict(entry.reasons),
         "rows_there": line.rows_there,
         "table_version": entry.version,
+        **({"added": asdict(entry.added)} if entry.added else {}),
         "run_id": entry.run_id,
         "balanced": line.balanced,
         "problem": line.problem,

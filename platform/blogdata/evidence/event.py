@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
 
-from blogdata.lake.commit import Entry, entries_of
+from blogdata.lake.commit import Entry, added_of, entries_of
 
 PUBLICATION = "publication"
 TAKEN_BACK = "taken back"
@@ -120,6 +120,7 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
                 **({"appended": True} if entry.appended else {}),
                 **({"outdates": list(entry.makes_stale)} if entry.makes_stale else {}),
                 **({"judged_by": dict(entry.judged_by)} if entry.judged_by else {}),
+                **({"added": asdict(entry.added)} if entry.added else {}),
                 **({"contract": info["contract"]} if "contract" in info else {}),
                 "committed_at": datetime.fromtimestamp(committed_at / 1000, timezone.utc).isoformat(),
                 "run": info["run"],
@@ -145,6 +146,9 @@ def entry_of(row: dict[str, Any]) -> Entry:
         appended=payload.get("appended", False),
         makes_stale=tuple(payload.get("outdates", ())),
         judged_by=payload.get("judged_by", {}),
+        code_version=payload.get("run", {}).get("code_version", ""),
+        contract=payload.get("contract", ""),
+        added=added_of(payload.get("added")),
         seconds=row["seconds"] or 0.0,
         restored=payload.get("restored"),
         committed_at=_committed_at(row, payload),

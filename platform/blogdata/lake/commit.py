@@ -49,6 +49,23 @@ class Execution:
     restores: int | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    """How a publication only added rows to a partition, beside those that an earlier one had published.
+
+    Args:
+        after: Table version of the earlier publication.
+        rows_before: Rows of the partition by that publication.
+        slices: Slices of the input, such as hours of arrival, that the added rows come from.
+        times: How often rows were added to the partition since it was replaced whole, this time included.
+    """
+
+    after: int
+    rows_before: int
+    slices: Sequence[str]
+    times: int
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
     """One line of the ledger: a partition of a dataset as one commit published it.
@@ -57,6 +74,8 @@ class Entry:
     and `restored` is the version to which a restoration took the table back. An `appended` line counts only the rows
     that the commit added, not all rows of the partition. `makes_stale` lists the partitions of the dataset that became
     stale by the commit. `judged_by` has the versions of what else decided about the rows, such as a list of crawlers.
+    `code_version` and `contract` tell which code published it, under which contract (its digest). `added` is there if
+    the commit only added rows to those of the partition; all figures are of the whole partition nevertheless.
     `committed_at` is None for a line that was read from the commit and not from the event log.
     """
 
@@ -76,6 +95,9 @@ class Entry:
     appended: bool = False
     makes_stale: Sequence[str] = ()
     judged_by: Mapping[str, str] = field(default_factory=dict)
+    code_version: str = ""
+    contract: str = ""
+    added: Added | None = None
     committed_at: datetime | None = None
 
     def after(self, earlier: Entry) -> Entry:
@@ -93,6 +115,11 @@ class Entry:
                 name: _sum(earlier.breakdowns.get(name, {}), counts) for name, counts in self.breakdowns.items()
             },
         )
+
+    @property
+    def rows_written(self) -> int:
+        """Rows that the commit wrote: all of the partition, or those that it added."""
+        return self.rows_out - (self.added.rows_before if self.added else 0)
 
     @property
     def missing(self) -> int:
@@ -136,7 +163,10 @@ class Commit:
         figures.update({f"rows/{reason}": rows for reason, rows in sorted(reasons.items())})
         figures.update({f"judged_by/{name}": version for name, version in self.info.get("judged_by", {}).items()})
         if partition is not None:
-            measures = self.entries[partition].measures.items()
+            entry = self.entries[partition]
+            if entry.added:
+                figures |= {"rows_added": entry.rows_written, "slices_added": ", ".join(entry.added.slices)}
+            measures = entry.measures.items()
             figures.update({f"measure/{name}": value for name, value in measures if isinstance(value, int | float)})
         else:
             figures["files"] = int(self.info["files"])
@@ -182,8 +212,16 @@ def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str,
             appended="appended" in info,
             makes_stale=tuple(account.get("outdates", ())),
             judged_by=info.get("judged_by", {}),
+            code_version=info["run"].get("code_version", ""),
+            contract=info.get("contract", ""),
+            added=added_of(info.get("added", {}).get(measured)),
         )
     return entries
+
+
+def added_of(told: Mapping[str, Any] | None) -> Added | None:
+    """Read back what a commit or an event tells of added rows; None if it tells nothing."""
+    return None if told is None else Added(**{**told, "slices": tuple(told["slices"])})
 
 
 _Key = TypeVar("_Key")

@@ -1,4 +1,4 @@
-"""The kinds of change that a write can make to a table: overwrite, rewrite, upsert, statement and append."""
+"""The kinds of change that a write can make to a table: overwrite, extend, rewrite, upsert, statement and append."""
 
 from __future__ import annotations
 
@@ -20,6 +20,23 @@ class Overwrite:
     def options(self) -> dict[str, str]:
         """Return the options for the writer."""
         return {"replaceWhere": self.predicate}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extend(Overwrite):
+    """Replace the rows of some partitions, and only add rows to others; refused if the table has changed since.
+
+    Args:
+        kept: Partitions, among those of the predicate, whose rows stay beside the new ones; they are audited together.
+        at: Version of the table the rows were computed for.
+    """
+
+    kept: tuple[str, ...]
+    at: int
+
+    def options(self) -> dict[str, str]:
+        """Return the options for the writer."""
+        return {**super().options(), "kept": json.dumps(self.kept), "at": str(self.at)}
 
 
 @dataclass(frozen=True, kw_only=True)

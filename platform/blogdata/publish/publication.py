@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Run, RunStream
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
 from blogdata.lake.lake import Lake
 from blogdata.publish import companion_files, kept_rows, unmoved
 from blogdata.publish import refused as refused_batches
 from blogdata.publish.audit import AuditSpec, guard_of, judge, specify
-from blogdata.publish.changes import AppendBatch, Change, Overwrite, Rewrite
+from blogdata.publish.changes import AppendBatch, Change, Extend, Overwrite, Rewrite
 from blogdata.publish.companion_files import CompanionRows
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import Companion, Engine, Provenance, Target
@@ -92,6 +93,9 @@ def _name_guard(failed: AuditFailed, contract: Contract, change: Change) -> None
 
 def _judged(rows: DataFrame, spec: AuditSpec, change: Change, refused: ConstraintViolated) -> AuditFailed:
     """List all violations of a batch; Delta names only the first bad row."""
+    if isinstance(change, Extend):
+        # The account is of whole partitions, and not all of their rows are new.
+        spec = replace(spec, expected={})
     found = judge(rows, spec).violations if isinstance(change, Overwrite | AppendBatch) else ()
     if not found:
         raise refused
@@ -136,6 +140,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
         "landed": dict(provenance.landed),
         **({} if provenance.execution is None else {"execution": asdict(provenance.execution)}),
         **({"judged_by": dict(provenance.judged_by)} if provenance.judged_by else {}),
+        **({"added": {key: asdict(one) for key, one in added.items()}} if (added := provenance.additions.of) else {}),
         "run": {
             "run_id": run.run_id,
             "job": run.job,
@@ -162,6 +167,12 @@ def _write(
         mode, writer_id, number = "append", change.writer_id(target.contract.dataset), change.batch
     options = {**change.options(), "txnAppId": writer_id, "txnVersion": str(number)}
     if target.engine is Engine.CHECKPOINT:
+        if isinstance(change, Extend):
+            raise ConfigurationError(
+                what="without the engine's jar no rows can be added to a partition and audited with those it has",
+                where=target.contract.dataset,
+                next_step="replace the partition whole",
+            )
         with kept_rows.computed(rows, Engine.CHECKPOINT) as kept:
             _audited(kept, target, spec, change, companions).mode(mode).options(**options).save(path)
         return

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from blogdata.lake.commit import Account, Execution
+from blogdata.lake.commit import Account, Added, Execution
 from blogdata.lake.lake import Lake
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.contract import Contract
@@ -65,6 +65,19 @@ class Companion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Additions:
+    """The partitions of a batch to which rows are only added; all others are replaced.
+
+    Args:
+        at: Version of the table whose rows stay.
+        of: Partition to what is added to it.
+    """
+
+    at: int = -1
+    of: Mapping[str, Added] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Provenance:
     """The inputs from which the rows were computed, and the figures they must match.
 
@@ -77,6 +90,7 @@ class Provenance:
         landed: Partition to the fingerprint of the landed files it was read from.
         execution: The execution that computed them, for a table that is executed by period.
         judged_by: What else decided about the rows, such as a list of crawlers: name to version.
+        additions: The partitions to which rows are only added.
     """
 
     inputs: Mapping[str, int] = field(default_factory=dict)
@@ -86,3 +100,4 @@ class Provenance:
     landed: Mapping[str, str] = field(default_factory=dict)
     execution: Execution | None = None
     judged_by: Mapping[str, str] = field(default_factory=dict)
+    additions: Additions = field(default_factory=Additions)

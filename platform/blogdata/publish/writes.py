@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from blogdata.publish.partitions import Grain
 
 
 @dataclass(frozen=True, kw_only=True)
+class Slices:
+    """Slices of an input: rows that come in a later slice change no row that was computed before they came.
+
+    Args:
+        of: The input, as `layer.table`; its reach tells which slices came (`came`).
+        column: Column of the input with the slice of a row, STRING; slices come in the order of their keys.
+    """
+
+    of: str
+    column: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Replace:
-    """Partitions, or the whole table, are replaced (Data Overwrite)."""
+    """Partitions, or the whole table, are replaced (Data Overwrite).
+
+    Args:
+        slices: A partition of which only later slices came may get their rows added instead. How rows are written is
+            nothing that is promised about them.
+    """
+
+    slices: Slices | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

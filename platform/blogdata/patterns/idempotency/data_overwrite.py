@@ -6,6 +6,11 @@ How it works: the rows of exactly the declared partitions, or of the whole table
 (:func:`overwrite_partitions`, :func:`overwrite_table`). Delta refuses rows that the
 predicate does not cover, so a wrong window fails instead of deleting neighbouring partitions.
 
+A partition may also be written in slices (:class:`blogdata.publish.writes.Slices`): rows are only added to it, in the
+same commit that replaces others, and its audit reads all of its rows, those that were there before included. It is
+refused if the table has changed since the rows were computed for it. What the partition then holds is what replacing
+it would have given; whoever cannot prove that replaces it.
+
 The trap: an empty input must be written, too. A partition that no longer has rows is emptied, not skipped: the
 predicate names it although no row does.
 
@@ -21,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Commit
-from blogdata.publish.changes import Overwrite
+from blogdata.publish.changes import Extend, Overwrite
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Companion, Provenance, Target
 
@@ -43,7 +48,7 @@ def overwrite_partitions(
         frame: Rows of these partitions only.
         target: The table, its contract and the run.
         partitions: Partition keys; a key without rows ends up empty.
-        provenance: Inputs, accounts and landed files.
+        provenance: Inputs, accounts and landed files; the partitions of its `additions` keep the rows they have.
         companions: Tables whose partitions the same commit replaces (Transactional Writer).
 
     Returns:
@@ -63,6 +68,8 @@ def overwrite_partitions(
     keys = sorted(set(partitions))
     listed = ", ".join(f"'{key}'" for key in keys)
     change = Overwrite(predicate=f"{column.column} IN ({listed})")
+    if (added := provenance.additions).of:
+        change = Extend(predicate=change.predicate, kept=tuple(sorted(added.of)), at=added.at)
     return publish(frame, target, change=change, partitions=keys, provenance=provenance, companions=companions)
 
 

@@ -1,9 +1,11 @@
 package io.blogdata.engine;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Dataset;
@@ -19,6 +21,7 @@ import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.actions.RemoveFile;
 import org.apache.spark.sql.delta.actions.SetTransaction;
 import org.apache.spark.sql.delta.commands.WriteIntoDelta;
+import org.apache.spark.sql.functions;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
@@ -34,8 +37,9 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}. At most
  * one of: {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code
- * statement} for a Delta SQL statement, which ignores the given rows. {@code at} is the required table version. {@code
- * turn} is the batch's number among all batches of the table; the write is refused if another batch has taken it.
+ * statement} for a Delta SQL statement, which ignores the given rows. {@code kept} (partition values, a list as
+ * JSON) are partitions to which an overwrite only adds rows; they are audited with those they have. {@code at} is the
+ * required table version. {@code turn} is the batch's number among all batches of the table; the write is refused if another batch has taken it.
  * {@code companions} (a list of {@link Companion} as JSON) are written and audited before the commit, and recorded in
  * its metadata. {@code probe} names a folder for stepping through the phases in tests.
  */
@@ -67,6 +71,8 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             Option.apply((Object) lastUsed));
     Merge merge = options.containsKey("merge") ? Json.read(options.get("merge"), Merge.class) : null;
     String statement = options.get("statement");
+    Set<String> kept =
+        options.containsKey("kept") ? Set.of(Json.read(options.get("kept"), String[].class)) : Set.of();
     String at = options.get("at");
     SetTransaction turn =
         options.containsKey("turn")
@@ -95,7 +101,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             AuditedTransaction transaction =
                 AuditedTransaction.insteadOf(
                     begun,
-                    (open, actions) -> audited(log, open, actions, spec, data, whole, companions, probe),
+                    (open, actions) -> audited(log, open, actions, spec, data, whole, kept, companions, probe),
                     once,
                     turn,
                     probe);
@@ -141,7 +147,10 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     return value;
   }
 
-  /** Audits an open transaction, either the files of an overwrite or the whole table after it; returns the metadata. */
+  /**
+   * Audits an open transaction, either the partitions that an overwrite writes or the whole table after it; returns the
+   * metadata. The actions no longer remove the files that are kept.
+   */
   private static String audited(
       DeltaLog log,
       OptimisticTransaction open,
@@ -149,10 +158,14 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
       AuditSpec spec,
       org.apache.spark.sql.classic.Dataset<Row> data,
       boolean whole,
+      Set<String> kept,
       Companion[] companions,
       Probe probe) {
     List<AddFile> added = new ArrayList<>();
     Map<String, AddFile> files = new LinkedHashMap<>();
+    if (!kept.isEmpty()) {
+      keep(kept, open, actions).forEach(file -> files.put(file.path(), file));
+    }
     if (whole) {
       for (AddFile file : open.snapshot().allFiles().collectAsList()) {
         files.put(file.path(), file);
@@ -189,6 +202,21 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
       info.put("companions", held);
     }
     return Json.write(info);
+  }
+
+  /** Takes back the removal of the files of some partitions, and returns these files. */
+  private static List<AddFile> keep(Set<String> partitions, OptimisticTransaction open, List<Action> actions) {
+    List<Object> paths = new ArrayList<>();
+    actions.removeIf(
+        action -> {
+          if (!(action instanceof RemoveFile)) {
+            return false;
+          }
+          RemoveFile removed = (RemoveFile) action;
+          Map<String, String> of = CollectionConverters.asJava(removed.partitionValues());
+          return !Collections.disjoint(of.values(), partitions) && paths.add(removed.path());
+        });
+    return open.snapshot().allFiles().where(functions.col("path").isin(paths.toArray())).collectAsList();
   }
 
   /** Reads uncommitted files through the transaction's snapshot, so column mapping and partition values apply. */
