@@ -29,7 +29,7 @@ def ads(step: Step) -> Mapping[str, Commit]:
 
     Duplicates with another payload than the kept display are published with it, in the companion table.
     """
-    since = earliest_arrival(step)
+    since = earliest_arrival(step.partitions)
     above = accounts.entries(step, "bronze.ads", since=since)
     require_usable(step)
     displays = ad_displays.parse(

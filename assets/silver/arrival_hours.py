@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from blogdata.orchestration.step import Step
 from blogdata.planning.graph import Graph
 from blogdata.planning.held import DEAD_LETTERS, held
@@ -26,7 +28,7 @@ def require_usable(step: Step) -> None:
         raise fault
 
 
-def earliest_arrival(step: Step) -> str:
-    """Return the first hour in which events of the step's hours can have arrived: clocks may run slightly ahead."""
-    first = start_of(step.partitions[0], Grain.HOUR)
+def earliest_arrival(hours: Sequence[str]) -> str:
+    """Return the first hour in which events of sorted hours can have arrived: clocks may run slightly ahead."""
+    first = start_of(hours[0], Grain.HOUR)
     return key_of(first - Grain.HOUR.length, Grain.HOUR)

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import functions as F
-
 from assets.transforms.enrichment import enrich
 from blogdata.lake.commit import Commit
-from blogdata.orchestration import accounts
+from blogdata.orchestration import accounts, slices
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 
 
 @computes("silver.visits_enriched")
 def visits_enriched(step: Step) -> Mapping[str, Commit]:
-    """Join user, device and place as of the event, not as of now: a backfill next year gives the same rows."""
-    events = step.read("silver.visits").where(F.col("event_hour").isin(*step.partitions))
+    """Join user, device and place as of the event, not as of now: a backfill next year gives the same rows.
+
+    Events that were only added to an hour are added here, too, as long as its other events would be joined alike.
+    """
+    additions = slices.additions(step)
+    events = step.read("silver.visits").where(slices.rows_to_read(additions, step.contract, step.partitions))
     return step.publish(
         enrich(
             events,
@@ -22,5 +24,5 @@ def visits_enriched(step: Step) -> Mapping[str, Commit]:
             devices=step.read("silver.devices") if step.exists("silver.devices") else None,
             places=step.read("silver.places") if step.exists("silver.places") else None,
         ),
-        Upstream(accounts=accounts.same_partition(step, "silver.visits")),
+        Upstream(accounts=accounts.same_partition(step, "silver.visits"), additions=additions),
     )

@@ -4,49 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.silver.arrival_hours import earliest_arrival, require_usable
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
 from blogdata.lake.commit import Account, Commit, Entry
-from blogdata.orchestration import accounts
+from blogdata.orchestration import accounts, slices
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.error_management import filter_interceptor, windowed_deduplicator
 from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish.partitions import Grain, following
-from blogdata.publish.target import Companion
+from blogdata.publish.target import Additions, Companion
 from quality.contracts import CONTRACTS
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
+CONFLICTS = CONTRACTS["silver.visit_conflicts"]
 
 
 @computes("silver.visits")
 def visits(step: Step) -> Mapping[str, Commit]:
-    """Compute each event hour from all of bronze, whenever its rows arrived, and replace it whole.
+    """Compute each event hour from all of bronze, whenever its rows arrived.
 
+    An hour is replaced whole, unless rows of later arrivals are all that it lacks: these are added then. The first
+    arrival wins, so they change none of the rows that are there, as long as none of them is a duplicate.
     Duplicates with another payload than the kept event are published with it, in the companion table.
     """
-    above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step))
+    above = accounts.entries(step, "bronze.visits", since=earliest_arrival(step.partitions))
     integrated = step.events.publications(step.contract.dataset, step.partitions)
     require_usable(step)
-    read = read_events(step, formats_of(step, above, integrated))
+    formats = formats_of(step, above, integrated)
+    additions = additions_of(step, formats)
+    read = read_events(step, formats, additions)
     events = read.rows.withColumn("_replay", is_replay())
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(
-        contract=CONTRACTS["silver.visit_conflicts"],
-        frame=windowed_deduplicator.conflicting(events, payload=payload, **identity),
+        contract=CONFLICTS,
+        frame=slices.with_published(
+            step, additions, CONFLICTS, windowed_deduplicator.conflicting(events, payload=payload, **identity)
+        ),
         counted_measure="reason.duplicates",
         kept_measure="conflicts",
         dropped_reason="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    return step.publish(unique, Upstream(accounts=arrived(step, above, read.makes_stale)), companions=[conflicts])
+    source = Upstream(accounts=arrived(step, above, read.makes_stale), additions=additions)
+    return step.publish(unique, source, companions=[conflicts])
+
+
+def additions_of(step: Step, formats: frozenset[str]) -> Additions:
+    """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
+    if formats != {visit_events.JSON}:
+        return Additions()
+    found = slices.additions(step, [CONFLICTS])
+    return slices.without_repeated(step, found, json_events(step, found, tuple(found.of))) if found.of else found
 
 
 def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, Entry]) -> frozenset[str]:
@@ -66,21 +85,36 @@ def formats_of(step: Step, above: Mapping[str, Entry], integrated: Mapping[str, 
     return frozenset(found or {visit_events.JSON})
 
 
-def read_events(step: Step, formats: frozenset[str]) -> Events:
-    """Read the visit events of the step's hours from bronze, with their typed columns."""
-    json_events = visit_events.parse(
+def read_events(step: Step, formats: frozenset[str], additions: Additions) -> Events:
+    """Read the visit events of the step's hours from bronze, with their typed columns; of some only what is added."""
+    of_json = json_events(step, additions, step.partitions)
+    if not formats & visit_events.LOGS:
+        return Events(rows=of_json, makes_stale={})
+    logs = log_events(step, accounts.entries(step, "bronze.visits"))
+    return replace(logs, rows=of_json.unionByName(logs.rows)) if visit_events.JSON in formats else logs
+
+
+def json_events(step: Step, additions: Additions, hours: Sequence[str]) -> DataFrame:
+    """Read the JSON events of some hours; of those that are added to, the new ones."""
+    return visit_events.parse(
         step.read("bronze.visits").where(
-            (F.col("arrival_hour") >= earliest_arrival(step))
-            & F.col("event_hour").isin(*step.partitions)
+            arrivals_of(additions, hours)
+            & slices.rows_to_read(additions, step.contract, hours)
             & F.col("filtered_by").isNull()
             & (F.col("format") == visit_events.JSON)
         ),
         frozenset({visit_events.JSON}),
     )
-    if not formats & visit_events.LOGS:
-        return Events(rows=json_events, makes_stale={})
-    logs = log_events(step, accounts.entries(step, "bronze.visits"))
-    return replace(logs, rows=json_events.unionByName(logs.rows)) if visit_events.JSON in formats else logs
+
+
+def arrivals_of(additions: Additions, hours: Sequence[str]) -> Column:
+    """Return the condition on the hours of arrival in which rows can be that are read; Delta skips the others."""
+    came = sorted({hour for added in additions.of.values() for hour in added.slices})
+    whole = [hour for hour in hours if hour not in additions.of]
+    arrival = F.col("arrival_hour")
+    conditions = [arrival >= earliest_arrival(whole)] if whole else []
+    conditions += [arrival.isin(*came)] if came else []
+    return reduce(or_, conditions)
 
 
 def arrived(step: Step, above: Mapping[str, Entry], makes_stale: Mapping[str, Sequence[str]]) -> dict[str, Account]:

@@ -5,6 +5,7 @@ from blogdata.planning.reach import SAME, AsOf
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schema import Column, Reference
 from blogdata.publish.watch import Lag, Sla, Watch
+from blogdata.publish.writes import Replace, Slices
 from quality.contracts import columns as c
 from quality.contracts.places import PLACE
 from quality.contracts.visits import EVENT, IDENTIFIED, IN_ITS_HOUR
@@ -19,6 +20,7 @@ VISITS_ENRICHED = Contract(
         Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices"), optional=True),
         Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered="answered"), optional=True),
     ),
+    write=Replace(slices=Slices(of="silver.visits", column="arrival_hour")),
     columns=(
         c.EVENT_HOUR,
         *c.VISIT,

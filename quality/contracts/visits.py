@@ -8,7 +8,7 @@ from blogdata.publish.contract import LEAST_ROWS, Contract, Read, Runs
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
-from blogdata.publish.writes import AppearsWith
+from blogdata.publish.writes import AppearsWith, Replace, Slices
 from quality.contracts import columns as c
 from quality.contracts import landed
 from quality.contracts.landed import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
@@ -140,6 +140,7 @@ VISITS = observed(
             Read(dataset="silver.visits", reach=Outdated(source="bronze.visits")),
         ),
         runs=Runs(judged_by="bronze.dead_letters"),
+        write=Replace(slices=Slices(of="bronze.visits", column="arrival_hour")),
         columns=(
             c.EVENT_HOUR,
             *c.VISIT,

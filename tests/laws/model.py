@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -242,7 +242,7 @@ class Machine(RuleBasedStateMachine):
         elif dataset == SILVER.dataset:
             behind = self.lineage.behind() or (sorted(self.clicks) if dies else [])
             if behind:
-                self._integrate(behind, name, dies)
+                self._integrate(behind, name, dies, stale=self.lineage.behind())
         elif dies or self.lineage.pages_behind():
             self._count(name, dies)
 
@@ -271,13 +271,15 @@ class Machine(RuleBasedStateMachine):
             dies,
         )
 
-    def _integrate(self, keys: Sequence[str], name: str, dies: str | None = None) -> None:
+    def _integrate(
+        self, keys: Sequence[str], name: str, dies: str | None = None, *, stale: Collection[str] = ()
+    ) -> None:
         rows = {key: clicks_of(self._lines(), key) for key in keys}
         self._step(
             SILVER.dataset,
             tuple(keys),
             name,
-            lambda probe: self.lineage.integrate(keys, name, probe),
+            lambda probe: self.lineage.integrate(keys, name, probe, stale=stale),
             lambda: self.clicks.update(rows),
             dies,
         )

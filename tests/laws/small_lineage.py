@@ -14,13 +14,19 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.lake.lake import Lake
+from blogdata.orchestration import slices
+from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.idempotency.merger import merge, with_removals
-from blogdata.publish.contract import Contract
+from blogdata.planning.reach import EventsOf
+from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.publish.target import Provenance, Target
+from blogdata.publish.writes import Replace, Slices
+from resources.deployment import DeploymentResource
+from resources.lake import LakeResource
 from toy import target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")
@@ -54,6 +60,8 @@ BRONZE = Contract(
 )
 SILVER = Contract(
     dataset="silver.clicks",
+    reads=(Read(dataset="bronze.clicks", reach=EventsOf(breakdown="event_hours")),),
+    write=Replace(slices=Slices(of="bronze.clicks", column="arrival")),
     columns=(
         Column(name="hour", type="STRING", nullable=False, description="Hour of the click"),
         Column(name="click", type="BIGINT", nullable=False, description="Identifier"),
@@ -96,6 +104,7 @@ class Lineage:
         self.spark, self.root = spark, root
         self.lake = Lake(root=str(root))
         self.events = EventLog(self.lake)
+        self.added = 0
 
     def arrive(self, landed: Mapping[str, Sequence[Line]], run: str, probe: Path | None = None) -> Commit:
         """Publish hours of arrival from their landed lines."""
@@ -106,20 +115,37 @@ class Lineage:
             frame, self._target(BRONZE, run, probe), sorted(landed), Provenance(accounts=accounts)
         )
 
-    def integrate(self, hours: Collection[str], run: str, probe: Path | None = None) -> Commit:
-        """Compute hours of clicks from all arrivals."""
-        version = self.version(BRONZE.dataset)
+    def integrate(
+        self, hours: Collection[str], run: str, probe: Path | None = None, *, stale: Collection[str] = ()
+    ) -> Commit:
+        """Compute hours of clicks from all arrivals; to stale ones rows are only added where that is enough."""
+        step = Step(
+            contract=SILVER,
+            partitions=tuple(hours),
+            spark=self.spark,
+            access=LakeResource(root=str(self.root), landing=str(self.root / "landing")),
+            deployment=DeploymentResource(home=str(self.root)),
+            run=self._target(SILVER, run, probe).run,
+            stale=stale,
+        )
+        version = step.pin(BRONZE.dataset)
         arrived = dynamic_late_data_integrator.rows_by_event_partition(
             self.events.publications(BRONZE.dataset), "event_hours"
         )
-        rows = self.lake.read(self.spark, BRONZE.dataset, version).where(F.col("hour").isin(*hours))
+        bronze, found = step.read(BRONZE.dataset), slices.additions(step)
+        if found.of:
+            new = bronze.where(slices.rows_to_read(found, SILVER, tuple(found.of)))
+            found = slices.without_repeated(step, found, new)
+        rows = bronze.where(slices.rows_to_read(found, SILVER, step.partitions))
         unique = windowed_deduplicator.deduplicate(
             rows, key=("hour", "click"), order=("arrival", "line"), payload=F.col("page")
         )
         provenance = Provenance(
             inputs={BRONZE.dataset: version},
             accounts={hour: Account(rows_in=arrived.get(hour, 0)) for hour in hours},
+            additions=found,
         )
+        self.added += len(found.of)
         return overwrite_partitions(unique, self._target(SILVER, run, probe), sorted(hours), provenance)
 
     def count(self, run: str, probe: Path | None = None) -> Commit:

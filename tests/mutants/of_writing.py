@@ -10,6 +10,9 @@ CLAIMS = "tests/evidence/test_claims.py"
 LEDGER = "tests/evidence/test_ledger.py"
 PLANNER = "tests/planning/test_plan_of_a_replay.py"
 REACH = "platform/blogdata/planning/reach.py"
+INTEGRATOR = "platform/blogdata/patterns/error_management/dynamic_late_data_integrator.py"
+SLICED = "tests/planning/test_slices.py"
+SLICES = "platform/blogdata/orchestration/slices.py"
 ONE_WAY = "platform/blogdata/publish/publication.py"
 CHANGES = "platform/blogdata/publish/changes.py"
 UNMOVED = "platform/blogdata/publish/unmoved.py"
@@ -300,5 +303,41 @@ WRITING = (
         "                    touched.setdefault(hour, key)\n",
         "                    pass\n",
         PLANNER,
+    ),
+    # What only adds rows.
+    in_code(
+        "a late duplicate is added beside the row that it repeats",
+        SLICES,
+        "if key not in again",
+        "if True or key not in again",
+        "tests/lineage/test_slices.py",
+    ),
+    in_code(
+        "rows are added to an hour whose earlier arrivals have changed",
+        INTEGRATOR,
+        "unchanged = sum(rows[arrival] for arrival in old) == integrated[key].rows_in",
+        "unchanged = True",
+        f"{SLICED}::test_only_later_arrivals_may_be_new",
+    ),
+    in_code(
+        "rows of an earlier arrival are added",
+        INTEGRATOR,
+        'later = bool(new) and max(old, default="") < new[0]',
+        "later = bool(new)",
+        f"{SLICED}::test_only_later_arrivals_may_be_new",
+    ),
+    in_code(
+        "rows are added to a table that has changed",
+        CHANGES,
+        '"kept": json.dumps(self.kept), "at": str(self.at)',
+        '"kept": json.dumps(self.kept)',
+        "tests/idempotency/test_data_overwrite.py::test_rows_are_not_added_to_a_table_that_has_changed",
+    ),
+    in_engine(
+        "added rows are audited without those that are there",
+        "AuditedWrite.java",
+        "keep(kept, open, actions).forEach(file -> files.put(file.path(), file));",
+        "keep(kept, open, actions);",
+        "tests/idempotency/test_data_overwrite.py::test_added_rows_are_audited_with_those_that_are_there",
     ),
 )

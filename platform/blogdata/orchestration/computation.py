@@ -153,7 +153,15 @@ class Done:
     faults: dict[str, PlatformError] = field(default_factory=dict)
 
 
-def compute(context: Context, code: LineageCode, task: Task, keys: Sequence[str], *, attempt: int) -> Done:
+def compute(
+    context: Context,
+    code: LineageCode,
+    task: Task,
+    keys: Sequence[str],
+    *,
+    attempt: int,
+    stale: Collection[str] = (),
+) -> Done:
     """Compute partitions of a task in one commit per dataset; failed partitions are left out, the others published.
 
     Args:
@@ -162,6 +170,7 @@ def compute(context: Context, code: LineageCode, task: Task, keys: Sequence[str]
         task: The datasets.
         keys: Partition keys; empty for a table that is written whole.
         attempt: 1 for the first try.
+        stale: Keys that run because an input of them changed, and not because a person asked for them.
 
     Returns:
         The publications, and the errors of the other partitions.
@@ -173,7 +182,7 @@ def compute(context: Context, code: LineageCode, task: Task, keys: Sequence[str]
     while left or not keys:
         began = time.monotonic()
         try:
-            step, commits = _computed(context, code, task, left, attempt)
+            step, commits = _computed(context, code, task, left, attempt, stale)
         except PlatformError as error:
             if error.transient:
                 raise
@@ -206,7 +215,7 @@ def _to_try_again(task: Task, keys: Sequence[str], at_fault: Collection[str]) ->
 
 
 def _computed(
-    context: Context, code: LineageCode, task: Task, keys: Sequence[str], attempt: int
+    context: Context, code: LineageCode, task: Task, keys: Sequence[str], attempt: int, stale: Collection[str]
 ) -> tuple[Step, Mapping[str, Commit]]:
     with context.resources.spark.guard() as spark:
         step = Step(
@@ -217,6 +226,7 @@ def _computed(
             deployment=context.resources.deployment,
             run=run_context(context, code.version, attempt),
             accepted=accepted(context),
+            stale=stale,
         )
         with store_faults(task.main):
             commits = code.computations[task.main].compute(step)

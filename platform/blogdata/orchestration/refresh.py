@@ -237,6 +237,7 @@ class Refresh:
                 asked = self._again(task)
                 self._waiting = planner.waiting(task)
                 left = self._left(task, self._planner(), asked, ran, among=mine)
+                self._not_asked = left.keys() - asked
                 for batch in self._batches(task, sorted(left)):
                     faults = {key: fault for key, fault in faults.items() if key not in batch}
                     faults.update(self._batch(task, batch))
@@ -341,10 +342,8 @@ class Refresh:
         return turns.claimed(self._access.lake, task, todo, self._context.log, waits=waits)
 
     def _batches(self, task: Task, keys: Sequence[str]) -> list[list[str]]:
-        if not keys:
-            return []
-        if task.grain is None or isinstance(task.contracts[0].write, InOrder):
-            return [list(keys)]
+        if not keys or task.grain is None or isinstance(task.contracts[0].write, InOrder):
+            return [list(keys)] if keys else []
         published = self._access.events.publications(task.main)
         batches, rows = [list[str]()], 0
         for key in keys:
@@ -377,7 +376,7 @@ class Refresh:
     def _computed(self, task: Task, keys: Sequence[str]) -> Done:
         attempt = self._context.retry_number + 1
         try:
-            return compute(self._context, self._code, task, keys, attempt=attempt)
+            return compute(self._context, self._code, task, keys, attempt=attempt, stale=self._not_asked)
         except PlatformError as error:
             if attempt <= MAX_RETRIES:
                 raise failure(self._context, error) from error

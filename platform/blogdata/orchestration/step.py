@@ -22,7 +22,7 @@ from blogdata.publish import tables
 from blogdata.publish.audit import FileFigures, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
-from blogdata.publish.target import Companion, Engine, Provenance, Target
+from blogdata.publish.target import Additions, Companion, Engine, Provenance, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 
@@ -101,6 +101,7 @@ class Upstream:
         landed: Partition to the fingerprint of the landed files.
         copy: Name of the immutable copy, for a dataset that keeps copies; built from attributes that never change.
         judged_by: What else decided about the rows, such as a list of crawlers: name to version.
+        additions: The partitions to which rows are only added.
     """
 
     accounts: Mapping[str, Account] = field(default_factory=dict)
@@ -109,6 +110,7 @@ class Upstream:
     landed: Mapping[str, str] = field(default_factory=dict)
     copy: str | None = None
     judged_by: Mapping[str, str] = field(default_factory=dict)
+    additions: Additions = field(default_factory=Additions)
 
 
 class Step:
@@ -116,6 +118,7 @@ class Step:
 
     Each input is pinned to one version, which is recorded in the commit. The expected rows of the partitions come from
     the input's ledger entries at that version. `accepted` names the guards that a person has lifted for this run.
+    `stale` are the partitions that run because an input of them changed, and not because a person asked for them.
     """
 
     def __init__(
@@ -128,6 +131,7 @@ class Step:
         deployment: SettingsAccess,
         run: RunContext,
         accepted: Collection[str] = (),
+        stale: Collection[str] = (),
     ) -> None:
         self.contract = contract
         self.partitions = tuple(sorted(partitions))
@@ -138,6 +142,7 @@ class Step:
         self.run = run
         self.deployment = deployment
         self.accepted = frozenset(accepted)
+        self.stale = frozenset(stale) & frozenset(partitions)
         self.started = time.monotonic()
         self.inputs: dict[str, int] = {}
         self.engine = access.engine
@@ -211,6 +216,7 @@ class Step:
             files=given.files,
             landed=given.landed,
             judged_by=given.judged_by,
+            additions=given.additions,
         )
         if callable(rows):
             return self._of_one(self._merge_in_order(rows))

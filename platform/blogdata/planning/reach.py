@@ -52,6 +52,17 @@ class Same(_Versioned):
         """Return the version of each input partition."""
         return {key: entry.version for key, entry in look.published(edge.above).items()}
 
+    def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
+        """Find the partitions to whose input slices were only added, as :class:`blogdata.publish.contract.Sliced`."""
+        above, below = look.published(edge.above), look.published(edge.below.dataset)
+        found = {}
+        for key in above.keys() & set(keys):
+            entry, seen = above[key], below[key].inputs.get(edge.above, -1)
+            # The input had the earlier publication's rows at every version from it up to the addition.
+            if entry.added and entry.added.after <= seen < entry.version <= until:
+                found[key] = entry.added.slices
+        return found
+
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         """Find the partitions with the same keys."""
         return {key: key for key in wanted.get(edge.above, {})}
@@ -124,6 +135,14 @@ class EventsOf(_Versioned):
             key: line.updated if line.processed is None else max(line.updated, line.processed + line.behind)
             for key, line in lines.items()
         }
+
+    def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
+        """Find the partitions that only later arrivals touched, as :class:`blogdata.publish.contract.Sliced`."""
+        arrivals, integrated = look.published(edge.above), look.published(edge.below.dataset)
+        asked = {key: integrated[key] for key in keys}
+        return dynamic_late_data_integrator.later_arrivals(
+            arrivals, asked, source=edge.above, breakdown=self.breakdown, until=until
+        )
 
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         """Find the arrivals' own keys, and the event partitions that their newest publications have rows for."""

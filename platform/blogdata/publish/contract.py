@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field, parse
@@ -98,6 +98,21 @@ class Reach(Protocol):
 
         Returns:
             Partition below to the partition above that it has read; an empty text stands for the whole input.
+        """
+
+
+@runtime_checkable
+class Sliced(Protocol):
+    """A reach that tells which partitions below only lack slices that came later than all that they have read."""
+
+    def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
+        """Find the partitions below of whose input nothing else changed, with the slices that came.
+
+        Args:
+            look: What is published.
+            edge: The two datasets.
+            keys: Published partitions below.
+            until: Version of the input that is read.
         """
 
 

@@ -22,7 +22,7 @@ Source: Data Engineering Design Patterns, ch. 3.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from blogdata.lake.commit import Entry
@@ -46,6 +46,44 @@ def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int
             if key[0] is not None:
                 rows[key[0]] += count
     return dict(rows)
+
+
+def later_arrivals(
+    arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str, until: int
+) -> dict[str, list[str]]:
+    """Find the event partitions of which nothing came since they were published but rows of later arrivals.
+
+    Args:
+        arrivals: Arrival partition to its newest publication.
+        integrated: Event partition to its newest publication.
+        source: Name of the receiving dataset.
+        breakdown: Name of its breakdown whose first column is the event partition.
+        until: Version of the receiving dataset that is read.
+
+    Returns:
+        Event partition to these arrivals, sorted; without those that lack nothing, or something else.
+    """
+    found = {}
+    for key, rows in _rows_by_arrival(arrivals, breakdown, integrated).items():
+        seen = integrated[key].inputs.get(source, -1)
+        old = [arrival for arrival in rows if arrivals[arrival].version <= seen]
+        new = sorted(rows.keys() - set(old))
+        # An arrival that was read, and has changed or gone since, is missing from the sum.
+        unchanged = sum(rows[arrival] for arrival in old) == integrated[key].rows_in
+        later = bool(new) and max(old, default="") < new[0]
+        if unchanged and later and all(arrivals[arrival].version <= until for arrival in new):
+            found[key] = new
+    return found
+
+
+def _rows_by_arrival(arrivals: Arrivals, breakdown: str, wanted: Collection[str]) -> dict[str, dict[str, int]]:
+    rows: dict[str, dict[str, int]] = {}
+    for arrival, entry in arrivals.items():
+        for (key, *_), count in entry.breakdowns[breakdown].items():
+            if key is not None and key in wanted:
+                own = rows.setdefault(key, {})
+                own[arrival] = own.get(arrival, 0) + count
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True)

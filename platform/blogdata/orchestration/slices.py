@@ -1,0 +1,147 @@
+"""Adds the rows of new slices to partitions that are published, where replacing them whole gives the same rows.
+
+Eleven late rows in eleven event hours are eleven rows to write, not eleven hours. A partition is a pure function of its
+inputs all the same: rows are only added where nothing else can differ from what computing it whole would give. It is
+computed whole if it was asked for by name, was never published or was taken back, if any other input of it changed, if
+a slice that it has read was published again, if other code or another contract published it, if anybody else has
+changed the table since or its rows do not add up in the ledger, or if it has been added to :data:`MOST` times, so that
+its files stay few. Duplicates of published rows are for the caller to rule out (:func:`without_repeated`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from blogdata.evidence import ledger
+from blogdata.lake.commit import Added, Entry, parse
+from blogdata.lake.companions import version_with
+from blogdata.orchestration.step import Step
+from blogdata.planning.snapshot import Snapshot
+from blogdata.publish.contract import Contract, Edge, Sliced
+from blogdata.publish.target import Additions, Engine
+from blogdata.publish.writes import Replace, Slices
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import Column, DataFrame
+
+MOST = 8
+"""How often rows are added to a partition until it is replaced whole."""
+_LOOK_BACK = 1000
+"""Newest commits of the table that are looked at; a partition that was published before them is computed whole."""
+
+
+def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
+    """Find the partitions of a step to which rows need only be added.
+
+    All inputs are pinned before anything is looked up: what is published later is no part of what the step reads.
+
+    Args:
+        step: The step.
+        companions: Contracts of its companions, of which rows stay, too.
+    """
+    contract, slices = step.contract, slices_of(step.contract)
+    if slices is None or not step.stale or step.engine is Engine.CHECKPOINT or not step.exists(contract.dataset):
+        return Additions()
+    inputs = [read.dataset for read in contract.reads if read.dataset != contract.dataset]
+    pinned = {dataset: step.pin(dataset) for dataset in inputs if step.exists(dataset)}
+    table = step.lake.caught_up(contract.dataset)
+    assert table is not None
+    look = Snapshot(step.landing_zone, step.events)
+    published = look.published(contract.dataset)
+    keys = {key for key in step.stale & published.keys() if _continues(step, published[key])}
+    if not keys:
+        return Additions()
+    since = _only_published_since(step, table, min(published[key].version for key in keys))
+    keys = {key for key in keys if published[key].version >= since}
+    for read in contract.reads:
+        if read.dataset != slices.of:
+            keys -= read.reach.behind(look, Edge(above=read.dataset, below=contract)).keys()
+    (reach,) = [read.reach for read in contract.reads if read.dataset == slices.of]
+    assert isinstance(reach, Sliced)
+    came = reach.came(look, Edge(above=slices.of, below=contract), keys, until=pinned[slices.of])
+    intact = set(came)
+    for each in (contract, *companions):
+        lines = ledger.audit(step.lake, step.events, each, came)
+        intact &= {line.entry.partition for line in lines if line.balanced}
+    return Additions(at=table.version(), of={key: _added(published[key], came[key]) for key in sorted(intact)})
+
+
+def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions:
+    """Leave out the partitions of which a new row has the identity of a published one.
+
+    Args:
+        step: The step.
+        found: What is to be added.
+        rows: The new rows of these partitions, with the columns that identify a row.
+    """
+    if not found.of:
+        return found
+    dataset, column = step.contract.dataset, step.contract.partition_column
+    published = step.lake.read(step.spark, dataset, found.at).where(F.col(str(column)).isin(*found.of))
+    repeated = rows.join(published, list(step.contract.identity), "left_semi").select(str(column)).distinct()
+    again = {row[0] for row in repeated.collect()}
+    return Additions(at=found.at, of={key: one for key, one in found.of.items() if key not in again})
+
+
+def rows_to_read(found: Additions, contract: Contract, keys: Sequence[str]) -> Column:
+    """Return the condition on rows of the input: all of partitions that are replaced, new slices of the others.
+
+    Args:
+        found: What is added.
+        contract: Contract of the dataset; the input has its partition column too.
+        keys: The partitions, at least one.
+    """
+    column, slices = F.col(str(contract.partition_column)), slices_of(contract)
+    by_slices: dict[tuple[str, ...], list[str]] = {}
+    for key in keys:
+        by_slices.setdefault(tuple(found.of[key].slices) if key in found.of else (), []).append(key)
+    return reduce(
+        lambda one, other: one | other,
+        [
+            column.isin(*keys) & F.col(slices.column).isin(*came) if slices and came else column.isin(*keys)
+            for came, keys in by_slices.items()
+        ],
+    )
+
+
+def with_published(step: Step, found: Additions, companion: Contract, rows: DataFrame) -> DataFrame:
+    """Add the rows that a companion has of the partitions that are added to: it is replaced in all partitions."""
+    if not found.of:
+        return rows
+    names = [f"`{column.name}`" for column in companion.columns]
+    version = version_with(step.lake, companion.dataset, found.at)
+    there = step.lake.read(step.spark, companion.dataset, version)
+    return rows.select(*names).unionByName(
+        there.where(F.col(str(companion.partition_column)).isin(*found.of)).select(*names)
+    )
+
+
+def slices_of(contract: Contract) -> Slices | None:
+    """Return the slices in which a dataset may be written; None if its partitions are always replaced."""
+    return contract.write.slices if isinstance(contract.write, Replace) else None
+
+
+def _continues(step: Step, entry: Entry) -> bool:
+    """Return whether the step would compute the published rows of a partition as they were computed."""
+    same = (entry.code_version, entry.contract) == (step.run.code_version, step.contract.fingerprint)
+    return same and not entry.judged_by and (entry.added is None or entry.added.times < MOST)
+
+
+def _only_published_since(step: Step, table: DeltaTable, oldest: int) -> int:
+    """Return the version, `oldest` or later, since which all commits of the table are publications of the platform."""
+    since = table.version()
+    for version, commit in step.lake.commits(table, max(oldest, since - _LOOK_BACK)):
+        if version != since or parse(commit.get("userMetadata")) is None:
+            break
+        since = version - 1
+    return since
+
+
+def _added(before: Entry, slices: Iterable[str]) -> Added:
+    times = before.added.times + 1 if before.added else 1
+    return Added(after=before.version, rows_before=before.rows_out, slices=tuple(slices), times=times)

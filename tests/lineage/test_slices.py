@@ -1,0 +1,248 @@
+"""Late rows are added to their hours, and what the tables then hold is what computing all of it at once gives.
+
+Patterns: Windowed Deduplicator, Data Overwrite, Dynamic Late Data Integrator.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blogdata.lake import arrow
+from blogdata.lake.commit import Entry
+from blogdata.orchestration import computation, slices
+from blogdata.orchestration.step import Step
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Additions
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from lineage.phases import Hold
+from lineage.runs import retries
+
+VISITS, CONFLICTS = "silver.visits", "silver.visit_conflicts"
+ENRICHED = "silver.visits_enriched"
+WANTED = (ENRICHED,)
+
+
+def hour(of: int) -> str:
+    """Give the key of an hour, counted from the beginning of the day on."""
+    return f"2026-01-{5 + of // 24:02}T{of % 24:02}"
+
+
+@dataclass
+class World:
+    """A deployment that runs after every arrival; the next hour of arrival is `now`."""
+
+    deployment: Deployment
+    now: int = 10
+
+    def arrive(self, *lines: bytes) -> dict[str, Entry]:
+        """Land the next hour, with a row of its own, and run; gives what that published of the visits, by hour."""
+        own = event("", f"/own{self.now}", event_time=f"{hour(self.now)}:01:00Z")
+        self.deployment.land(hour(self.now), [own, *lines])
+        self.now += 1
+        return self.run()
+
+    def run(self, **how: Any) -> dict[str, Entry]:
+        """Run what is stale; gives what that published of the visits, by hour."""
+        before = self.deployment.versions().get(VISITS, -1)
+        assert self.deployment.run(**(how or {"for_": WANTED})).problems == []
+        found = self.deployment.published(VISITS)
+        return {key[-2:]: entry for key, entry in found.items() if entry.version > before and key < hour(24)}
+
+    def files(self, dataset: str = VISITS) -> dict[str, set[str]]:
+        """Give the files of each hour."""
+        table = self.deployment.lake.caught_up(dataset)
+        assert table is not None
+        found: dict[str, set[str]] = {}
+        for one in arrow.rows_of(table.get_add_actions(flatten=True), ["path", "partition.event_hour"]):
+            found.setdefault(one["partition.event_hour"][-2:], set()).add(one["path"])
+        return found
+
+    def stands_for(self, page: str) -> list[int]:
+        """Give what each row of a page stands for."""
+        return [count for name, count in self.deployment.rows(VISITS, "page", "occurrences") if name == page]
+
+
+def enriched(world: World) -> dict[str, int]:
+    """Give the rows that the newest version of the enriched visits added, by hour."""
+    found = world.deployment.published(ENRICHED)
+    newest = max(entry.version for entry in found.values())
+    return added({key[-2:]: entry for key, entry in found.items() if entry.version == newest})
+
+
+def added(entries: dict[str, Entry]) -> dict[str, int]:
+    """Give the rows that were added, by hour, of the hours to which rows were only added."""
+    return {key: entry.rows_written for key, entry in entries.items() if entry.added}
+
+
+def whole(entries: dict[str, Entry]) -> set[str]:
+    """Give the hours that were replaced."""
+    return {key for key, entry in entries.items() if not entry.added}
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy) -> World:
+    """Two hours of arrival, each of which was run; the tests of this module go on from each other."""
+    made = World(deploy("slices"))
+    assert whole(made.arrive(event("10:05", "/a"), event("10:06", "/b"))) == {"10"}
+    assert whole(made.arrive(event("11:05", "/c"))) == {"11"}
+    return made
+
+
+def test_late_rows_are_added_and_nothing_else_is_written(world: World) -> None:
+    before = world.files()
+    found = world.arrive(event("10:30", "/late"), event("11:30", "/later"))
+    assert (added(found), whole(found)) == ({"10": 1, "11": 1}, {"12"})
+    assert (found["10"].rows_in, found["10"].rows_out) == (4, 4), "the account is of the whole hour"
+    assert found["10"].added is not None
+    assert found["10"].added.slices == (hour(12),)
+    after = world.files()
+    assert {key: len(after[key] - before.get(key, set())) for key in after} == {"10": 1, "11": 1, "12": 1}
+    assert all(before[key] < after[key] for key in before), "the files of the hours stay"
+    assert enriched(world) == {"10": 1, "11": 1}
+    assert world.deployment.problems() == []
+
+
+def test_a_late_duplicate_is_counted_by_computing_its_hour_whole(world: World) -> None:
+    twice = event("11:40", "/new")
+    found = world.arrive(event("10:30", "/late"), event("10:40", "/new"), twice, twice)
+    assert (added(found), whole(found)) == ({"11": 1}, {"10", "13"}), "new rows may repeat each other"
+    assert (world.stands_for("/late"), sorted(world.stands_for("/new"))) == ([2], [1, 2])
+    assert len(world.files()["10"]) == 1
+    assert enriched(world) == {"11": 1}
+
+
+def test_a_late_conflict_is_kept_beside_the_row_it_lost_to(world: World) -> None:
+    found = world.arrive(event("11:30", "/later", user_id="another"))
+    assert whole(found) == {"11", "14"}
+    lost = world.deployment.rows(CONFLICTS, "page", "event_hour")
+    assert lost == [("/later", hour(11))]
+    found = world.arrive(event("11:50", "/still"), event("11:51", "/x"), event("11:51", "/x", user_id="another"))
+    assert added(found) == {"11": 2}
+    assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == [*lost, ("/x", hour(11))]
+    assert world.deployment.problems() == []
+
+
+def test_an_arrival_that_is_published_again_has_its_hours_computed_whole(world: World) -> None:
+    world.deployment.land(hour(12), [event("10:33", "/corrected")], name="more.json")
+    found = world.run()
+    assert (added(found), whole(found)) == ({}, {"10", "11", "12"})
+    # A row of an earlier arrival would have been the first of its identity.
+    gap, world.now = world.now, world.now + 1
+    assert added(world.arrive(event("10:41", "/again"))) == {"10": 1}
+    world.deployment.land(hour(gap), [event("10:41", "/early")])
+    assert whole(world.run()) == {"10", f"{gap}"}
+
+
+def test_who_asks_for_hours_has_them_computed_whole(world: World) -> None:
+    world.deployment.land(hour(world.now), [event("10:44", "/asked"), event("11:44", "/stale")])
+    world.now += 1
+    assert world.deployment.run(for_=["bronze.visits"]).problems == []
+    assert whole(world.run(hours=(hour(10), hour(10)), select=[VISITS])) == {"10"}
+    found = world.run()
+    assert (added(found), "10" in found) == ({"11": 1}, False)
+
+
+def test_an_hour_of_which_other_inputs_changed_is_computed_whole(world: World) -> None:
+    """What is added is joined as the rows that are there; a first delivery of users changes these."""
+    user = {
+        "id": "user-/users",
+        "login": "one",
+        "email": "one@example.com",
+        "registered_datetime": "2026-01-01T00:00:00Z",
+    }
+    folder = world.deployment.landing / "users" / "date=2026-01-05"
+    folder.mkdir(parents=True)
+    (folder / "users.json").write_text(json.dumps(user) + "\n")
+    (folder / "_SUCCESS").touch()
+    assert added(world.arrive(event("10:45", "/users"))) == {"10": 1}
+    assert enriched(world) == {}
+    assert added(world.arrive(event("10:45", "/joined"))) == {"10": 1}
+    assert enriched(world) == {"10": 1}
+
+
+def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = computation.run_context
+
+    def newer(*arguments: Any) -> RunContext:
+        return replace(made(*arguments), code_version="newer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(computation, "run_context", newer)
+        assert "10" in whole(world.arrive(event("10:45", "/newer")))
+        assert added(world.arrive(event("10:46", "/added"))) == {"10": 1}
+    assert "10" in whole(world.arrive(event("10:47", "/older")))
+
+
+def test_an_hour_that_is_lost_or_taken_back_is_computed_whole(world: World) -> None:
+    (lost, *_) = world.files()["10"]
+    (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
+    world.deployment.events.take_back(VISITS, partitions=[hour(11)])
+    found = world.arrive(event("10:48", "/mends"), event("11:48", "/too"))
+    assert (added(found), whole(found) >= {"10", "11"}) == ({}, True)
+    assert world.deployment.problems() == []
+
+
+def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) -> None:
+    with world.deployment.session() as spark:
+        table = f"delta.`{world.deployment.lake.path(VISITS)}`"
+        spark.sql(f"UPDATE {table} SET page = '/wrong' WHERE page = '/a'").collect()
+    assert world.stands_for("/wrong") == [1]
+    assert added(world.arrive(event("10:49", "/mended"))) == {}
+    assert (world.stands_for("/wrong"), world.stands_for("/a")) == ([], [1])
+
+
+def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "MOST", 2)
+    files = []
+    for minute in range(50, 54):
+        world.arrive(event(f"10:{minute}", "/few"))
+        files.append(len(world.files()["10"]))
+    assert files == [2, 3, 1, 2]
+
+
+@pytest.mark.parametrize("phase", ["written", "audited", "committed"])
+def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path, phase: str) -> None:
+    before = world.stands_for(f"/{phase}")
+    (tmp_path / "probe").mkdir()
+    (tmp_path / "probe" / f"{phase}.fail").touch()
+    world.deployment.land(hour(world.now), [event("10:55", f"/{phase}")])
+    world.now += 1
+    with pytest.MonkeyPatch.context() as patch:
+        Hold(tmp_path / "probe", VISITS).install(patch)
+        assert world.deployment.run(for_=WANTED).problems != []
+    assert (before, world.stands_for(f"/{phase}")) == ([], [1] if phase == "committed" else [])
+    found = world.run()
+    assert added(found) == ({} if phase == "committed" else {"10": 1})
+    assert world.stands_for(f"/{phase}") == [1]
+    assert world.deployment.problems() == []
+
+
+def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, path = slices.additions, world.deployment.lake.path(VISITS)
+
+    def moved(step: Step, *more: Any) -> Additions:
+        result = found(step, *more)
+        monkeypatch.undo()
+        step.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('moved' = 'yes')").collect()
+        return result
+
+    monkeypatch.setattr(slices, "additions", moved)
+    assert whole(world.arrive(event("10:58", "/moved"))) >= {"10"}, "somebody else has changed the table by then"
+    assert retries(world.deployment, VISITS)[-1:] == ["ConcurrentWrite"]
+
+
+def test_all_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(world: World, deploy: Deploy) -> None:
+    assert world.deployment.run().problems == []
+    assert (world.deployment.problems(), world.deployment.run().runs) == ([], 0)
+    fresh = deploy("fresh")
+    shutil.copytree(world.deployment.landing, fresh.landing, dirs_exist_ok=True)
+    assert fresh.run().problems == []
+    assert world.deployment.contents() == fresh.contents()
+    assert not any(entry.added for dataset in (VISITS, ENRICHED) for entry in fresh.published(dataset).values())

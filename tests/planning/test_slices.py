@@ -1,0 +1,108 @@
+"""Which partitions only lack later slices, of any order of arrivals: those that have read all others as they are.
+
+Pattern: Dynamic Late Data Integrator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Added, Entry
+from blogdata.lake.lake import Lake
+from blogdata.planning.reach import SAME, EventsOf
+from blogdata.planning.snapshot import Snapshot
+from blogdata.publish.contract import Edge
+from quality.contracts import CONTRACTS
+
+HOUR = "2026-01-05T02"
+ARRIVALS = tuple(f"2026-01-05T{hour:02}" for hour in range(5))
+EDGE = Edge(above="bronze.visits", below=CONTRACTS["silver.visits"])
+NEWEST = 1000
+
+
+class Published(Snapshot):
+    """A snapshot of these publications."""
+
+    def __init__(self, lines: Mapping[str, Mapping[str, Entry]]) -> None:
+        super().__init__(Path("/nowhere"), EventLog(Lake(root="/nowhere")))
+        self._published.update(lines)
+
+
+def arrival(key: str, version: int, rows: int) -> Entry:
+    counts: dict[tuple[str | None, ...], int] = {(HOUR, None, "json"): rows} if rows else {}
+    return Entry(
+        dataset=EDGE.above,
+        partition=key,
+        version=version,
+        rows_in=rows,
+        rows_out=rows,
+        reasons={},
+        breakdowns={"event_hours": counts},
+    )
+
+
+def integrated(rows: int, seen: int) -> Entry:
+    return Entry(
+        dataset=EDGE.below.dataset,
+        partition=HOUR,
+        version=seen,
+        rows_in=rows,
+        rows_out=rows,
+        reasons={},
+        inputs={EDGE.above: seen},
+    )
+
+
+arrived = st.tuples(st.sampled_from(ARRIVALS), st.integers(0, 2))
+
+
+@given(
+    before=st.lists(arrived, max_size=5), after=st.lists(arrived, max_size=4), gone=st.sets(st.sampled_from(ARRIVALS))
+)
+def test_only_later_arrivals_may_be_new(
+    before: Sequence[tuple[str, int]], after: Sequence[tuple[str, int]], gone: set[str]
+) -> None:
+    """An hour is integrated in the middle of publications of arrivals, of which some are taken back at the end."""
+    read = {key: arrival(key, version, rows) for version, (key, rows) in enumerate(before)}
+    seen = len(before)
+    now = dict(read)
+    for version, (key, rows) in enumerate(after, seen + 1):
+        now[key] = arrival(key, version, rows)
+    now = {key: entry for key, entry in now.items() if key not in gone}
+    had, has = ({key: one for key, one in each.items() if one.rows_in} for each in (read, now))
+    new = sorted(key for key in has if has[key] != had.get(key))
+    expected = bool(new) and all(has.get(key) == had[key] for key in had) and all(key < new[0] for key in had)
+    look = Published(
+        {EDGE.above: now, EDGE.below.dataset: {HOUR: integrated(sum(e.rows_in for e in had.values()), seen)}}
+    )
+    found = EventsOf(breakdown="event_hours").came(look, EDGE, [HOUR], until=NEWEST)
+    assert found == ({HOUR: new} if expected else {})
+
+
+def test_what_is_published_after_the_pinned_version_is_not_added() -> None:
+    arrivals = {key: arrival(key, version, 1) for version, key in enumerate(ARRIVALS)}
+    look = Published({EDGE.above: arrivals, EDGE.below.dataset: {HOUR: integrated(2, 1)}})
+    reach = EventsOf(breakdown="event_hours")
+    assert reach.came(look, EDGE, [HOUR], until=4) == {HOUR: list(ARRIVALS[2:])}
+    assert reach.came(look, EDGE, [HOUR], until=3) == {}
+
+
+@pytest.mark.parametrize(
+    ("after", "seen", "until", "expected"),
+    [(3, 3, 7, True), (3, 6, 7, True), (3, 2, 7, False), (3, 7, 7, False), (3, 3, 6, False), (None, 3, 7, False)],
+)
+def test_what_was_only_added_above_may_be_added_below(after: int | None, seen: int, until: int, expected: bool) -> None:
+    edge = Edge(above="silver.visits", below=CONTRACTS["silver.visits_enriched"])
+    added = None if after is None else Added(after=after, rows_before=1, slices=("late",), times=1)
+    above = replace(integrated(2, 0), version=7, added=added)
+    below = replace(integrated(1, 0), inputs={edge.above: seen})
+    look = Published({edge.above: {HOUR: above}, edge.below.dataset: {HOUR: below}})
+    found = SAME.came(look, edge, [HOUR], until=until)
+    assert found == ({HOUR: ("late",)} if expected else {})
