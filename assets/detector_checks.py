@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.observability.reading import FLOW, LAG, SLA, UNKNOWN, Reading
 from blogdata.planning import detectors
 from blogdata.planning.observed import Observed
@@ -27,7 +27,7 @@ TIMED: Mapping[str, str] = {
 """The detectors whose checks depend on the time, each with the description of its check."""
 
 
-def deployment_of(access: LakeAccess, now: datetime) -> Observed:
+def deployment_of(access: LakeResource, now: datetime) -> Observed:
     """Take a snapshot of the deployment for its detectors.
 
     Args:
@@ -70,7 +70,7 @@ def _check(contract: Contract, detector: str) -> dg.AssetChecksDefinition:
         required_resource_keys={"lake"},
     )
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        access: LakeAccess = context.resources.lake
+        access: LakeResource = context.resources.lake
         reading = detectors.READERS[detector](deployment_of(access, datetime.now(timezone.utc)), contract)
         detectors.record(access.events, [reading])
         made = evaluation_of(reading)

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from blogdata.orchestration.step import LakeAccess
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.arrivals import Arrivals, Overdue
 from blogdata.planning.reach import landed_input
 from blogdata.publish.contract import Contract
@@ -53,7 +53,7 @@ def _check(contract: Contract) -> dg.AssetChecksDefinition:
         required_resource_keys={"lake"},
     )
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        access: LakeAccess = context.resources.lake
+        access: LakeResource = context.resources.lake
         found = Arrivals.of(contract, access.landing_zone).overdue(access.events, datetime.now(timezone.utc))
         made = overdue_evaluation(contract, found)
         return dg.AssetCheckResult(

@@ -9,9 +9,9 @@ from assets.report import blog_report as report_figures
 from blogdata.errors import PlatformError
 from blogdata.lake import retired
 from blogdata.lake.retired import Removed
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
-from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.observability import dataset_tracker
 from blogdata.publish import refused
@@ -34,7 +34,7 @@ FOLDER = "openlineage"
 )
 def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Export the publications not exported yet, and show the lineage graph of the newest ones."""
-    access: LakeAccess = context.resources.lake
+    access: LakeResource = context.resources.lake
     landing = access.landing_path
     folder = landing.parent / FOLDER
     try:
@@ -79,7 +79,7 @@ REPORT = dg.AssetKey(["ops", "report"])
 )
 def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Compute the figures from the tables and the event log, without Spark, and write the page."""
-    access: LakeAccess = context.resources.lake
+    access: LakeResource = context.resources.lake
     # The checkpoints lie in the deployment's home.
     file = access.checkpoints_path.parent / FILE
     try:
@@ -118,7 +118,7 @@ KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if cont
 )
 def retired_copies(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Rewrite the lake's views, then remove and report the tables and refused batches whose retention has ended."""
-    access: LakeAccess = context.resources.lake
+    access: LakeResource = context.resources.lake
     try:
         # Views first, so that none refers to a removed table.
         lake_views.write(access.lake, list(EVERY.values()))

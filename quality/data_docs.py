@@ -6,9 +6,9 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.retries import reported
 from blogdata.orchestration.run_values import values_only
-from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.quality.expectations import Project
 from blogdata.patterns.quality.validation import RuleResult, Validation
 from blogdata.publish.contract import Contract
@@ -55,7 +55,7 @@ def check_name(dataset: str) -> str:
 def data_docs(context: dg.AssetExecutionContext) -> Iterator[Any]:
     """Validate the datasets that exist, render the pages, and report one check per dataset."""
     config = DataDocsConfig(**context.op_execution_context.op_config)
-    access: LakeAccess = context.resources.lake
+    access: LakeResource = context.resources.lake
     project = Project()
     validations = {}
     with reported(context), context.resources.spark.guard() as spark:
@@ -76,7 +76,7 @@ def data_docs(context: dg.AssetExecutionContext) -> Iterator[Any]:
     )
 
 
-def published(spark: SparkSession, access: LakeAccess, contract: Contract, newest: int) -> DataFrame | None:
+def published(spark: SparkSession, access: LakeResource, contract: Contract, newest: int) -> DataFrame | None:
     """Read the newest partitions of a dataset at one version.
 
     Args:

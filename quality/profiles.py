@@ -9,8 +9,8 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.retries import reported
-from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
 from blogdata.patterns.quality.drift import Drift, drifts
 from blogdata.patterns.quality.offline_observer import Observation
@@ -94,7 +94,7 @@ def _specs() -> list[dg.AssetCheckSpec]:
 )
 def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
     """Profile what is new, and report one check per dataset and kind."""
-    access: LakeAccess = context.resources.lake
+    access: LakeResource = context.resources.lake
     looked: list[Looked] = []
     with reported(context), context.resources.spark.guard() as spark:
         looked.extend(look(spark, access, contract, context.run.run_id) for contract in OBSERVED.values())
@@ -110,7 +110,7 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
     )
 
 
-def look(spark: SparkSession, access: LakeAccess, contract: Contract, run_id: str) -> Looked:
+def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: str) -> Looked:
     """Profile what is new of a dataset, and store the profiles.
 
     Args:
@@ -142,7 +142,7 @@ def look(spark: SparkSession, access: LakeAccess, contract: Contract, run_id: st
 
 def _orphans(
     spark: SparkSession,
-    access: LakeAccess,
+    access: LakeResource,
     contract: Contract,
     frame: DataFrame,
     periods: Mapping[str, Sequence[str]],

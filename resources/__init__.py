@@ -18,8 +18,8 @@ def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
         settings: Settings of the deployment.
     """
     # Imported here: a command that only needs the landing zone does without Dagster and Spark's client.
-    from resources.deployment import DeploymentResource
-    from resources.lake import LakeResource
+    from blogdata.orchestration.deployment_resource import DeploymentResource
+    from blogdata.orchestration.lake_resource import LakeResource
     from resources.postgres import PostgresResource
     from resources.spark import SparkResource
 

@@ -6,10 +6,10 @@ import dagster as dg
 
 from blogdata.alerts.sending import AlertsNotSent
 from blogdata.orchestration.alerting import tell
+from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.services.files import LockTimeout
 from quality.contracts import GRAPH, SERVED
 from quality.contracts.streams import streamed_inputs
-from resources.deployment import DeploymentResource
 
 # Dagster ends a tick after a minute.
 _LOCK_SECONDS = 5.0

@@ -13,6 +13,8 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.completeness import partial
 from blogdata.orchestration.dagster_consumer import DagsterConsumer
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_flow import isolated_sequencer
 from blogdata.planning import clock
 from blogdata.publish.contract import Contract
@@ -21,8 +23,6 @@ from blogdata.services import secrets
 from blogdata.services.dagster_home import UI_TOKEN, ui_address
 from quality.consumer_calls import CALLS
 from quality.contracts import CONTRACTS
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
 
 

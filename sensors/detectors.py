@@ -9,8 +9,8 @@ import dagster as dg
 from assets.detector_checks import TIMED, deployment_of, evaluation_of
 from blogdata.orchestration.carried_checks import CARRIED
 from blogdata.orchestration.checks import newest_evaluation
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning import detectors
-from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
 
 

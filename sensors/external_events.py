@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.external_events import trigger
 from blogdata.orchestration.names import EVENT
 from blogdata.orchestration.refresh import JOB, Request
@@ -18,7 +19,6 @@ from blogdata.patterns.ingestion.landed_links import LinkRefused
 from blogdata.patterns.ingestion.notification_files import take_files
 from blogdata.planning.window import Window
 from quality.contracts import CONTRACTS
-from resources.deployment import DeploymentResource
 from sensors import run_requests
 from sensors.request_throttle import MOST_AT_ONCE
 

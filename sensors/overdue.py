@@ -10,9 +10,9 @@ import dagster as dg
 
 from assets.landing_checks import overdue_evaluation
 from blogdata.orchestration.checks import newest_evaluation
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.arrivals import Arrivals
 from quality.contracts import LANDED
-from resources.lake import LakeResource
 from sensors.run_requests import EVERYTHING
 
 

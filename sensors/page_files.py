@@ -7,9 +7,9 @@ import hashlib
 import dagster as dg
 
 from assets.serving.page_files import page_files
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.split_files import COMPARED
 from blogdata.patterns.data_flow import exclusive_choice
-from resources.lake import LakeResource
 from sensors import request_throttle
 from sensors.run_requests import EVERYTHING
 

@@ -14,6 +14,8 @@ from assets.serving import FEEDS
 from blogdata.errors import PlatformError
 from blogdata.orchestration import partner, turns
 from blogdata.orchestration.computation import evaluation
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh import JOB, Request
 from blogdata.orchestration.waiting import waiting_check
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
@@ -26,8 +28,6 @@ from blogdata.planning.staleness import Lane, Scope
 from blogdata.planning.touched import touched_in
 from blogdata.services.config import Settings
 from quality.contracts import GRAPH, LANDED
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 from sensors import request_throttle, run_requests
 from sensors.run_requests import EVERYTHING
 

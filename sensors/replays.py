@@ -8,17 +8,16 @@ import dagster as dg
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.orchestration import replays
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh import JOB, Request
 from blogdata.orchestration.replays import TAG, Replay
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.run_values import values_only
-from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.planning.estimate import estimate
 from blogdata.planning.plan import ASKED, Planned, Planner
 from blogdata.planning.snapshot import Snapshot
 from quality.contracts import CONTRACTS, GRAPH
-from resources.lake import LakeResource
 from sensors import run_requests
 from sensors.run_requests import EVERYTHING
 
@@ -46,7 +45,7 @@ class ReplayConfig(dg.Config):
 def plan_replay(context: dg.OpExecutionContext) -> None:
     """Plan the requested replay and store it; this op runs nothing."""
     config = ReplayConfig(**context.op_config)
-    access: LakeAccess = context.resources.lake
+    access: LakeResource = context.resources.lake
     try:
         refuse_unknown([config.dataset], CONTRACTS, where="dataset")
         planner = Planner(graph=GRAPH, look=Snapshot(access.landing_zone, access.events))

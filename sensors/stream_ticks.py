@@ -9,10 +9,10 @@ import dagster as dg
 
 from assets.streams import STREAMS
 from blogdata.orchestration import stream as streams
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.stream import Stream
 from blogdata.patterns.error_management.checkpointer import checkpoints
 from blogdata.patterns.error_management.streamed_files import left_out_warnings
-from resources.lake import LakeResource
 from sensors import jobs, request_throttle
 
 

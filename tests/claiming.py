@@ -12,11 +12,11 @@ import dagster as dg
 
 from assets.code import code
 from blogdata.errors import PlatformError
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh import Refresh, Request
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner
 from quality.contracts import GRAPH
-from resources.lake import LakeResource
 
 DATASET = "silver.visits"
 KEYS = [f"2026-01-{5 + hour // 24:02d}T{hour % 24:02d}" for hour in range(50)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import published
 from blogdata.lake.lake import Lake
-from resources.lake import LakeResource
+from blogdata.orchestration.lake_resource import LakeResource
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 PAGES = tuple(f"/2026/post-{number}" for number in range(40))

@@ -15,8 +15,8 @@ from deltalake import CommitProperties, write_deltalake
 
 from blogdata.lake.commit import WHOLE_TABLE, Account
 from blogdata.lake.lake import Lake
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion.whole_files import write_whole
-from resources.lake import LakeResource
 
 
 def deployment(home: Path) -> LakeResource:

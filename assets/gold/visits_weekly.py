@@ -11,9 +11,10 @@ from assets.transforms import weekly_visits
 from blogdata.errors import PlatformError
 from blogdata.lake.commit import Commit
 from blogdata.orchestration.computation import computes, run_context
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
-from blogdata.orchestration.step import LakeAccess, Step, Upstream
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.planning.finality import lookback_of, newest_ended
@@ -48,7 +49,7 @@ def visits_weekly(step: Step) -> Mapping[str, Commit]:
 )
 def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Freeze every year whose weeks are all final: late rows no longer change them."""
-    access: LakeAccess = context.resources.lake
+    access: LakeResource = context.resources.lake
     contract = CONTRACTS[DATASET]
     run = run_context(context, version())
     target = Target(lake=access.lake, contract=contract, run=run, engine=access.engine, probe=access.probe)
@@ -80,7 +81,7 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
     return dg.MaterializeResult(metadata=metadata)
 
 
-def first_open_week(access: LakeAccess) -> str:
+def first_open_week(access: LakeResource) -> str:
     """Return the oldest week that late rows still change; an empty string if nothing is published."""
     lookback = lookback_of(CONTRACTS[DATASET])
     assert lookback is not None

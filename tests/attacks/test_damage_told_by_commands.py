@@ -13,10 +13,10 @@ import published
 from blogdata.cli.main import main
 from blogdata.evidence.events import EVENTS
 from blogdata.orchestration import external_events, partner
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest
 from blogdata.services import alert_channels, config, dagster_home, locations
 from blogdata.services.config import Settings
-from resources.lake import LakeResource
 from table_files import data_files, log_of
 from toy import HOURS
 

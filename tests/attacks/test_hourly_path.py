@@ -11,12 +11,12 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 import definitions
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.services.config import Settings
 from published import bronze, deployment, land, silver
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 from sensors.refresh import whatever_is_stale
 from sensors.run_requests import UNDER_WAY
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import published
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion import landed_content, published_files, readiness_marker, vanished_lines
 from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.readiness_marker import Lack, late_files, scan
@@ -29,7 +30,6 @@ from blogdata.publish.partitions import Grain
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from quality.contracts import CONTRACTS, GRAPH
-from resources.lake import LakeResource
 
 __all__ = ["deploy"]
 

@@ -22,6 +22,8 @@ from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
 from blogdata.cli import code_locations
 from blogdata.orchestration.dagster_consumer import CAUSE, DagsterConsumer
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
@@ -30,8 +32,6 @@ from guarded import Guarded, serving
 from published import deployment, publish
 from quality.consumer_calls import CALLS
 from quality.contracts import EVERY
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 from sensors.consumers import consumers_called
 
 WEEK, NEXT = "2026-01-05", "2026-01-12"

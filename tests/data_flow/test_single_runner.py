@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogdata.errors import PlatformError
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.data_flow.single_runner import before, in_turn, stopped
 from blogdata.planning import faults
@@ -17,7 +18,6 @@ from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from published import days as deliver
 from quality.contracts import CONTRACTS, GRAPH
-from resources.lake import LakeResource
 
 USERS = "silver.users_current"
 MANY = tuple((date(2026, 1, 1) + timedelta(days=count)).isoformat() for count in range(120))

@@ -12,6 +12,8 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import due, state
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.step import Step
 from blogdata.patterns.idempotency.stateful_merger import execute
 from blogdata.publish.contract import Contract
@@ -20,8 +22,6 @@ from blogdata.publish.publish import restate
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.writes import InOrder
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 from toy import LETTERS, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.HOUR))

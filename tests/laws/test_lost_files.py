@@ -19,7 +19,9 @@ from blogdata.lake import members
 from blogdata.lake.commit import WHOLE_TABLE, Account
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import DataFileDamaged, LogDamaged, store_faults
-from blogdata.orchestration.step import FullDelivery, LakeAccess, Step, Upstream
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.step import FullDelivery, Step, Upstream
 from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.publish.contract import Contract
@@ -29,7 +31,6 @@ from blogdata.publish.target import Engine
 from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
 from blogdata.publish.writes import InOrder, Merge
 from idempotency.test_fast_metadata_cleaner import BEFORE, LAST, NEW, OLD, WEEKS
-from resources.deployment import DeploymentResource
 from toy import LETTERS, target
 
 MERGED = replace(LETTERS, write=Merge())
@@ -76,7 +77,7 @@ class World:
             contract=self.contract,
             partitions=partitions,
             spark=self.spark,
-            access=cast(LakeAccess, Access(lake=self.lake, events=self.events)),
+            access=cast(LakeResource, Access(lake=self.lake, events=self.events)),
             deployment=DeploymentResource(home=str(self.root)),
             run=RunContext(run_id=run, job="tests", code_version="v1"),
         )

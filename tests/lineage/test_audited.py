@@ -11,6 +11,7 @@ import dagster as dg
 import pytest
 
 from blogdata.orchestration.audit_warnings import AUDITS
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.quality.offline_observer import observations
 from blogdata.planning.findings import Observed as Looked
 from blogdata.planning.findings import standing
@@ -22,7 +23,6 @@ from lineage.deployment import Deployment, event
 from lineage.runs import evaluations
 from quality.contracts import GRAPH
 from quality.profiles import KEY, OBSERVED, check_name, profiles
-from resources.lake import LakeResource
 from resources.spark import SparkResource
 from resources.zone import zone_of
 

@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 
 from assets.ops import FOLDER, lineage
 from blogdata.orchestration import dead_runs
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.observability import column_readers
 from blogdata.services import dagster_home
 from declared import computed_from
@@ -33,7 +34,6 @@ from lineage.deployment import Deployment, event
 from lineage.runs import newest_tags, under_way
 from parquet import codecs
 from quality.contracts import CONTRACTS, DECLARED
-from resources.lake import LakeResource
 from terminals import last_screen
 
 

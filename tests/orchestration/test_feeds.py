@@ -22,13 +22,13 @@ from blogdata.evidence.served import deliveries
 from blogdata.orchestration import partner as of_deployment
 from blogdata.orchestration import retries
 from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.services import config
 from blogdata.simulator.partner import Partner, PartnerFaults
 from data_value.partner_feed import partner, received
 from published import deployment, publish
 from quality.contracts.serving import PARTNER_FEED
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 
 HOURS = ("2026-01-05T10", "2026-01-05T11")
 TEXTS = ("visit_id", "user_id", "page", "ad_id", "browser", "device_type")

@@ -21,6 +21,7 @@ from assets.gold.visits_weekly import frozen_years
 from blogdata.lake import members, retired
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
 from blogdata.publish import tables
@@ -29,7 +30,6 @@ from blogdata.publish.target import Provenance, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from published import publish
 from quality.contracts import CONTRACTS, EVERY
-from resources.lake import LakeResource
 
 WEEKLY = CONTRACTS["gold.visits_weekly"]
 WEEKS = ("2025-12-15", "2025-12-22", "2026-04-13")

@@ -9,10 +9,10 @@ import dagster as dg
 import pytest
 
 from assets.bronze.access_logs import split_access_logs
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh import Request
 from blogdata.patterns.ingestion.log_splitter import LOGS, unsplit_logs
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 
 LINE = b'192.0.2.1 - - [05/Jan/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n'
 

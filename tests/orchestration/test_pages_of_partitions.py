@@ -16,6 +16,7 @@ from assets.code import code
 from blogdata.errors import PlatformError
 from blogdata.orchestration.checks import newest_evaluation
 from blogdata.orchestration.computation import Done
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.refresh import Refresh, Request
 from blogdata.orchestration.waiting import WAITING
@@ -29,7 +30,6 @@ from dagster_pages import Pages
 from lineage.deployment import Deployment
 from published import bronze
 from quality.contracts import CONTRACTS, GRAPH
-from resources.lake import LakeResource
 
 DATASET = "bronze.visits"
 GOOD, BAD, NEXT = "2026-01-05T03", "2026-01-05T04", "2026-01-05T05"

@@ -14,13 +14,13 @@ from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.orchestration import refresh, turns
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh import Refresh, Request
 from blogdata.planning.graph import Task
 from blogdata.publish.partitions import Grain
 from published import bronze, days, deployment, land, publish, silver
 from quality.contracts import GRAPH
 from quality.contracts.sessions import CARRIED
-from resources.lake import LakeResource
 
 MOST = 20
 USERS = "silver.users_current"

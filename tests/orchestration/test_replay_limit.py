@@ -16,11 +16,11 @@ from blogdata.cli.main import app
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.executions import ReplayTooLong
 from blogdata.orchestration import replays
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.plan import ASKED
 from blogdata.publish.partitions import Grain, parse_keys
 from lineage.deployment import Deployment
 from published import days, publish, whole
-from resources.lake import LakeResource
 from sensors.replays import plan_replay
 
 DATASET = "silver.users_current"

@@ -19,6 +19,7 @@ import pytest
 from blogdata.evidence import served as core
 from blogdata.orchestration import sinks
 from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.planning.reach import SAME
@@ -31,7 +32,6 @@ from blogdata.services import config, postgres
 from blogdata.services.config import Settings
 from kills import kill_postgres
 from published import deployment, publish
-from resources.lake import LakeResource
 from resources.postgres import PostgresResource
 
 MONDAY, TUESDAY, WEDNESDAY = DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")

@@ -9,13 +9,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.planning.history import Span, span
 from blogdata.publish.partitions import Grain, between, finer, key_of
 from blogdata.services.config import Settings
 from definitions import build
 from published import deployment, land, publish, silver
-from resources.lake import LakeResource
 
 TODAY = key_of(datetime.now(timezone.utc), Grain.DAY)
 HOURLY, DAILY, WEEKLY = "silver.visits", "gold.page_stats", "gold.visits_weekly"

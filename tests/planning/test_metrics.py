@@ -10,12 +10,12 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogdata.evidence.events import EventLog
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.findings import Observed
 from blogdata.planning.metrics import registry
 from blogdata.planning.snapshot import Snapshot
 from published import bronze, deployment, devices, land, publish
 from quality.contracts import EVERY, GRAPH
-from resources.lake import LakeResource
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 HOSTILE = 'late "rows"\n# TYPE blogdata_forged gauge\nblogdata_forged 1\\'

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import published
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.planning.graph import LANDING
 from blogdata.planning.plan import ASKED, Planner
@@ -20,7 +21,6 @@ from blogdata.publish.contract import Edge, Wanted
 from blogdata.services import config
 from definitions import build
 from quality.contracts import CONTRACTS, GRAPH
-from resources.lake import LakeResource
 
 HOUR, DAY = "2026-01-05T00", "2026-01-05"
 KEYS = {"visits": HOUR, "ads": HOUR, "users": DAY, "devices": DAY}

@@ -15,6 +15,7 @@ import pytest
 import definitions
 from assets.ops import LINEAGE
 from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish import tables
 from blogdata.publish.run import RunContext
@@ -27,7 +28,6 @@ from lineage.deployment import Deployment
 from lineage.runs import evaluations
 from quality.contracts import CONTRACTS
 from quality.data_docs import KEY, DataDocsConfig, check_name, data_docs
-from resources.lake import LakeResource
 
 LATE = CONTRACTS["silver.late_visits"]
 HOURS = ("2026-01-05T10", "2026-01-05T11")

@@ -20,13 +20,13 @@ from assets.report.blog_report import Report
 from blogdata.evidence import ledger
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.quality.drift import ColumnProfile, Profile
 from blogdata.patterns.quality.offline_observer import Observation, event_of
 from blogdata.report.texts import number
 from page_view_rows import START, View, random_views, write
 from quality.contracts import EVERY
-from resources.lake import LakeResource
 
 NOW = datetime(2026, 4, 5, tzinfo=timezone.utc)
 HOSTILE = (

@@ -10,10 +10,10 @@ import dagster as dg
 import pytest
 
 import definitions
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.services.config import Settings
 from published import deployment
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 
 Tick = Callable[..., Any]
 

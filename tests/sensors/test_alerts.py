@@ -10,11 +10,11 @@ import pytest
 
 from alert_servers import Posted, web_server
 from blogdata.alerts.sending import AlertsNotSent
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.services import alert_channels
 from blogdata.services.files import locked
 from published import land
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 from sensors import instigators
 from sensors.alerts import tell_people
 

@@ -20,6 +20,7 @@ from assets.detector_checks import deployment_of
 from blogdata.evidence.claims import Claims
 from blogdata.evidence.event import DETECTION
 from blogdata.evidence.finding import Finding, Severity
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN
@@ -29,7 +30,6 @@ from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain, key_of, start_of
 from published import bronze, enriched, land, publish, silver
 from quality.contracts import EVERY
-from resources.lake import LakeResource
 from sensors import detectors as sensor
 
 NOW = datetime.now(timezone.utc).replace(minute=30, second=0, microsecond=0)

@@ -13,6 +13,7 @@ import pytest
 
 from blogdata.orchestration import external_events as composed
 from blogdata.orchestration.computation import run_context
+from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.refresh import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
@@ -20,7 +21,6 @@ from blogdata.patterns.ingestion.external_trigger import MOST_TRIES, Notificatio
 from blogdata.services.config import Settings
 from events_from_outside import TOKEN, deployed, event
 from quality.contracts import CONTRACTS
-from resources.deployment import DeploymentResource
 from sensors import external_events as module
 from sensors.external_events import RUN_KEY, start_runs
 from sensors.request_throttle import MOST_AT_ONCE

@@ -12,10 +12,10 @@ import pytest
 from assets import landing_checks
 from assets.landing_checks import overdue_check_key
 from blogdata.evidence.events import EventLog
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.arrivals import Arrivals
 from published import bronze, land
 from quality.contracts import CONTRACTS
-from resources.lake import LakeResource
 from sensors import overdue
 
 overdue_arrivals = overdue.overdue_arrivals()

@@ -9,12 +9,12 @@ import pytest
 
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.orchestration import replays
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.replays import TAG
 from blogdata.publish.partitions import Grain
 from declared import by_grain, computed_from
 from published import bronze, devices, publish
 from quality.contracts import CONTRACTS
-from resources.lake import LakeResource
 from sensors import replays as sensor
 from sensors.replays import plan_replay
 

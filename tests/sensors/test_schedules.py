@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
@@ -17,7 +18,6 @@ from blogdata.publish.partitions import Grain
 from declared import DAILY, WEEKLY
 from published import enriched, publish
 from quality.contracts import GRAPH
-from resources.lake import LakeResource
 from sensors.schedules import schedules
 
 HOURLY = "silver.visits_enriched"

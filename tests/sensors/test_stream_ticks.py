@@ -15,12 +15,12 @@ from assets.detector_checks import deployment_of
 from assets.transforms.live_visits import STREAM
 from blogdata.evidence.claims import Claims
 from blogdata.orchestration import owners
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import Checkpoint, open_checkpoint
 from blogdata.patterns.observability.lag_detector import BEHIND
 from blogdata.patterns.observability.reading import UNKNOWN, Reading
 from blogdata.planning import detectors
 from quality.contracts import EVERY
-from resources.lake import LakeResource
 from sensors.stream_ticks import visits_landed
 
 

@@ -18,6 +18,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from blogdata.errors import PlatformError
 from blogdata.orchestration import partner, turns
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh import JOB
 from blogdata.patterns.data_flow.concurrent_runner import NEW_DATA
 from blogdata.patterns.data_value.outbox_account import Row
@@ -33,7 +34,6 @@ from blogdata.publish.partitions import Grain, finer
 from blogdata.services import config
 from published import bronze, days, enriched, land, publish, silver
 from quality.contracts import GRAPH
-from resources.lake import LakeResource
 from sensors import refresh
 from sensors.run_requests import ABOUT, UNDER_WAY
 

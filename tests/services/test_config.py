@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogdata.errors import ConfigurationError
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion.readiness_marker import Convention
 from blogdata.publish.target import Engine
 from blogdata.services import config
 from resources import connections
-from resources.lake import LakeResource
 
 
 def load(home: Path, **environ: str) -> config.Settings:

@@ -15,12 +15,12 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.completeness import partial
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from quality.contracts import CONTRACTS
-from resources.lake import LakeResource
 from toy import target
 
 MONDAY, TUESDAY = "2026-01-05", "2026-01-06"

@@ -19,8 +19,8 @@ def profile(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON")] = False,
 ) -> None:
     """Profile what is new in the observed datasets: shares of nulls, distributions, references; and warn of drift."""
+    from blogdata.orchestration.lake_resource import LakeResource
     from quality.profiles import OBSERVED, look
-    from resources.lake import LakeResource
 
     settings = existing()
     if is_new(settings):

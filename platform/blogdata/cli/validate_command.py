@@ -25,9 +25,9 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print every promise as JSON")] = False,
 ) -> None:
     """Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken."""
+    from blogdata.orchestration.lake_resource import LakeResource
     from blogdata.patterns.quality.expectations import Project
     from quality.data_docs import published
-    from resources.lake import LakeResource
 
     refuse_unknown(datasets or [], EVERY, where="validate")
     settings = existing()

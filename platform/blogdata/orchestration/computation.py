@@ -17,9 +17,10 @@ from blogdata.lake import members
 from blogdata.lake.commit import ROWS, Commit
 from blogdata.lake.store_faults import store_faults
 from blogdata.orchestration.checks import failed_checks, passed_checks
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.lineage import as_table, column_lineage
 from blogdata.orchestration.names import ACCEPT, EVENT, asset_key
-from blogdata.orchestration.step import LakeAccess, Step
+from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import single_runner
 from blogdata.planning.graph import Graph, Task
 from blogdata.publish.contract import Contract
@@ -304,7 +305,7 @@ def _trigger(tags: Mapping[str, str]) -> str:
     return "manual"
 
 
-def access_of(context: Context) -> LakeAccess:
+def access_of(context: Context) -> LakeResource:
     """Return the lake resource of a step."""
-    found: LakeAccess = context.resources.lake
+    found: LakeResource = context.resources.lake
     return found

@@ -17,11 +17,12 @@ from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.completeness import complete_results, complete_specs
 from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.partition_faults import joined
 from blogdata.orchestration.retries import failed, failure
 from blogdata.orchestration.served_dataset import requested, served_asset, served_step
-from blogdata.orchestration.step import InputChanged, LakeAccess
+from blogdata.orchestration.step import InputChanged
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
 from blogdata.publish.contract import Contract
@@ -213,7 +214,7 @@ def unserved(
 
 
 def _served_table(
-    access: LakeAccess, declared: Contract, partition: str, *, without: Collection[str] = ()
+    access: LakeResource, declared: Contract, partition: str, *, without: Collection[str] = ()
 ) -> ServedTable:
     dataset = declared.dataset
     table = access.lake.caught_up(dataset)

@@ -21,9 +21,9 @@ from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.computation import access_of
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key, step_of
 from blogdata.orchestration.retries import failure, reported
-from blogdata.orchestration.step import LakeAccess
 from blogdata.patterns.data_flow import exclusive_choice, parallel_split
 from blogdata.patterns.data_flow.concurrent_runner import BACKGROUND
 from blogdata.patterns.data_flow.exclusive_choice import Choice, Phase
@@ -88,7 +88,7 @@ class SplitFiles:
         """All assets: those of the branches, and the comparison."""
         return dg.AssetSelection.assets(*map(self.asset_of, (*self.choice.branches, COMPARED)))
 
-    def folder(self, access: LakeAccess) -> Path:
+    def folder(self, access: LakeResource) -> Path:
         """Return the folder of the files."""
         return access.landing_path.parent / FOLDER / self.name
 
@@ -193,7 +193,7 @@ class SplitFiles:
 
         return choose
 
-    def _phase(self, access: LakeAccess, key: str) -> Phase:
+    def _phase(self, access: LakeResource, key: str) -> Phase:
         if key not in self._published(access.lake, access.events):
             raise DatasetMissing(
                 what=f"{self.contract.dataset} has not been published for {key}",
@@ -234,7 +234,7 @@ class SplitFiles:
 
         return write
 
-    def _read(self, access: LakeAccess, key: str) -> tuple[Version, pa.Table]:
+    def _read(self, access: LakeResource, key: str) -> tuple[Version, pa.Table]:
         """Read a partition whole, with its version; rows newer than the version make it due again, never unnoticed."""
         dataset, column = self.contract.dataset, self.contract.partition_column
         version = self._published(access.lake, access.events)[key]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence import executions
-from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
-from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.lake.lake import DatasetMissing
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
@@ -27,54 +26,10 @@ from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from blogdata.services.config import Settings
-
-
-class LakeAccess(Protocol):
-    """The part of the lake resource that a step uses."""
-
-    @property
-    def lake(self) -> Lake:
-        """The tables' root."""
-
-    @property
-    def events(self) -> EventLog:
-        """The event log."""
-
-    @property
-    def landing_path(self) -> Path:
-        """Path of the landing zone."""
-
-    @property
-    def landing_zone(self) -> LandingZone:
-        """The landing zone, with its rule for complete partitions."""
-
-    @property
-    def checkpoints_path(self) -> Path:
-        """Folder of the streams' checkpoints."""
-
-    @property
-    def engine(self) -> Engine:
-        """How writes are audited."""
-
-    @property
-    def probe(self) -> str | None:
-        """Folder through which a test steps a write through its phases; None in production."""
-
-    def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
-        """Read one partition of a dataset without a JVM, batch by batch."""
-
-
-class SettingsAccess(Protocol):
-    """The part of the deployment resource that a step uses."""
-
-    def settings(self) -> Settings:
-        """Read the settings as they are now."""
+    from blogdata.orchestration.deployment_resource import DeploymentResource
+    from blogdata.orchestration.lake_resource import LakeResource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +82,8 @@ class Step:
         contract: Contract,
         partitions: Sequence[str],
         spark: SparkSession,
-        access: LakeAccess,
-        deployment: SettingsAccess,
+        access: LakeResource,
+        deployment: DeploymentResource,
         run: RunContext,
         accepted: Collection[str] = (),
         stale: Collection[str] = (),

@@ -16,11 +16,12 @@ from blogdata.orchestration import stream as streams
 from blogdata.orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
 from blogdata.orchestration.computation import RESOURCES, accepted, run_context
 from blogdata.orchestration.dataset import deps, described
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.landing import bounds_of
 from blogdata.orchestration.late_share import late_share_result, late_share_spec
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import reported
-from blogdata.orchestration.step import LakeAccess, Step
+from blogdata.orchestration.step import Step
 from blogdata.orchestration.stream import Place, Stream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.error_management.streamed_files import left_out_in, left_out_warnings
@@ -57,7 +58,7 @@ def streamed(
         pool=pool_of(f"stream.{stream.name}"),
     )
     def tick(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        access: LakeAccess = context.resources.lake
+        access: LakeResource = context.resources.lake
         run = run_context(context, version)
         before = {name: access.lake.version(name) for name in stream.datasets}
         place = Place(

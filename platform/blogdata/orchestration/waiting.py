@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 import dagster as dg
 
 from blogdata.errors import PlatformError, shown
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.step import LakeAccess
 from blogdata.planning import faults
 from blogdata.planning.faults import by_reason
 from blogdata.planning.graph import Graph, Task
@@ -33,7 +33,7 @@ def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
     )
 
 
-def waiting_result(access: LakeAccess, graph: Graph, contract: Contract) -> dg.AssetCheckResult:
+def waiting_result(access: LakeResource, graph: Graph, contract: Contract) -> dg.AssetCheckResult:
     """Run the check of a dataset on its current state."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
     return waiting_check(contract, planner.waiting(graph.task_of(contract.dataset)))
@@ -91,7 +91,7 @@ def show_failed(context: dg.OpExecutionContext, task: Task, partitions: Collecti
             context.instance.report_dagster_event(event, context.run_id)
 
 
-def note_faults(access: LakeAccess, graph: Graph, task: Task, failed: Mapping[str, PlatformError]) -> None:
+def note_faults(access: LakeResource, graph: Graph, task: Task, failed: Mapping[str, PlatformError]) -> None:
     """Record the permanently failed partitions of a task in the event log; they wait until their inputs change."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
     faults.record(access.events, task.main, failed, planner.stale(task))
