@@ -15,6 +15,8 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import slices
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
@@ -25,8 +27,6 @@ from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.writes import Replace, Slices
-from resources.deployment import DeploymentResource
-from resources.lake import LakeResource
 from toy import target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03")
