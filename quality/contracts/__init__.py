@@ -52,7 +52,13 @@ LANDED: Mapping[str, Contract] = MappingProxyType(
     {name: contract for name, contract in CONTRACTS.items() if landed_input(contract) is not None}
 )
 """The datasets that are computed from the landing zone."""
-STREAMED = _declared(live, live_enriched, live_ads, live_sessions)
+STREAMED: Mapping[str, Contract] = MappingProxyType(
+    {
+        name: contract
+        for name, contract in _declared(live, live_enriched, live_ads, live_sessions).items()
+        if isinstance(contract.write, Append)
+    }
+)
 """The datasets that streams append to; `blogdata run` does not compute them."""
 EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})
 """Every dataset of the lake."""

@@ -53,6 +53,7 @@ def said() -> Said:
         (("ledger", "silver.ads"), "nothing can be computed of silver.ads yet: nothing has landed of landing.ads"),
         (("sql", "SELECT * FROM silver.places"), "compute it: blogdata run --for silver.places"),
         (("sql", "SELECT * FROM silver.sessions_live"), "blogdata stream silver.sessions_live --once"),
+        (("sql", "SELECT * FROM silver.sessions"), "compute it: blogdata run --for silver.sessions"),
     ],
 )
 def test_only_an_empty_deployment_gets_first_steps(
