@@ -18,7 +18,7 @@ from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.report import page
 from blogdata.report.data_part import DataPart, ReportInput, data_part
 from blogdata.report.elements import Audience
-from blogdata.report.read_once import ReadOnce, ScannedOnce
+from blogdata.report.read_once import ReadOnce
 from quality.contracts import DECLARED, EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
 
@@ -80,7 +80,7 @@ def compute(
     source = ReportInput(
         lake=lake,
         events=events,
-        zone=ScannedOnce(folder=zone.folder, convention=zone.convention),
+        zone=zone,
         graph=GRAPH,
         lake_contracts=EVERY,
         contracts=DECLARED,

@@ -106,6 +106,7 @@ def test_late_rows_are_added_and_nothing_else_is_written(world: World) -> None:
     assert {key: len(after[key] - before.get(key, set())) for key in after} == {"10": 1, "11": 1, "12": 1}
     assert all(before[key] < after[key] for key in before), "the files of the hours stay"
     assert enriched(world) == {"10": 1, "11": 1}
+    assert not added(world.deployment.published(CONFLICTS)), "the companion's hours are replaced"
     assert world.deployment.problems() == []
 
 
@@ -196,6 +197,28 @@ def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) 
     assert world.stands_for("/wrong") == [1]
     assert added(world.arrive(event("10:49", "/mended"))) == {}
     assert (world.stands_for("/wrong"), world.stands_for("/a")) == ([], [1])
+
+
+def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(world: World) -> None:
+    lost = sorted(world.deployment.rows(CONFLICTS, "page", "event_hour"))
+    with world.deployment.session() as spark:
+        table = f"delta.`{world.deployment.lake.path(CONFLICTS)}`"
+        spark.sql(f"UPDATE {table} SET page = '/wrong' WHERE page = '/x'").collect()
+    assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) != lost
+    assert added(world.arrive(event("11:49", "/companion"))) == {}
+    assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == lost
+
+
+def test_a_damaged_file_is_replaced_and_stops_no_other_hour(world: World) -> None:
+    (damaged, *_) = world.files()["10"]
+    file = Path(world.deployment.lake.path(VISITS)) / damaged
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    found = world.arrive(event("10:49", "/healed"), event("11:50", "/beside"))
+    assert (added(found), whole(found)) == ({"11": 1}, {"10"})
+    assert damaged not in world.files()["10"]
+    assert world.deployment.problems() == []
 
 
 def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ class SideBySide(dg.Executor):
             DagsterExecutionInterruptedError: The run was interrupted, and its steps have ended.
         """
         steps = execution_plan.step_keys_to_execute
-        if min(self._at_once, len(steps)) == 1:
+        if min(self._at_once, len(steps)) <= 1:
             yield from self._alone.execute(plan_context, execution_plan)
             return
         began = time.monotonic()

@@ -4,21 +4,26 @@ Eleven late rows in eleven event hours are eleven rows to write, not eleven hour
 inputs all the same: rows are only added where nothing else can differ from what computing it whole would give. It is
 computed whole if it was asked for by name, was never published or was taken back, if any other input of it changed, if
 a slice that it has read was published again, if other code or another contract published it, if anybody else has
-changed the table since or its rows do not add up in the ledger, or if it has been added to :data:`MOST` times, so that
-its files stay few. Duplicates of published rows are for the caller to rule out (:func:`without_repeated`).
+changed the table since, its rows do not add up in the ledger or a file of it is damaged, or if it has been added to
+:data:`MOST` times, so that its files stay few. Duplicates of published rows are for the caller to rule out
+(:func:`without_repeated`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from blogdata.evidence import ledger
+from blogdata.lake import arrow
+from blogdata.lake.checksums import require_whole
 from blogdata.lake.commit import Added, Entry, parse
 from blogdata.lake.companions import version_with
+from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
 from blogdata.orchestration.step import Step
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Edge, Sliced
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
 
 MOST = 8
 """How often rows are added to a partition until it is replaced whole."""
+_WHOLE_FROM = 3
+"""The try from which partitions are replaced: an addition is refused if anything of the table was written meanwhile."""
 _LOOK_BACK = 1000
 """Newest commits of the table that are looked at; a partition that was published before them is computed whole."""
 
@@ -45,7 +52,7 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
         companions: Contracts of its companions, of which rows stay, too.
     """
     contract, slices = step.contract, slices_of(step.contract)
-    if slices is None or not step.stale or step.engine is Engine.CHECKPOINT or not step.exists(contract.dataset):
+    if slices is None or not step.stale or not _may_add(step):
         return Additions()
     inputs = [read.dataset for read in contract.reads if read.dataset != contract.dataset]
     pinned = {dataset: step.pin(dataset) for dataset in inputs if step.exists(dataset)}
@@ -54,10 +61,9 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     look = Snapshot(step.landing_zone, step.events)
     published = look.published(contract.dataset)
     keys = {key for key in step.stale & published.keys() if _continues(step, published[key])}
-    if not keys:
+    if any(entry.version > pinned[slices.of] for entry in look.published(slices.of).values()):
+        # Published since it was pinned: what came and what is read are not of one state.
         return Additions()
-    since = _only_published_since(step, table, min(published[key].version for key in keys))
-    keys = {key for key in keys if published[key].version >= since}
     for read in contract.reads:
         if read.dataset != slices.of:
             keys -= read.reach.behind(look, Edge(above=read.dataset, below=contract)).keys()
@@ -66,8 +72,7 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     came = reach.came(look, Edge(above=slices.of, below=contract), keys, until=pinned[slices.of])
     intact = set(came)
     for each in (contract, *companions):
-        lines = ledger.audit(step.lake, step.events, each, came)
-        intact &= {line.entry.partition for line in lines if line.balanced}
+        intact &= _intact(step, each, intact)
     return Additions(at=table.version(), of={key: _added(published[key], came[key]) for key in sorted(intact)})
 
 
@@ -132,14 +137,43 @@ def _continues(step: Step, entry: Entry) -> bool:
     return same and not entry.judged_by and (entry.added is None or entry.added.times < MOST)
 
 
+def _may_add(step: Step) -> bool:
+    """Return whether the engine can add rows, and no others have written the table at each of the first tries."""
+    return step.engine is Engine.TRANSACTION and step.run.attempt < _WHOLE_FROM and step.exists(step.contract.dataset)
+
+
+def _intact(step: Step, contract: Contract, keys: Collection[str]) -> set[str]:
+    """Return the partitions whose rows are there as they were published: by the table's log, counts and checksums."""
+    table, published = step.lake.caught_up(contract.dataset), step.events.publications(contract.dataset, keys)
+    if table is None or not published:
+        return set()
+    since = _only_published_since(step, table, min(entry.version for entry in published.values()))
+    lines = ledger.audit(step.lake, step.events, contract, published)
+    there = {
+        line.entry.partition for line in lines if line.balanced and published[line.entry.partition].version >= since
+    }
+    return {key for key in there if _is_whole(table, contract, key)}
+
+
 def _only_published_since(step: Step, table: DeltaTable, oldest: int) -> int:
     """Return the version, `oldest` or later, since which all commits of the table are publications of the platform."""
     since = table.version()
-    for version, commit in step.lake.commits(table, max(oldest, since - _LOOK_BACK)):
-        if version != since or parse(commit.get("userMetadata")) is None:
-            break
-        since = version - 1
+    # A damaged commit may be anything; nobody needs it while a later checkpoint is there.
+    with suppress(LogDamaged):
+        for version, commit in step.lake.commits(table, max(oldest, since - _LOOK_BACK)):
+            if version != since or parse(commit.get("userMetadata")) is None:
+                break
+            since = version - 1
     return since
+
+
+def _is_whole(table: DeltaTable, contract: Contract, key: str) -> bool:
+    """Return whether the files of a partition are as they were written: a damaged one is replaced, and not kept."""
+    try:
+        require_whole(table, contract.dataset, f"{contract.partition_column} = {arrow.text(key)}")
+    except DataFileDamaged:
+        return False
+    return True
 
 
 def _added(before: Entry, slices: Iterable[str]) -> Added:

@@ -100,6 +100,7 @@ class Step:
         self.stale = frozenset(stale) & frozenset(partitions)
         self.started = time.monotonic()
         self.inputs: dict[str, int] = {}
+        self._there: dict[str, bool] = {}
         self.engine = access.engine
         self._access = access
 
@@ -134,8 +135,10 @@ class Step:
         return self.inputs[dataset]
 
     def exists(self, dataset: str) -> bool:
-        """Return whether a dataset has ever been published."""
-        return dataset in self.inputs or self.lake.version(dataset) is not None
+        """Return whether a dataset had been published when the step first asked: it reads all of one state."""
+        if dataset not in self._there:
+            self._there[dataset] = dataset in self.inputs or self.lake.version(dataset) is not None
+        return self._there[dataset]
 
     def publish(
         self,

@@ -107,6 +107,8 @@ def _companion_rows(
 ) -> CompanionRows:
     contract = companion.contract
     own = {**info, "commit_id": commit_id_of(replace(target, contract=contract), partitions), "landed": {}}
+    # Its partitions are replaced, also those to which the main table only adds rows.
+    own.pop("added", None)
     return CompanionRows(
         path=target.lake.path(contract.dataset),
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),

@@ -9,8 +9,6 @@ from deltalake import DeltaTable
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
-from blogdata.publish.partitions import Grain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +63,3 @@ class _Fresh(EventLog):
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         self._logs[dataset] = super()._catch_up(dataset)
         return self._logs[dataset]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScannedOnce(LandingZone):
-    """A landing zone whose tables are scanned once."""
-
-    _scanned: dict[tuple[str, Grain, str], list[LandedPartition]] = field(default_factory=dict, compare=False)
-
-    def scan(self, table: str, grain: Grain, *, since: str = "") -> list[LandedPartition]:
-        """Return all partitions of a landed table, as when it was first scanned."""
-        asked = (table, grain, since)
-        if asked not in self._scanned:
-            self._scanned[asked] = super().scan(table, grain, since=since)
-        return self._scanned[asked]
