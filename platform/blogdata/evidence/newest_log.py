@@ -1,8 +1,8 @@
 """A table's log as its readers open it: again only when it has changed.
 
 Opening one takes milliseconds of processor time, and a plan asks the event log about every dataset, hundreds of times
-in an hour's run. Delta names the file of
-each commit by its version, so the file system tells whether there is a newer one.
+in an hour's run. Delta names the file of each commit by its version, so the file system tells whether there is a newer
+one.
 """
 
 from __future__ import annotations
