@@ -11,11 +11,8 @@ from blogdata.orchestration.step import Step, Upstream
 
 @computes("silver.visits_enriched")
 def visits_enriched(step: Step) -> Mapping[str, Commit]:
-    """Join user, device and place as of the event, not as of now: a backfill next year gives the same rows.
-
-    Events that were only added to an hour are added here, too, as long as its other events would be joined alike.
-    """
-    additions = slices.additions(step)
+    """Join user, device and place as of the event, not as of now: a backfill next year gives the same rows."""
+    additions = slices.additions(step)  # late events are added to an hour whose others would be joined alike
     events = step.read("silver.visits").where(slices.rows_to_read(additions, step.contract, step.partitions))
     return step.publish(
         enrich(
