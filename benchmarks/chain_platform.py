@@ -9,31 +9,33 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
-from dagster._core.definitions.job_base import InMemoryJob
-from dagster._core.execution.api import execute_run_iterator
 from pyspark.sql import functions as F
 
 from benchmarks.deployment import RunFailed
-from blogdata.cli.pipeline import QUIET
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import accounts, dead_runs
-from blogdata.orchestration.dataset import asset_key, dataset, range_tags
-from blogdata.orchestration.step import Step
+from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.computation import LineageCode, computes
+from blogdata.orchestration.dataset import AssetBuilder
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.contract import Contract
+from blogdata.planning.graph import Graph
+from blogdata.planning.reach import Same
+from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column, Partitioning, RowRule
 from blogdata.publish.target import Provenance, Target
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
+from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
 from resources import connections
 
 if TYPE_CHECKING:
@@ -72,28 +74,32 @@ def prepare(spark: SparkSession, settings: Settings) -> None:
 
 def definitions(settings: Settings) -> dg.Definitions:
     """Declare the three datasets, each its input plus one column."""
-    days = dg.DailyPartitionsDefinition(start_date="2026-01-01", end_offset=1)
-    assets = []
+    contracts, declared = {SOURCE.dataset: SOURCE}, {}
     contract = SOURCE
     for name in STEPS:
         column = Column(name=name, type="BIGINT", nullable=False, description="The value and one more")
         above = contract
-        contract = replace(above, dataset=f"bench.{name}", columns=(*above.columns, column))
-        declare = dataset(
-            contract,
-            sources=[Path(__file__).parent],
-            deps=[dg.AssetDep(asset_key(above.dataset))],
-            partitions_def=days,
+        contract = replace(
+            above,
+            dataset=f"bench.{name}",
+            columns=(*above.columns, column),
+            reads=(Read(dataset=above.dataset, reach=Same()),),
         )
-        assets.append(declare(_adding(name, above.dataset)))
-    return dg.Definitions(assets=assets, resources=connections(settings), executor=dg.in_process_executor)
+        contracts[contract.dataset] = contract
+        declared[contract.dataset] = computes(contract.dataset)(_adding(name, above.dataset))
+    code = LineageCode(computations=declared, graph=Graph(contracts=contracts), version="benchmark")
+    return dg.Definitions(
+        assets=AssetBuilder(code=code, calendar=calendar(DAY, DAY)).assets(),
+        resources=connections(settings),
+        executor=dead_runs.in_process(),
+    )
 
 
-def _adding(name: str, above: str) -> Callable[[Step], Commit]:
-    def compute(step: Step) -> Commit:
+def _adding(name: str, above: str) -> Callable[[Step], Mapping[str, Commit]]:
+    def compute(step: Step) -> Mapping[str, Commit]:
         rows = step.read(above).where(F.col("day").isin(*step.partitions))
         added = rows.withColumn(name, F.col("value") + 1)
-        return step.overwrite(added, accounts=accounts.same_partition(step, above))
+        return step.publish(added, Upstream(accounts=accounts.same_partition(step, above)))
 
     return compute
 
@@ -111,7 +117,10 @@ def run(settings: Settings, repository: dg.RepositoryDefinition) -> None:
         assert job is not None
         subset = job.get_subset(asset_selection=frozenset(keys))
         created = instance.create_run_for_job(
-            job_def=subset, tags=range_tags([DAY]), asset_selection=frozenset(keys), run_config=QUIET
+            job_def=subset,
+            tags={"dagster/partition": DAY},
+            asset_selection=frozenset(keys),
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )
         failed = [event for event in execute_run_iterator(InMemoryJob(subset), created, instance) if event.is_failure]
     if failed:
