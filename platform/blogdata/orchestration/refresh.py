@@ -342,8 +342,10 @@ class Refresh:
         return turns.claimed(self._access.lake, task, todo, self._context.log, waits=waits)
 
     def _batches(self, task: Task, keys: Sequence[str]) -> list[list[str]]:
-        if not keys or task.grain is None or isinstance(task.contracts[0].write, InOrder):
-            return [list(keys)] if keys else []
+        if not keys:
+            return []
+        if task.grain is None or isinstance(task.contracts[0].write, InOrder):
+            return [list(keys)]
         published = self._access.events.publications(task.main)
         batches, rows = [list[str]()], 0
         for key in keys:

@@ -61,8 +61,8 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     look = Snapshot(step.landing_zone, step.events)
     published = look.published(contract.dataset)
     keys = {key for key in step.stale & published.keys() if _continues(step, published[key])}
-    if any(entry.version > pinned[slices.of] for entry in look.published(slices.of).values()):
-        # Published since it was pinned: what came and what is read are not of one state.
+    if not keys or any(entry.version > pinned[slices.of] for entry in look.published(slices.of).values()):
+        # Nothing to add to; or published since it was pinned: what came and what is read are not of one state.
         return Additions()
     for read in contract.reads:
         if read.dataset != slices.of:
@@ -81,11 +81,9 @@ def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions
 
     Args:
         step: The step.
-        found: What is to be added.
+        found: What is to be added, to one partition at least.
         rows: The new rows of these partitions, with the columns that identify a row.
     """
-    if not found.of:
-        return found
     dataset, column = step.contract.dataset, step.contract.partition_column
     published = step.lake.read(step.spark, dataset, found.at).where(F.col(str(column)).isin(*found.of))
     repeated = rows.join(published, list(step.contract.identity), "left_semi").select(str(column)).distinct()
@@ -144,8 +142,9 @@ def _may_add(step: Step) -> bool:
 
 def _intact(step: Step, contract: Contract, keys: Collection[str]) -> set[str]:
     """Return the partitions whose rows are there as they were published: by the table's log, counts and checksums."""
-    table, published = step.lake.caught_up(contract.dataset), step.events.publications(contract.dataset, keys)
-    if table is None or not published:
+    published = step.events.publications(contract.dataset, keys) if keys else {}
+    table = step.lake.caught_up(contract.dataset) if published else None
+    if table is None:
         return set()
     since = _only_published_since(step, table, min(entry.version for entry in published.values()))
     lines = ledger.audit(step.lake, step.events, contract, published)

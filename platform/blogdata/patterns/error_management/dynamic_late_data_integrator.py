@@ -22,7 +22,7 @@ Source: Data Engineering Design Patterns, ch. 3.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from blogdata.lake.commit import Entry
@@ -41,10 +41,8 @@ def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int
         Event partition to its number of rows.
     """
     rows: dict[str, int] = defaultdict(int)
-    for entry in arrivals.values():
-        for key, count in entry.breakdowns[breakdown].items():
-            if key[0] is not None:
-                rows[key[0]] += count
+    for _, key, count in _counts(arrivals, breakdown):
+        rows[key] += count
     return dict(rows)
 
 
@@ -78,12 +76,19 @@ def later_arrivals(
 
 def _rows_by_arrival(arrivals: Arrivals, breakdown: str, wanted: Collection[str]) -> dict[str, dict[str, int]]:
     rows: dict[str, dict[str, int]] = {}
+    for arrival, key, count in _counts(arrivals, breakdown):
+        if key in wanted:
+            own = rows.setdefault(key, {})
+            own[arrival] = own.get(arrival, 0) + count
+    return rows
+
+
+def _counts(arrivals: Arrivals, breakdown: str) -> Iterator[tuple[str, str, int]]:
+    """Give the arrival, the event partition and the number of each count; rows without an event time are left out."""
     for arrival, entry in arrivals.items():
         for (key, *_), count in entry.breakdowns[breakdown].items():
-            if key is not None and key in wanted:
-                own = rows.setdefault(key, {})
-                own[arrival] = own.get(arrival, 0) + count
-    return rows
+            if key is not None:
+                yield arrival, key, count
 
 
 @dataclass(frozen=True, kw_only=True)
