@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -41,12 +43,12 @@ class World:
     deployment: Deployment
     now: int = 10
 
-    def arrive(self, *lines: bytes) -> dict[str, Entry]:
+    def arrive(self, *lines: bytes, how: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Entry]:
         """Land the next hour, with a row of its own, and run; gives what that published of the visits, by hour."""
         own = event("", f"/own{self.now}", event_time=f"{hour(self.now)}:01:00Z")
         self.deployment.land(hour(self.now), [own, *lines])
         self.now += 1
-        return self.run()
+        return self.run(**how)
 
     def run(self, **how: Any) -> dict[str, Entry]:
         """Run what is stale; gives what that published of the visits, by hour."""
@@ -259,6 +261,18 @@ def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypat
     monkeypatch.setattr(slices, "additions", moved)
     assert whole(world.arrive(event("10:58", "/moved"))) >= {"10"}, "somebody else has changed the table by then"
     assert retries(world.deployment, VISITS)[-1:] == ["ConcurrentWrite"]
+
+
+def test_an_hour_that_is_due_computes_no_day_or_week_again(world: World) -> None:
+    assert world.deployment.run().problems == []
+    before = world.deployment.versions()
+    assert world.arrive(event("10:59", "/due"), how={"due": True}) != {}
+    moved = {dataset for dataset, version in world.deployment.versions().items() if version != before.get(dataset)}
+    waiting = {each.task.main for each in world.deployment.outstanding().runs}
+    assert moved >= {VISITS, ENRICHED, "gold.audience_hourly"}
+    assert waiting >= {"gold.visits_weekly", "gold.visits_cube_weekly", "gold.visits_cube_daily", "gold.page_stats"}
+    assert moved.isdisjoint(waiting)
+    assert world.deployment.run(due=True).runs == 0
 
 
 def test_all_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(world: World, deploy: Deploy) -> None:

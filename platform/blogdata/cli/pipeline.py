@@ -20,6 +20,7 @@ from blogdata.planning.held import DEAD_LETTERS
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection
 from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.staleness import Scope
 from blogdata.planning.window import Window
 from blogdata.publish.audit import guard_of
 from blogdata.services import dagster_home
@@ -42,7 +43,13 @@ class Pipeline:
     """The pipeline of one deployment, from the landing zone to the served datasets."""
 
     def __init__(
-        self, settings: Settings, *, quiet: bool = False, accept: str | None = None, command: str = "blogdata run"
+        self,
+        settings: Settings,
+        *,
+        quiet: bool = False,
+        accept: str | None = None,
+        command: str = "blogdata run",
+        due: bool = False,
     ) -> None:
         """Prepare runs of a deployment.
 
@@ -51,6 +58,7 @@ class Pipeline:
             quiet: Whether to show no progress.
             accept: Name of a guard to lift for these runs.
             command: Command that a person typed; it is the trigger recorded in the runs and their commits.
+            due: Of what is stale, whether only those partitions count that run by themselves, too.
 
         Raises:
             ConfigurationError: No guard has that name.
@@ -65,6 +73,7 @@ class Pipeline:
         self._quiet = quiet
         self._accepted = frozenset([accept] if accept else [])
         self._command = command
+        self._scope = Scope.READY if due else Scope.ALL
         self._events = EventLog(Lake(root=str(settings.lake)))
         self._served = unserved.configured(settings)
 
@@ -81,19 +90,20 @@ class Pipeline:
             What ran, and what failed.
 
         Raises:
-            ConfigurationError: A dataset does not exist, or `for_` is combined with what runs again.
+            ConfigurationError: A dataset does not exist, or `for_` or `due` is combined with what runs again.
             StorageFailed: Dagster's storage failed.
         """
         refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
         refuse_unknown(for_, [*CONTRACTS, *self._served], where="--for")
-        if for_ and (window is not None or select):
+        narrowed = "--for" if for_ else "--due" if self._scope is Scope.READY else None
+        if narrowed and (window is not None or select):
             raise ConfigurationError(
                 what="either what is new or changed runs, or a selection runs again",
-                where="--for",
-                next_step="leave out --for, or leave out --from, --to and --select",
+                where=narrowed,
+                next_step=f"leave out {narrowed}, or leave out --from, --to and --select",
             )
         wanted = self._with_inputs(for_)
-        request: dict[str, Any] = {"datasets": list(select or wanted)}
+        request: dict[str, Any] = {"datasets": list(select or wanted), "scope": self._scope.value}
         selection = Selection(window=window, select=select or wanted)
         if window is not None or select:
             span = window or Window(start=None, end=None)
@@ -144,7 +154,8 @@ class Pipeline:
         return self._new_planner()
 
     def _new_planner(self) -> Planner:
-        return Planner(graph=GRAPH, look=Snapshot(self._zone, self._events), accepted=self._accepted)
+        look = Snapshot(self._zone, self._events)
+        return Planner(graph=GRAPH, look=look, accepted=self._accepted, scope=self._scope)
 
     def _with_inputs(self, datasets: Sequence[str]) -> list[str]:
         """Return the datasets with all that they are computed from."""

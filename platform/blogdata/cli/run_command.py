@@ -30,6 +30,7 @@ _FEW_AGAIN = 100
 """Partitions that a span with one end computes again without a question: an hour of arrival has about thirty."""
 _IN_THE_SPAN = "no partition of these datasets lies in that span"
 _NOTHING_LANDED = "nothing has landed for these datasets"
+_NOTHING_DUE = "nothing that runs by itself is stale; blogdata run computes days and weeks that have not ended, too"
 _UP_TO_DATE = "these datasets have everything that has landed completely"
 
 
@@ -52,6 +53,14 @@ def run(
             "computed from",
         ),
     ] = None,
+    due: Annotated[
+        bool,
+        typer.Option(
+            "--due",
+            help="Of what is new or changed, run only what would run by itself now: no day or week of which hours are "
+            "missing",
+        ),
+    ] = False,
     accept: Annotated[
         str | None,
         typer.Option(
@@ -68,9 +77,9 @@ def run(
 ) -> None:
     """Materialize bronze to gold for what has landed.
 
-    Without options only what is new or changed runs; with --for, only as much of it as the named datasets need. With
-    --from and --to the whole span runs again; with --select all that the named datasets have, or have in the span. With
-    one end only, it asks before it computes many partitions again.
+    Without options only what is new or changed runs; with --for, only as much of it as the named datasets need; with
+    --due, no day or week that is still open. With --from and --to the whole span runs again; with --select all that the
+    named datasets have, or have in the span. With one end only, it asks before it computes many partitions again.
     """
     from blogdata.cli.pipeline import Pipeline
     from blogdata.planning.window import Window
@@ -82,7 +91,7 @@ def run(
             require_span(window.start, window.end)
     chosen, needed = _names(select), _names(for_)
     settings = load()
-    pipeline = Pipeline(settings, quiet=as_json, accept=accept)
+    pipeline = Pipeline(settings, quiet=as_json, accept=accept, due=due)
     if window and not (from_ and to) and not yes:
         _require_agreed(
             pipeline.published(window, chosen),
@@ -98,6 +107,7 @@ def run(
         say(outcome, nothing=NOTHING_LANDED)
     else:
         nothing = _IN_THE_SPAN if window else _NOTHING_LANDED if chosen else _UP_TO_DATE if needed else EVERYTHING
+        nothing = _NOTHING_DUE if due else nothing
         say(outcome, nothing=nothing)
     told = tell_after_run(settings)
     if not (outcome.ok and told):
