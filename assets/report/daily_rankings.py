@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from assets.report import request_rankings
 from assets.report.page_views import Numbers
-from assets.report.rankings import RankingKind, ranking
+from assets.report.ranked_rows import RankingKind, ranking
 from blogdata.lake.lake import Lake
 from blogdata.report.elements import Ranking, Section
 from quality.contracts.columns import UNKNOWN

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from assets.report.daily_rankings import DailyRankings
 from assets.report.page_views import DAY, DIMENSIONS, Numbers, PageViews, key_of_hour
-from assets.report.rankings import shown
+from assets.report.ranked_rows import shown
 from blogdata.report.elements import ByDay, History
 
 MOST_NAMES, MOST_COUNTS = 300, 20_000

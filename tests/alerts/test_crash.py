@@ -10,7 +10,7 @@ from typing import Any
 
 from alert_servers import Posted
 from blogdata.orchestration import alerting
-from blogdata.services import alert_channels
+from blogdata.services import deployment_alerts
 from blogdata.services.config import load
 from published import deployment, land
 from quality.contracts import GRAPH
@@ -52,7 +52,7 @@ def test_a_kill_before_recording_sends_again(tmp_path: Path, hook: Posted) -> No
     killed.communicate(timeout=60)
     assert (killed.returncode, len(hook.bodies)) == (-signal.SIGKILL, 1)
     settings = load({"BLOGDATA_HOME": str(home)})
-    assert alert_channels.record(settings).messages(9) == []
+    assert deployment_alerts.record(settings).messages(9) == []
     assert [alerting.tell(settings, GRAPH, (), ()).sent for _ in range(2)] == [1, 0]
     assert len(hook.bodies) == 2
     # The receiver can recognize the repeated message by its identity.

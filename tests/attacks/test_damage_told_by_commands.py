@@ -15,7 +15,7 @@ from blogdata.evidence.events import EVENTS
 from blogdata.orchestration import external_events, partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest
-from blogdata.services import alert_channels, config, dagster_home, locations
+from blogdata.services import config, dagster_home, deployment_alerts, locations
 from blogdata.services.config import Settings
 from table_files import data_files, log_of
 from toy import HOURS
@@ -105,7 +105,7 @@ def keep_answers(loaded: Settings) -> None:
 
 
 KEPT: dict[str, Callable[[Settings], object]] = {
-    "alerts.sqlite": lambda loaded: alert_channels.record(loaded).keep("mail", {}),
+    "alerts.sqlite": lambda loaded: deployment_alerts.record(loaded).keep("mail", {}),
     "events.sqlite": lambda loaded: external_events.inbox(loaded).note_files({"one.json": "1"}, []),
     "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
     "geolocation.sqlite": keep_answers,

@@ -25,7 +25,7 @@ ALERTS = (
     in_code(
         "two processes send at once",
         "platform/blogdata/orchestration/alerting.py",
-        "    with locked(alert_channels.lock(settings), seconds=lock_seconds):\n",
+        "    with locked(deployment_alerts.lock(settings), seconds=lock_seconds):\n",
         "    if True:\n",
         "tests/alerts/test_crash.py::test_two_processes_at_once_send_once",
     ),

@@ -11,7 +11,7 @@ import pytest
 
 from assets.report import blog, history
 from assets.report.page_views import PageViews
-from assets.report.rankings import SHOWN
+from assets.report.ranked_rows import SHOWN
 from assets.report.referrers import Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.report.elements import Audience, ReportPeriod

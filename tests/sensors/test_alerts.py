@@ -12,7 +12,7 @@ from alert_servers import Posted, web_server
 from blogdata.alerts.sending import AlertsNotSent
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.services import alert_channels
+from blogdata.services import deployment_alerts
 from blogdata.services.files import locked
 from published import land
 from sensors import instigators
@@ -52,7 +52,7 @@ def test_a_tick_tells_of_what_stands(
         skip_reason(lake, instance)
     assert skip_reason(lake, instance) == "messages sent: 0; channel webhook has failed and is tried again later"
     monkeypatch.setattr("sensors.alerts._LOCK_SECONDS", 0.2)
-    with locked(alert_channels.lock(resource(lake).settings())):
+    with locked(deployment_alerts.lock(resource(lake).settings())):
         assert skip_reason(lake, instance) == "another process is sending what is due"
 
 

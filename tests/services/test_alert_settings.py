@@ -11,7 +11,7 @@ from blogdata.alerts.service import Service
 from blogdata.alerts.webhook import Webhook
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.severity import Severity
-from blogdata.services import alert_channels, config, doctor
+from blogdata.services import config, deployment_alerts, doctor
 
 WHOLE = """
 [alerting]
@@ -68,7 +68,7 @@ def test_tables_become_channels(tmp_path: Path) -> None:
         secret(tmp_path, name)
     policy = settings.alerts.policy
     assert (policy.repeat_after, policy.group, policy.deployment) == (4 * 3600, "channel", "production")
-    routes = {route.name: route for route in alert_channels.routes(settings)}
+    routes = {route.name: route for route in deployment_alerts.routes(settings)}
     assert list(routes) == ["log", "on-call", "webhook", "service", "command"]
     on_call, mail = routes["on-call"], routes["on-call"].channel
     assert (on_call.least, on_call.owners) == (Severity.CRITICAL, ("team:analytics",))
@@ -84,7 +84,7 @@ def test_tables_become_channels(tmp_path: Path) -> None:
 
 def test_without_tables_nobody_is_told(tmp_path: Path) -> None:
     settings = load(tmp_path, "[spark]\nport = 0\n")
-    assert (settings.alerts.channels, alert_channels.routes(settings)) == ((), [])
+    assert (settings.alerts.channels, deployment_alerts.routes(settings)) == ((), [])
 
 
 MAIL = 'channel = "mail"\naddress = "smtp://mail.example.org"\nfrom = "a@b.org"\nto = ["c@d.org"]\n'
@@ -164,7 +164,7 @@ def test_an_unusable_secret_stops_only_its_channel(tmp_path: Path, content: str 
     )
     if content is not None:
         secret(tmp_path, "hook", content, mode)
-    hook, log = alert_channels.routes(settings)
+    hook, log = deployment_alerts.routes(settings)
     assert isinstance(hook.channel, PlatformError)
     assert what in hook.channel.what
     assert not isinstance(log.channel, PlatformError)

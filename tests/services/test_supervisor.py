@@ -16,7 +16,7 @@ from blogdata.services.supervisor import ProcessEnded, Supervisor
 
 SECONDS = 30
 TIED = (
-    "import os, time; from blogdata.services import tied; tied.end_with_parent(); "
+    "import os, time; from blogdata.services import ends_with_parent; ends_with_parent.end_with_parent(); "
     "os.write(1, b'tied\\n'); time.sleep(600)"  # at once: the pipe is shared, and what prints may print in parts
 )
 PARENT = f"""

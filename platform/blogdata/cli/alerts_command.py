@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blogdata.cli.output import TextGrid, console, errors, existing, say_error, say_json
-from blogdata.services import alert_channels
+from blogdata.services import deployment_alerts
 from blogdata.services.config import Settings
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def alerts(
             observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
         )
     ]
-    routes, record = alert_channels.routes(settings), alert_channels.record(settings)
+    routes, record = deployment_alerts.routes(settings), deployment_alerts.record(settings)
     sent, failures = record.messages(_SHOWN), record.failures()
     told = {alert.identity: [route.name for route in routes if route.takes(alert)] for alert in standing}
     if as_json:
@@ -68,8 +68,8 @@ def alerts(
 def _test(settings: Settings, *, as_json: bool) -> None:
     from blogdata.alerts.sending import try_out
 
-    record = alert_channels.record(settings)
-    routes = alert_channels.routes(settings)
+    record = deployment_alerts.record(settings)
+    routes = deployment_alerts.routes(settings)
     found = {route.name: try_out(route, settings.alerts.policy, record) for route in routes}
     if as_json:
         say_json(

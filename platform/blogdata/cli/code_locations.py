@@ -42,7 +42,7 @@ class CodeLocation:
     def command(self, path: Path) -> list[str]:
         """Return the command of its code server, which listens at a socket."""
         # Behind a code server is a further one, at a socket in the folder for temporary files.
-        tied = [self.interpreter, "-m", "blogdata.services.tied", str(path.parent)]
+        tied = [self.interpreter, "-m", "blogdata.services.ends_with_parent", str(path.parent)]
         server = ["dagster", "code-server", "start", "--socket", str(path), "--location-name", self.name]
         return [*tied, *server, "--log-level", "warning", "-m", self.module, *self.options]
 

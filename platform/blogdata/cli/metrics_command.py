@@ -9,7 +9,7 @@ import typer
 
 from blogdata.cli.output import existing, say_verbatim
 from blogdata.errors import ConfigurationError
-from blogdata.services import alert_channels
+from blogdata.services import deployment_alerts
 
 
 def metrics(
@@ -31,7 +31,7 @@ def metrics(
     from quality.contracts.streams import streamed_inputs
 
     settings = existing()
-    failing = alert_channels.record(settings).failures()
+    failing = deployment_alerts.record(settings).failures()
     channels = {channel.name: channel.name in failing for channel in settings.alerts.channels}
     deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
     found = registry(deployment, Lake(root=str(settings.lake)), list(EVERY.values()), channels)

@@ -63,12 +63,12 @@ def status(services: Names = None, as_json: Json = False) -> None:
 def examine(as_json: Json = False) -> None:
     """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
     from blogdata.orchestration import external_events, partner
-    from blogdata.services import alert_channels, locations
+    from blogdata.services import deployment_alerts, locations
 
     settings = config.load()
     kept = [
         open_(settings)
-        for open_ in (alert_channels.record, external_events.inbox, partner.outbox, locations.journal_of)
+        for open_ in (deployment_alerts.record, external_events.inbox, partner.outbox, locations.journal_of)
     ]
     findings = doctor.examine(settings, kept)
     if as_json:

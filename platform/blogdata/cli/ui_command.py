@@ -115,7 +115,8 @@ def _serve(
         workspace = ["--workspace", str(code_locations.workspace(home, sockets))]
         # Dagster colours its lines in any other format, also in a file.
         words = ["--log-level", "warning", "--log-format", "colored" if sys.stdout.isatty() else "json"]
-        daemon = [sys.executable, "-m", "blogdata.services.tied", "", "dagster-daemon", "run", *words, *workspace]
+        with_this = [sys.executable, "-m", "blogdata.services.ends_with_parent", ""]
+        daemon = [*with_this, "dagster-daemon", "run", *words, *workspace]
         known = ["--days", f"{days.first}..{days.last or ''}"]
         server = [sys.executable, "-m", "blogdata.cli.ui_server", *web, *workspace, *known]
         running.start(_DAEMON, daemon, environment)

@@ -17,7 +17,7 @@ from dagster_webserver.version import __version__
 from blogdata.cli.code_locations import PLATFORM
 from blogdata.cli.moved_days import followed
 from blogdata.planning.history import Span
-from blogdata.services import dagster_home, heartbeat, secrets, tied, ui_guard
+from blogdata.services import dagster_home, ends_with_parent, heartbeat, secrets, ui_guard
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext
 
@@ -65,7 +65,7 @@ def server(
 
 def main() -> None:
     """Serve until the process that started this one ends, or asks for it."""
-    tied.end_with_parent()
+    ends_with_parent.end_with_parent()
     options = argparse.ArgumentParser()
     options.add_argument("--listener", type=int, required=True, help="Number of the open socket it listens at")
     options.add_argument("--host", action="append", required=True, help="A value of Host that means this server")

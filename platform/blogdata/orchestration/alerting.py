@@ -18,7 +18,7 @@ from blogdata.planning.observed import Observed, StreamedInput
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
-from blogdata.services import alert_channels
+from blogdata.services import deployment_alerts
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
 
@@ -86,12 +86,12 @@ def tell(
     """
     if not settings.alerts.channels:
         return Round(sent=0, failures=(), paused=())
-    with locked(alert_channels.lock(settings), seconds=lock_seconds):
+    with locked(deployment_alerts.lock(settings), seconds=lock_seconds):
         # Examined under the lock: an older view than that of the last sender would end what has just begun.
         standing = findings.standing(observed(settings, graph, streams, served))
         return sending.send(
             [alert_of(finding) for finding in standing],
-            routes=alert_channels.routes(settings),
+            routes=deployment_alerts.routes(settings),
             policy=settings.alerts.policy,
-            record=alert_channels.record(settings),
+            record=deployment_alerts.record(settings),
         )

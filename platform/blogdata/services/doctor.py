@@ -19,8 +19,8 @@ from blogdata.alerts.channel import Channel, ChannelFailed
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, StartService, TryAlerts
 from blogdata.services import (
-    alert_channels,
     dagster_home,
+    deployment_alerts,
     engine,
     event_service,
     event_tokens,
@@ -278,8 +278,8 @@ def _storage(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _alerts(settings: Settings) -> Iterator[Diagnosis]:
-    failures = alert_channels.record(settings).failures()
-    for route in alert_channels.routes(settings):
+    failures = deployment_alerts.record(settings).failures()
+    for route in deployment_alerts.routes(settings):
         name = f"alerts {route.name}"
         error: PlatformError | None = route.channel if isinstance(route.channel, PlatformError) else None
         if not isinstance(route.channel, PlatformError):

@@ -1,6 +1,6 @@
 """Several processes that serve one thing together: when one ends by itself, all end, with a reason.
 
-Each is started with :mod:`blogdata.services.tied`, so that none outlives this process, however it ends.
+Each is started with :mod:`blogdata.services.ends_with_parent`, so that none outlives this process, however it ends.
 """
 
 from __future__ import annotations

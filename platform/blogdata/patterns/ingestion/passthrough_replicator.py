@@ -33,10 +33,10 @@ from pathlib import Path
 from typing import IO, ClassVar, Literal
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.ingestion import known_logs
-from blogdata.patterns.ingestion.known_logs import Known
+from blogdata.patterns.ingestion import log_comparison
 from blogdata.patterns.ingestion.landed_formats import DAMAGED
 from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.patterns.ingestion.log_comparison import Known
 from blogdata.patterns.ingestion.whole_files import BLOCK, alone, checksum, content, hidden, opened, shortened
 
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
@@ -193,9 +193,9 @@ def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
     # What begins with one of these is hidden, and would never be split.
     target = folder / ((name or source.name).lstrip("._") or "log")
     with alone(folder):
-        copies = known_logs.landed_logs(folder)
+        copies = log_comparison.landed_logs(folder)
         # Most files of each hour have not changed: what is there is not copied to be compared.
-        known = known_logs.alike(source, copies)
+        known = log_comparison.alike(source, copies)
         if known is not None and known.relation != "grown":
             return Replicated(path=known.copy, outcome=known.relation)
         staged = folder / _STAGED
@@ -211,7 +211,7 @@ def _settled(source: Path, staged: Path, target: Path, copies: list[Path]) -> Re
     replica = replicate(source, staged)
     if _is_empty(staged, source):
         return Replicated(path=target, outcome="empty")
-    known = known_logs.alike(staged, copies) or known_logs.within(staged, copies)
+    known = log_comparison.alike(staged, copies) or log_comparison.within(staged, copies)
     if known is not None and known.relation != "grown":
         return Replicated(path=known.copy, outcome=known.relation)
     _require_new_lines(source, staged, [one for one in copies if not known or one != known.copy], known)
@@ -221,7 +221,7 @@ def _settled(source: Path, staged: Path, target: Path, copies: list[Path]) -> Re
         staged.replace(known.copy)
         return Replicated(path=known.copy, outcome="grown", replica=replica)
     outcome: LandOutcome = "new"
-    if known_logs.is_there(target):
+    if log_comparison.is_there(target):
         stem, dot, rest = target.name.partition(".")
         target, outcome = target.with_name(shortened(f"{stem}-{replica.sha256[:8]}{dot}{rest}")), "renamed"
     staged.replace(target)
@@ -229,7 +229,7 @@ def _settled(source: Path, staged: Path, target: Path, copies: list[Path]) -> Re
 
 
 def _require_new_lines(source: Path, log: Path, copies: list[Path], known: Known | None) -> None:
-    twice = known_logs.repeated(log, copies, behind=known.bytes if known else 0)
+    twice = log_comparison.repeated(log, copies, behind=known.bytes if known else 0)
     if twice is not None:
         raise LinesRepeated(
             what=f"from its byte {twice.at:,} on (decompressed) it has the lines that landed as {twice.copy.name}",

@@ -1,4 +1,4 @@
-"""Builds the channels of the alerts from the settings and the secrets of a deployment."""
+"""The alerts of a deployment: their record, their lock, and the channels of its settings with their secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rankings of the report: the largest of many, with names that are safe to show."""
+"""Orders counted names into a ranking of the report: the largest first, with names that are safe to show."""
 
 from __future__ import annotations
 
