@@ -30,7 +30,7 @@ _FEW_AGAIN = 100
 """Partitions that a span with one end computes again without a question: an hour of arrival has about thirty."""
 _IN_THE_SPAN = "no partition of these datasets lies in that span"
 _NOTHING_LANDED = "nothing has landed for these datasets"
-_NOTHING_DUE = "nothing that runs by itself is stale; blogdata run computes days and weeks that have not ended, too"
+_NOTHING_DUE = "nothing that is due is stale; blogdata run computes days and weeks that have not ended, too"
 _UP_TO_DATE = "these datasets have everything that has landed completely"
 
 
