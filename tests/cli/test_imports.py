@@ -74,7 +74,20 @@ def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path, arguments:
     assert not found & HEAVY
 
 
-READING = ("alerts", "ledger", "metrics", "places", "plan", "profile", "refused", "repair", "report", "status", "views")
+READING = (
+    "alerts",
+    "ledger",
+    "metrics",
+    "places",
+    "plan",
+    "profile",
+    "refused",
+    "repair",
+    "report",
+    "share",
+    "status",
+    "views",
+)
 
 
 @pytest.mark.parametrize("name", READING)

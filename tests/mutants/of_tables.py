@@ -14,7 +14,33 @@ CLEANER = "platform/blogdata/patterns/idempotency/fast_metadata_cleaner.py"
 COMPATIBILITY = "tests/quality/test_schema_compatibility_enforcer.py"
 MIGRATOR = "tests/quality/test_schema_migrator.py"
 
+SHARES = "tests/storage/test_manifest.py"
+
 TABLES = (
+    in_code(
+        "a table is removed while a manifest names its files",
+        "platform/blogdata/lake/retired.py",
+        "moment - keep) - _shared(lake, dataset)",
+        "moment - keep)",
+        f"{SHARES}::test_a_dataset_of_several_tables_is_shared_whole",
+    ),
+    in_code(
+        "a manifest names the weeks that another table has replaced",
+        "platform/blogdata/patterns/storage/manifest.py",
+        """if part.partitions is None or action[f"partition.{column}"] in part.partitions:""",
+        "if True:",
+        f"{SHARES}::test_a_dataset_of_several_tables_is_shared_whole",
+    ),
+    in_code(
+        "readers find a manifest before it is whole",
+        "platform/blogdata/patterns/storage/manifest.py",
+        """    staged = home / f".{uuid4()}"
+    staged.mkdir(parents=True)""",
+        """    _switch(home, new.name)
+    staged = home / f".{uuid4()}"
+    staged.mkdir(parents=True)""",
+        f"{SHARES}::test_a_share_that_dies_leaves_a_whole_manifest",
+    ),
     in_code(
         "a column may go from one release to the next",
         "platform/blogdata/publish/incompatibilities.py",

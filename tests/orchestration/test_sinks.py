@@ -150,6 +150,28 @@ def test_only_a_republished_day_becomes_stale(shop: Shop) -> None:
         assert found.fetchall() == [(MONDAY, 2), (TUESDAY, 4)]
 
 
+def test_a_load_that_is_cut_off_goes_on_where_it_ended(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the database lists as loaded is not copied again (Manifest)."""
+    read, copied, cut_at = LakeResource.batches, list[tuple[str, str]](), (RETURNS, TUESDAY)
+
+    def batches(lake: LakeResource, dataset: str, version: int, column: str, day: str) -> Iterator[Any]:
+        copied.append((dataset, day))
+        yield from read(lake, dataset, version, column, day)
+        if copied[-1] == cut_at:
+            raise RuntimeError("the process dies here")
+
+    shop.publish(*DAYS)
+    monkeypatch.setattr(LakeResource, "batches", batches)
+    assert not shop.run(MONDAY, WEDNESDAY).success
+    assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
+    cut_at = ("", "")
+    for left in ([TUESDAY, WEDNESDAY], []):
+        copied.clear()
+        assert shop.run(MONDAY, WEDNESDAY).success
+        assert copied == [(dataset, day) for day in left for dataset in BOTH]
+    assert shop.shown() == {SALES: list(DAYS), RETURNS: list(DAYS)}
+
+
 def test_unrecorded_deliveries_are_recorded_by_the_next_run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def die(*given: Any, **more: Any) -> None:
         raise RuntimeError("the process dies here")

@@ -82,6 +82,10 @@ COMMANDS = {
         "blogdata.cli.views_command:views",
         "Write the views for consumers, and of what is several tables, as SQL into the lake.",
     ),
+    "share": Deferred(
+        "blogdata.cli.share_command:share",
+        "Share the newest version of a dataset with readers that know no Delta, by a manifest of its files.",
+    ),
     "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
     "ui": Deferred(
         "blogdata.cli.ui_command:ui",

@@ -32,10 +32,12 @@ class TableSlice:
     """A table with rows of a dataset, opened at the version that is read.
 
     Args:
+        name: Its name: the dataset's, or that of a member's table.
         table: Its log.
         partitions: The partitions that are read from it; None for all of it.
     """
 
+    name: str
     table: DeltaTable
     partitions: frozenset[str] | None
 
@@ -124,7 +126,7 @@ class Lake(Store):
             ]
         if version is not None and version != table.version():
             table = self.at(dataset, version)
-        return [TableSlice(table=table, partitions=None)]
+        return [TableSlice(name=dataset, table=table, partitions=None)]
 
     def part(self, dataset: str, member: Member) -> TableSlice:
         """Open a member's table at its audited version, without a JVM.
@@ -136,9 +138,8 @@ class Lake(Store):
         Raises:
             LogDamaged: A file of the member's log is gone, cut off or garbled.
         """
-        return TableSlice(
-            table=self.at(members.table_of(dataset, member.location), member.version), partitions=_only(member)
-        )
+        name = members.table_of(dataset, member.location)
+        return TableSlice(name=name, table=self.at(name, member.version), partitions=_only(member))
 
     def columns(
         self,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, ShowVersions
-from blogdata.lake import members
+from blogdata.lake import members, shares
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member, Members
 
@@ -57,7 +57,7 @@ def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = 
         now: Current time; None: the clock's.
 
     Returns:
-        The removed members; never a visible one.
+        The removed members; never one that is visible, or shared by a manifest.
 
     Raises:
         ConfigurationError: The lake is in an object store.
@@ -101,7 +101,7 @@ def _noted(lake: Lake, dataset: str, moment: datetime, keep: timedelta) -> Membe
         state = members.seen(lake, dataset)
         if state.version < 0:
             return None
-        past = _past(state.all, moment - keep)
+        past = _past(state.all, moment - keep) - _shared(lake, dataset)
         if not past:
             return state
         rows = tuple(replace(member, removed_at=moment) if member.location in past else member for member in state.all)
@@ -120,6 +120,11 @@ def _past(rows: Sequence[Member], before: datetime) -> set[str]:
     # A location can have several rows: a frozen member that lost a partition stays visible with the others.
     needed = {row.location for row in rows if row.visible_until is None or row.visible_until >= before}
     return {row.location for row in rows if row.removed_at is None} - needed
+
+
+def _shared(lake: Lake, dataset: str) -> set[str]:
+    tables = {name for share in shares.shares(lake, dataset) for name in share.tables}
+    return {name.rpartition("/")[2] for name in tables}
 
 
 def _is_abandoned(folder: Path, now: datetime) -> bool:

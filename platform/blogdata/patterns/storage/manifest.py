@@ -1,0 +1,210 @@
+"""Manifest: a list of files says what a dataset is, so its reader lists no folder and knows no table format.
+
+Problem: a reader that does not know Delta lists the folder of a table: it takes files of old versions, and of writers
+that died, for rows; and it waits for the listing.
+
+How it works: :func:`share` writes the files of one version into text files of the layout that Hive, Trino and Presto
+read (`SymlinkTextInputFormat`): a `manifest` in a folder for each partition, and a file's address on each line. It is
+staged, appears by one rename, and readers find it by a link that is switched at once: they see the manifest before or
+the new one, whole. The version is held (:func:`blogdata.lake.shares.shared_versions`): neither a vacuum nor the removal
+of replaced tables deletes its files until the share is withdrawn (:func:`withdraw`) or moved to a newer version. The
+one before stays until then as well, for readers that began with it. Whole files show every column, so a dataset with
+a person's values is refused, and so is one with rows that are only marked as removed, which a plain reader would see.
+
+A load manifest lists what a copy has to load, so that a repeated or continued copy loads nothing twice and nothing that
+came later. For the copy into PostgreSQL it is the table `publications`, written in the transaction of the rows
+(:func:`blogdata.patterns.idempotency.transactional_sink.served`). Its lines are partitions, not files: readers of the
+database see a partition whole or not at all, so there is no smaller unit that could be loaded by itself.
+
+The trap: a manifest is not the table. It shows the version of its day until somebody shares again, and one that nothing
+holds names files that a vacuum has deleted.
+
+When not to use it: for readers that know Delta, which has a manifest of its own, the log. They see the newest rows, and
+views without personal columns (:mod:`blogdata.patterns.data_value.lake_views`).
+
+Source: Data Engineering Design Patterns, ch. 8.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path, PurePosixPath
+from uuid import uuid4
+
+from deltalake import DeltaTable
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.lake import arrow, shares
+from blogdata.lake.checksums import file_of
+from blogdata.lake.lake import DatasetMissing, Lake, TableSlice
+from blogdata.lake.shares import CURRENT, RECORD, Held, Share
+from blogdata.publish.contract import Contract
+from blogdata.publish.migrations import carried
+from blogdata.publish.schema import Classification
+
+MANIFEST = "manifest"
+"""Name of the text files with the addresses."""
+
+
+class NotShareable(PlatformError):
+    """Raised when the files of a dataset show more than its readers may see, or rows that it no longer has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """A data file of the shared version.
+
+    Args:
+        folder: Its folder within the table, `column=value`; `.` of an unpartitioned one.
+        file: Its path.
+        rows: Number of its rows.
+    """
+
+    folder: PurePosixPath
+    file: Path
+    rows: int
+
+
+def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:
+    """Share the newest version of a dataset, instead of the version shared before; one process does so at a time.
+
+    Args:
+        lake: The tables' root, on a file system.
+        declared: Contract of the dataset.
+        now: Current time; None: the clock's.
+
+    Returns:
+        The share; the existing one if this version is shared already.
+
+    Raises:
+        NotShareable: A column tells about a person, or rows are marked as removed; nothing was changed.
+        DatasetMissing: The dataset has never been published.
+        ConfigurationError: The lake is in an object store.
+    """
+    dataset = declared.dataset
+    home, before, table = shares.home(lake, dataset), shares.current(lake, dataset), lake.caught_up(dataset)
+    if table is None:
+        raise DatasetMissing(
+            what=f"{dataset} has no table yet",
+            where=lake.path(dataset),
+            next_step=Remedy(f"materialize {dataset} first, or run: ", Run()),
+        )
+    _refuse_persons(carried(declared, table))
+    parts = lake.parts(dataset, table.version())
+    _refuse_marked_rows(dataset, parts)
+    listed = [file for part in parts for file in _files(lake, part)]
+    new = Share(
+        dataset=dataset,
+        version=table.version(),
+        since=now or datetime.now(timezone.utc),
+        files=len(listed),
+        rows=sum(one.rows for one in listed),
+        tables={dataset: _held(table)} | {part.name: _held(part.table) for part in parts},
+    )
+    if before is not None and before.name == new.name:
+        return before
+    _appear(home, new, listed, partitioned=declared.partition_column is not None)
+    _switch(home, new.name)
+    _forget(home, keep={new.name} if before is None else {new.name, before.name})
+    return new
+
+
+def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
+    """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held.
+
+    Args:
+        lake: The tables' root, on a file system.
+        dataset: Name as `layer.table`.
+
+    Returns:
+        What was shared; empty if nothing was.
+    """
+    home, found = shares.home(lake, dataset), shares.shares(lake, dataset)
+    (home / CURRENT).unlink(missing_ok=True)
+    _forget(home, keep=())
+    return found
+
+
+def location(lake: Lake, dataset: str) -> Path:
+    """Return the folder that readers open."""
+    return shares.home(lake, dataset) / CURRENT
+
+
+def _refuse_persons(contract: Contract) -> None:
+    found = [column.name for column in contract.columns if column.classification is Classification.PERSONAL]
+    if found:
+        raise NotShareable(
+            what=f"its files show who did what, by {', '.join(found)}; a manifest cannot leave columns out",
+            where=contract.dataset,
+            next_step="share a dataset that is computed from it without persons; or give readers that know Delta the "
+            "view without these columns: blogdata views",
+        )
+
+
+def _refuse_marked_rows(dataset: str, parts: Sequence[TableSlice]) -> None:
+    if any(part.table.deletion_vectors().read_all().num_rows for part in parts):
+        raise NotShareable(
+            what="rows of its files are marked as removed (deletion vectors), and a plain reader would see them",
+            where=dataset,
+            next_step="share it once its files are rewritten without these rows (Spark SQL: REORG TABLE ... APPLY "
+            "(PURGE)); readers that know Delta see it right as it is: blogdata views",
+        )
+
+
+def _files(lake: Lake, part: TableSlice) -> Iterator[Listed]:
+    folder = lake.folder(part.name)
+    assert folder is not None
+    column = next(iter(part.table.metadata().partition_columns), None)
+    names = ["path", "num_records", *([] if column is None else [f"partition.{column}"])]
+    for action in arrow.rows_of(part.table.get_add_actions(flatten=True), names):
+        if part.partitions is None or action[f"partition.{column}"] in part.partitions:
+            file = file_of(folder, action["path"])
+            yield Listed(
+                folder=PurePosixPath(file.parent.relative_to(folder)), file=file, rows=int(action["num_records"])
+            )
+
+
+def _held(table: DeltaTable) -> Held:
+    return Held(id=str(table.metadata().id), version=table.version())
+
+
+def _appear(home: Path, new: Share, listed: Sequence[Listed], *, partitioned: bool) -> None:
+    """Write the manifest and its record beside where readers look, and rename all of it at once."""
+    if (home / new.name).exists():
+        # Of a process that died before it switched the link.
+        return
+    staged = home / f".{uuid4()}"
+    staged.mkdir(parents=True)
+    lines: dict[PurePosixPath, list[str]] = {} if partitioned else {PurePosixPath("."): []}
+    for one in listed:
+        # As Delta itself writes it: the path as it is. Readers of this layout do not decode escapes.
+        lines.setdefault(one.folder, []).append(f"file://{one.file}\n")
+    for folder, files in lines.items():
+        (staged / folder).mkdir(parents=True, exist_ok=True)
+        (staged / folder / MANIFEST).write_text("".join(sorted(files)), encoding="utf-8")
+    (staged / RECORD).write_text(json.dumps(new.as_json()), encoding="utf-8")
+    staged.rename(home / new.name)
+
+
+def _switch(home: Path, name: str) -> None:
+    link = home / f".{uuid4()}"
+    link.symlink_to(name)
+    link.replace(home / CURRENT)
+
+
+def _forget(home: Path, *, keep: Collection[str]) -> None:
+    """Delete the other shares, and what processes that died have left."""
+    for path in list(home.iterdir()) if home.is_dir() else []:
+        if path.name in {CURRENT, *keep}:
+            continue
+        if path.is_symlink():
+            path.unlink()
+            continue
+        # A share goes as it came, by one rename: no half of it holds a version, or is read.
+        hidden = path if path.name.startswith(".") else path.rename(home / f".{uuid4()}")
+        shutil.rmtree(hidden)

@@ -1,0 +1,315 @@
+"""A manifest names the files of one version of a dataset, and these stay until the share is withdrawn."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from blogdata.errors import ConfigurationError
+from blogdata.lake import members, retired, shares
+from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.storage import manifest
+from blogdata.patterns.storage.manifest import MANIFEST, NotShareable
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import Classification, Column, Partitioning
+from blogdata.publish.target import Provenance
+from toy import CONTRACT, HOURS, accounts, clicks, target
+from toy_members import DATASET, NOON, member
+
+PAGES = Contract(
+    dataset="gold.pages",
+    description="Pages",
+    owner="team:tests",
+    columns=(
+        Column(name="day", type="STRING", nullable=False, description="Day"),
+        Column(name="page", type="STRING", nullable=False, description="Page"),
+        Column(name="views", type="BIGINT", description="Views"),
+    ),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+)
+WEEKS = replace(
+    PAGES,
+    dataset=DATASET,
+    columns=(
+        Column(name="week", type="STRING", description="Week"),
+        Column(name="click", type="BIGINT", description="Click"),
+    ),
+    partitioning=Partitioning(column="week", grain=Grain.WEEK),
+)
+OLD = [("mon", "/a", 1), ("mon", "/b", 2), ("tue 50 %", "/c", 3)]
+NEW = [("mon", "/a", 10), ("mon", "/ä", 20)]
+Read = Callable[[Path, str], list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A table with two days; its path and a partition's value have characters that addresses escape."""
+    lake = Lake(root=str(tmp_path / "the lake's folder"))
+    write(lake, OLD, mode="error")
+    return lake
+
+
+def write(lake: Lake, rows: Iterable[tuple[str, str, int]], **how: Any) -> None:
+    """Publish days: by whole files, as every dataset is."""
+    table = pa.table(dict(zip(("day", "page", "views"), map(list, zip(*rows, strict=True)), strict=True)))
+    write_deltalake(lake.path(PAGES.dataset), table, partition_by=["day"], **how)
+
+
+def publish_monday(lake: Lake) -> None:
+    write(lake, NEW, mode="overwrite", predicate="day = 'mon'")
+
+
+def files_of(location: Path) -> list[str]:
+    """Read a manifest as its readers do: all files of that name, a path on each line."""
+    lines = [line for file in location.rglob(MANIFEST) for line in file.read_text("utf-8").splitlines()]
+    return [line.removeprefix("file://") for line in lines]
+
+
+def parquet(location: Path, column: str) -> list[tuple[Any, ...]]:
+    """Read with a reader that knows nothing but Parquet; the partition is in the name of the manifest's folder."""
+    rows = []
+    for file in location.resolve().rglob(MANIFEST):
+        partition = [unquote(file.parent.name.removeprefix(f"{column}="))] if "=" in file.parent.name else []
+        for line in file.read_text("utf-8").splitlines():
+            table = pq.ParquetFile(line.removeprefix("file://")).read()
+            rows += [(*partition, *row.values()) for row in table.to_pylist()]
+    return sorted(rows)
+
+
+def duckdb(location: Path, column: str) -> list[tuple[Any, ...]]:
+    """Read with DuckDB, by the statements of the docs."""
+    connection = pytest.importorskip("duckdb").connect()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "other-readers.md").read_text("utf-8")
+    script = page.partition("```sql\n")[2].partition("```")[0]
+    first, last, _ = script.replace(
+        "/data/lake/_shares/gold.page_stats/current", str(location).replace("'", "''")
+    ).split(";\n")
+    connection.execute(first)
+    found = connection.execute(last)
+    names = [name for name, *_ in found.description]
+    order = [column, *(name for name in names if name != column)]
+    return sorted(tuple(row[names.index(name)] for name in order) for row in found.fetchall())
+
+
+@pytest.fixture(params=[parquet, duckdb], ids=["parquet", "duckdb"])
+def read(request: pytest.FixtureRequest) -> Read:
+    """A reader that knows no Delta."""
+    reader: Read = request.param
+    return reader
+
+
+def vacuum(lake: Lake, table: str) -> list[str]:
+    """Delete every file that no version needs: neither the newest one, nor one that is held."""
+    held = list(shares.shared_versions(lake, table))
+    return DeltaTable(lake.path(table)).vacuum(
+        retention_hours=0, enforce_retention_duration=False, dry_run=False, keep_versions=held
+    )
+
+
+def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) -> None:
+    shared = manifest.share(lake, PAGES, now=NOON)
+    assert (shared.version, shared.files, shared.rows) == (0, 2, 3)
+    where = manifest.location(lake, PAGES.dataset)
+    assert read(where, "day") == OLD
+    publish_monday(lake)
+    assert read(where, "day") == OLD
+    assert manifest.share(lake, PAGES).version == 1
+    assert read(where, "day") == sorted([*NEW, OLD[2]])
+
+
+def test_a_share_is_of_the_rows_that_the_platform_reads(spark: Any, tmp_path: Path) -> None:
+    """Published by the platform, twice: the manifest has the files of its version, and no other."""
+    lake = Lake(root=str(tmp_path))
+    for rows in (100, 40):
+        aim = target(tmp_path, f"run-{rows}")
+        overwrite_partitions(clicks(spark, rows), aim, HOURS, Provenance(accounts=accounts(rows)))
+        if rows == 100:
+            shared = manifest.share(lake, CONTRACT)
+    named = spark.read.parquet(*files_of(manifest.location(lake, CONTRACT.dataset)))
+    there = lake.read(spark, CONTRACT.dataset, shared.version)
+    columns = ["click", "stands_for", "page"]
+    assert sorted(map(tuple, named.select(*columns).collect())) == sorted(map(tuple, there.select(*columns).collect()))
+    assert named.count() == shared.rows == 100
+    assert len(list(Path(lake.path(CONTRACT.dataset)).rglob("*.parquet"))) > shared.files
+
+
+def test_the_files_of_a_share_outlive_a_vacuum(lake: Lake, read: Read) -> None:
+    manifest.share(lake, PAGES, now=NOON)
+    for _ in range(3):
+        publish_monday(lake)
+    assert len(vacuum(lake, PAGES.dataset)) == 2
+    assert read(manifest.location(lake, PAGES.dataset), "day") == OLD
+    (reason,) = shares.shared_versions(lake, PAGES.dataset).values()
+    assert reason.startswith("shared by a manifest since 2026-01-05 12:00;")
+
+
+def test_a_withdrawn_share_is_gone_and_holds_nothing(lake: Lake) -> None:
+    manifest.share(lake, PAGES)
+    where, named = manifest.location(lake, PAGES.dataset), files_of(manifest.location(lake, PAGES.dataset))
+    publish_monday(lake)
+    assert [share.version for share in manifest.withdraw(lake, PAGES.dataset)] == [0]
+    assert (list(where.parent.iterdir()), shares.current(lake, PAGES.dataset)) == ([], None)
+    assert shares.shared_versions(lake, PAGES.dataset) == {}
+    (gone,) = vacuum(lake, PAGES.dataset)
+    assert [Path(file).exists() for file in sorted(named)] == [False, True]
+    assert sorted(named)[0].endswith(gone)
+    assert manifest.withdraw(lake, PAGES.dataset) == []
+
+
+def test_the_share_before_stays_for_its_readers_and_no_longer(lake: Lake) -> None:
+    for version in range(3):
+        assert manifest.share(lake, PAGES).version == version
+        assert list(shares.shared_versions(lake, PAGES.dataset)) == list(range(max(0, version - 1), version + 1))
+        publish_monday(lake)
+
+
+def test_sharing_the_same_version_again_changes_nothing(lake: Lake) -> None:
+    first = manifest.share(lake, PAGES, now=NOON)
+    assert manifest.share(lake, PAGES) == first
+
+
+def test_a_rebuilt_table_is_not_held_by_its_predecessors_share(lake: Lake) -> None:
+    manifest.share(lake, PAGES)
+    shutil.rmtree(lake.path(PAGES.dataset))
+    write(lake, NEW, mode="error")
+    assert shares.shared_versions(lake, PAGES.dataset) == {}
+    assert manifest.share(lake, PAGES).rows == 2
+    assert list(shares.shared_versions(lake, PAGES.dataset)) == [0]
+
+
+def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read) -> None:
+    """Of a frozen table, only the weeks that are still read from it; a replaced table is not removed while shared."""
+    lake, (first, second) = Lake(root=str(tmp_path)), ("2026-01-05", "2026-01-12")
+    single = member(lake, second, rows=2)
+    year = members.table_of(DATASET, "2026-a")
+    write_deltalake(lake.path(year), pa.table({"week": [first, second], "click": [7, 8]}), partition_by=["week"])
+    frozen = replace(single, name="2026", location="2026-a", frozen=True, rows_of={first: 1})
+    assert members.commit(lake, DATASET, members.NONE_YET, [frozen, single], {}) == 0
+    assert manifest.share(lake, WEEKS).rows == 3
+    seen = members.seen(lake, DATASET)
+    newer = replace(single, location="newer", since_version=1)
+    shutil.copytree(lake.path(year), lake.path(members.table_of(DATASET, "newer")))
+    assert members.commit(lake, DATASET, seen, [*seen.superseded({first, second}, 1, NOON), newer], {}) == 1
+
+    long_after = NOON + timedelta(days=30)
+    assert retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after) == []
+    expected = [(first, 7), (second, 0), (second, 1)]
+    assert read(manifest.location(lake, DATASET), "week") == expected
+    assert [list(shares.shared_versions(lake, table)) for table in (DATASET, year)] == [[0], [0]]
+    manifest.withdraw(lake, DATASET)
+    removed = retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
+    assert [one.location for one in removed] == ["2026-01-12-a", "2026-a"]
+
+
+def test_a_table_without_partitions_has_one_manifest(tmp_path: Path, read: Read) -> None:
+    lake, whole = Lake(root=str(tmp_path)), replace(PAGES, partitioning=None)
+    write_deltalake(lake.path(PAGES.dataset), pa.table({"day": ["mon"], "page": ["/a"], "views": [1]}))
+    manifest.share(lake, whole)
+    where = manifest.location(lake, PAGES.dataset)
+    assert [file.relative_to(where) for file in where.rglob(MANIFEST)] == [Path(MANIFEST)]
+    assert read(where, "day") == [("mon", "/a", 1)]
+
+
+def test_persons_are_not_shared_by_files(lake: Lake) -> None:
+    login = Column(name="login", type="STRING", classification=Classification.PERSONAL, description="Login")
+    with pytest.raises(NotShareable, match="by login; a manifest cannot leave columns out"):
+        manifest.share(lake, replace(PAGES, columns=(*PAGES.columns, login)))
+    assert shares.shared_versions(lake, PAGES.dataset) == {}
+
+
+def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    path = lake.path(PAGES.dataset)
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (day STRING, page STRING, views BIGINT) USING DELTA PARTITIONED BY (day) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT 'mon', concat('/', id), id FROM range(0, 10, 1, 1)")
+    assert manifest.share(lake, PAGES).rows == 10
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE views = 3")
+    with pytest.raises(NotShareable, match="marked as removed"):
+        manifest.share(lake, PAGES)
+    spark.sql(f"REORG TABLE delta.`{path}` APPLY (PURGE)")
+    assert manifest.share(lake, PAGES).rows == 9
+
+
+def test_what_cannot_be_shared_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DatasetMissing):
+        manifest.share(Lake(root=str(tmp_path)), PAGES)
+    with pytest.raises(ConfigurationError, match="in an object store"):
+        manifest.share(Lake(root="s3://bucket/lake"), PAGES)
+
+
+KILLED = """
+import json, os, pathlib, shutil, signal, sys
+from blogdata.lake.lake import Lake
+from blogdata.patterns.storage import manifest
+from storage.test_manifest import PAGES, files_of
+
+lake, steps = Lake(root=sys.argv[1]), 0
+where = manifest.location(lake, PAGES.dataset)
+kept = where.parent.with_name("kept")
+shutil.copytree(where.parent, kept, symlinks=True)
+
+def dying(change, at):
+    def step(*arguments, **options):
+        global steps
+        if steps == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        steps += 1
+        return change(*arguments, **options)
+    return step
+
+for at in range(100):
+    shutil.rmtree(where.parent)
+    shutil.copytree(kept, where.parent, symlinks=True)
+    child = os.fork()
+    if not child:
+        for name in ("mkdir", "write_text", "rename", "symlink_to", "replace", "unlink"):
+            setattr(pathlib.Path, name, dying(getattr(pathlib.Path, name), at))
+        shutil.rmtree = dying(shutil.rmtree, at)
+        manifest.share(lake, PAGES)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(json.dumps({"killed": status == signal.SIGKILL, "files": sorted(files_of(where))}))
+    if status != signal.SIGKILL:
+        sys.exit(status)
+"""
+"""A program that is killed before each change of the file system in turn, and says what readers then find."""
+
+
+def test_a_share_that_dies_leaves_a_whole_manifest(lake: Lake) -> None:
+    """Whenever it dies, readers find the manifest before or the new one, and the next share completes it."""
+    home = manifest.location(lake, PAGES.dataset).parent
+    for _ in range(2):
+        manifest.share(lake, PAGES)
+        before = sorted(files_of(home / "current"))
+        publish_monday(lake)
+    environment = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, lake.root], capture_output=True, text=True, check=True, env=environment
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    after = found[-1]["files"]
+    assert [one["killed"] for one in found] == [True] * (len(found) - 1) + [False]
+    assert len(found) > 8
+    assert before != after
+    seen = [one["files"] for one in found]
+    switched = seen.index(after)
+    assert seen == [before] * switched + [after] * (len(seen) - switched)
+    assert len(list(home.iterdir())) == 3
