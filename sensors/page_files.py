@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import dagster as dg
 
 from assets.serving.page_files import page_files
@@ -43,13 +41,9 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
         assets = [page_files.asset_of(name) for name in dict.fromkeys((*branches, *([COMPARED] if both else [])))]
         requests.append(
             dg.RunRequest(
-                run_key=f"{day} {_digest([str(published[day].version), *branches])}",
+                run_key=f"{day} {request_throttle.digest([str(published[day].version), *branches])}",
                 partition_key=day,
                 asset_selection=assets,
             )
         )
     return request_throttle.request_runs(context.instance, requests, quiet="the files have every day that is published")
-
-
-def _digest(lines: list[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

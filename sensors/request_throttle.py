@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,11 @@ _PAUSE_SECONDS = 60.0
 _DOUBLED_AT_MOST = 6
 # Databases limit the number of values in one query.
 _LOOKED_UP_AT_ONCE = 1000
+
+
+def digest(lines: Sequence[str]) -> str:
+    """Return a digest of content, for a run key or a cursor."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def request_runs(

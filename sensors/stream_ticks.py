@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-
 import dagster as dg
 
 from assets.streams import STREAMS
@@ -71,7 +68,7 @@ def _asked(context: dg.SensorEvaluationContext, lake: LakeResource, stream: Stre
     there = checkpoints(lake.checkpoints_path, stream.name)
     newest = there[-1] if there and there[-1].identity else None
     waiting = sorted({file for one in stream.sources for file in one.pending_input(newest, lake.landing_path)})
-    requests = [dg.RunRequest(run_key=f"{len(waiting)} files {_digest(waiting)}")] if waiting else []
+    requests = [dg.RunRequest(run_key=f"{len(waiting)} files {request_throttle.digest(waiting)}")] if waiting else []
     return request_throttle.request_runs(
         context.instance, requests, quiet="everything that has landed is taken in", cursor=cursor
     )
@@ -80,12 +77,8 @@ def _asked(context: dg.SensorEvaluationContext, lake: LakeResource, stream: Stre
 def _report_left_out(context: dg.SensorEvaluationContext, lake: LakeResource, stream: Stream) -> str:
     """Warn about landed files that no batch can ingest, once per set; return the cursor that identifies the set."""
     found = [source.left_out(lake.landing_path) for source in stream.sources]
-    cursor = _digest([name for each in found for names in each.values() for name in names])
+    cursor = request_throttle.digest([name for each in found for names in each.values() for name in names])
     if cursor != context.cursor:
         for line in [line for each in found for line in left_out_warnings(each)]:
             context.log.warning(line)
     return cursor
-
-
-def _digest(lines: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -23,7 +23,7 @@ from blogdata.publish import watch
 from blogdata.simulator import recorded
 from quality.contracts import EVERY
 from tools import detector_trials, observer_trials
-from tools.detector_trials import BLOGS, ENOUGH, FAULTS, PROMISE, TICK, Quiet, Score
+from tools.detector_trials import BLOGS, ENOUGH, FAULTS, PROMISE, TICK, Quiet
 
 PAGE = Path("docs") / "reference" / "detectors.md"
 TRIED = (
@@ -78,7 +78,6 @@ def _page(tried: str) -> Iterator[str]:
 def trials() -> Iterator[str]:
     """Try everything, and write what came of it."""
     quiet: list[Quiet] = [*detector_trials.quiet_quarters(), *observer_trials.quiet_quarters()]
-    scores: list[Score] = [*detector_trials.scores(), *observer_trials.scores()]
     smallest, largest = min(blog.rows for blog in BLOGS), max(blog.rows for blog in BLOGS)
     yield from ("", "## Quiet quarters", "")
     yield _paragraph(
@@ -101,7 +100,7 @@ def trials() -> Iterator[str]:
     yield ""
     yield "| detector | fault | found | recall | precision | bound | time to detection, median | longest |"
     yield "|---|---|---:|---:|---:|---|---:|---:|"
-    for score in scores:
+    for score in detector_trials.scores({**detector_trials.TRIALS, **observer_trials.TRIALS}):
         middle = timedelta(seconds=median(each.total_seconds() for each in score.times))
         yield (
             f"| {score.kind.detector} | {score.kind.fault} | {score.found} of {len(score.trials)} | {score.recall:.0%} "

@@ -124,11 +124,15 @@ def quiet_quarters() -> list[Quiet]:
     return found
 
 
-def scores() -> list[Score]:
-    """Try every kind of fault."""
+def scores(trials: Mapping[FaultKind, Callable[[Random], Trial]]) -> list[Score]:
+    """Try every kind of fault.
+
+    Args:
+        trials: Each kind of fault and its trial.
+    """
     return [
         Score(kind=kind, trials=[trial(Random(f"{kind.fault} {number}")) for number in range(FAULTS)])
-        for kind, trial in TRIALS.items()
+        for kind, trial in trials.items()
     ]
 
 

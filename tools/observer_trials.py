@@ -18,11 +18,9 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.simulator.recorded import START, Blog
-from tools.detector_trials import FaultKind, Quiet, Score, Trial, recorded
+from tools.detector_trials import FaultKind, Quiet, Trial, recorded
 
 DRIFT, MEASURES = "drift", "measures"
-FAULTS = 200
-"""Number of seeded faults of each kind."""
 VISITS = Contract(
     dataset="trial.visits",
     description="The profiled dataset of the trials",
@@ -116,14 +114,6 @@ def _quiet() -> Iterator[tuple[str, list[bool]]]:
 
 BLOGS = (Blog(seed=11, rows=40.0), Blog(seed=12, rows=300.0, growth=0.05), Blog(seed=13, rows=4000.0))
 """The blogs whose shares are judged hour by hour."""
-
-
-def scores() -> list[Score]:
-    """Try every kind of fault."""
-    return [
-        Score(kind=kind, trials=[trial(Random(f"{kind.fault} {number}")) for number in range(FAULTS)])
-        for kind, trial in TRIALS.items()
-    ]
 
 
 def _one_value(random: Random) -> Trial:

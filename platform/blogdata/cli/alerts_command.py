@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, errors, existing, say_error, say_json
+from blogdata.cli.output import TextGrid, console, errors, existing, say_error, say_json, utc_time
 from blogdata.services import deployment_alerts
 from blogdata.services.config import Settings
 
@@ -51,7 +50,7 @@ def alerts(
         say_json(
             {
                 "standing": [{**alert.as_json(), "channels": told[alert.identity]} for alert in standing],
-                "sent": [{**asdict(message), "at": _time(message.at)} for message in sent],
+                "sent": [{**asdict(message), "at": utc_time(message.at)} for message in sent],
                 "failing": [_failure(failure) for failure in failures.values()],
             }
         )
@@ -59,7 +58,7 @@ def alerts(
         _show(standing, told, routes)
         _show_sent(sent)
         for failure in failures.values():
-            console.print(f"channel {failure.channel} fails since {_time(failure.since)}", style="red")
+            console.print(f"channel {failure.channel} fails since {utc_time(failure.since)}", style="red")
             say_error(failure.error)
     if failures:
         raise typer.Exit(1)
@@ -136,20 +135,16 @@ def _show_sent(sent: Sequence[Sent]) -> None:
     console.line()
     console.print(f"the last {len(sent)} messages:" if len(sent) > 1 else "the last message:")
     for message in sent:
-        console.print(f"{_time(message.at)}  {message.channel}  {message.subject}")
+        console.print(f"{utc_time(message.at)}  {message.channel}  {message.subject}")
 
 
 def _failure(failure: Failure) -> dict[str, Any]:
     return {
         "channel": failure.channel,
-        "since": _time(failure.since),
-        "last_tried": _time(failure.at),
+        "since": utc_time(failure.since),
+        "last_tried": utc_time(failure.at),
         "tries": failure.tries,
         "what": failure.error.what,
         "where": failure.error.where,
         "next_step": failure.error.next_step,
     }
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, existing, say_json
+from blogdata.cli.output import TextGrid, console, existing, say_json, utc_time
 from blogdata.cli.remedies import command
 from blogdata.errors.remedies import RetryEvent
 from blogdata.orchestration import external_events
@@ -77,10 +77,10 @@ def _show(settings: Settings, entries: Sequence[InboxEntry], refusals: Sequence[
     for title in ("received", "state", "event", "requests", "run, or why there is none"):
         table.add_column(title, no_wrap=title != "run, or why there is none")
     for entry in entries:
-        table.add_row(_time(entry.received), entry.state, entry.event.key, entry.event.request, _outcome(entry))
+        table.add_row(utc_time(entry.received), entry.state, entry.event.key, entry.event.request, _outcome(entry))
     for refusal in refusals:
         why = f"{refusal.kind}: {refusal.what}"
-        table.add_row(_time(refusal.at), "refused", refusal.name, "", f"{why} (from {refusal.origin})")
+        table.add_row(utc_time(refusal.at), "refused", refusal.name, "", f"{why} (from {refusal.origin})")
     console.print(table)
     failed = [entry.event.key for entry in entries if entry.state == "failed"]
     if kept := [*failed, *(refusal.name for refusal in refusals if _can_be_retried(refusal))]:
@@ -109,7 +109,7 @@ def _event(entry: InboxEntry) -> dict[str, Any]:
 def _refusal(refusal: Refusal) -> dict[str, Any]:
     return {
         "name": refusal.name,
-        "at": _time(refusal.at),
+        "at": utc_time(refusal.at),
         "channel": refusal.channel,
         "origin": refusal.origin,
         "sender": refusal.sender,
@@ -121,7 +121,3 @@ def _refusal(refusal: Refusal) -> dict[str, Any]:
 
 def _can_be_retried(refusal: Refusal) -> bool:
     return refusal.body is not None and refusal.kind != Malformed.kind
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

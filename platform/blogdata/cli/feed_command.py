@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from datetime import datetime, timezone
 from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, existing, say_json, styled
+from blogdata.cli.output import TextGrid, console, existing, say_json, styled, utc_time
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -118,8 +117,8 @@ def _show(settings: Settings, box: Outbox, held: list[Open]) -> None:
             console.print(f"{count:,} events {text}")
     for one in held:
         console.print(
-            f"request {one.request.id} of {_time(one.opened)}, {len(one.request.records)} records, waits for a person: "
-            f"{_reason(one)}; ask the partner, and settle it with --taken or --not-taken",
+            f"request {one.request.id} of {utc_time(one.opened)}, {len(one.request.records)} records, waits for a "
+            f"person: {_reason(one)}; ask the partner, and settle it with --taken or --not-taken",
         )
 
 
@@ -144,11 +143,7 @@ def _line(line: OutboxLine) -> dict[str, Any]:
 def _open(one: Open, held: bool) -> dict[str, Any]:
     return {
         "request": one.request.id,
-        "opened": _time(one.opened),
+        "opened": utc_time(one.opened),
         "records": len(one.request.records),
         "waits_for_a_person": _reason(one) if held else None,
     }
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

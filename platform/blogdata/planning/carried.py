@@ -31,7 +31,7 @@ class Carried:
 
         The partition after the newest one is not missing: its time has not come.
         """
-        published, grain = look.published(edge.below.dataset), _grain(edge)
+        published, grain = look.published(edge.below.dataset), edge.grain
         newest = max(published, default="")
         before = {key: previous(key, grain) for key in published}
         earlier = {
@@ -74,8 +74,3 @@ class Carried:
             entry.landed == TOGETHER and before[key] in published and published[before[key]].version != entry.version
             for key, entry in published.items()
         )
-
-
-def _grain(edge: Edge) -> Grain:
-    assert edge.below.partitioning is not None
-    return edge.below.partitioning.grain

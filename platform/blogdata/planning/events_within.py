@@ -34,7 +34,7 @@ class EventsWithin(Within):
                 rows[period] = rows.get(period, 0) + count
         for arrival, entry in arrivals.items():
             # An arrival without such rows counts among the hours that are there.
-            own = coarser(arrival, Grain.HOUR, _grain(edge))
+            own = coarser(arrival, Grain.HOUR, edge.grain)
             if own in newest:
                 newest[own] = max(entry.version, newest[own])
         for period, entry in look.published(edge.below.dataset).items():
@@ -56,11 +56,6 @@ class EventsWithin(Within):
         rows: dict[str, int] = {}
         for (hour, *_, kind), count in entry.breakdowns[self.breakdown].items():
             if hour is not None and kind not in self.but:
-                period = coarser(hour, Grain.HOUR, _grain(edge))
+                period = coarser(hour, Grain.HOUR, edge.grain)
                 rows[period] = rows.get(period, 0) + count
         return rows
-
-
-def _grain(edge: Edge) -> Grain:
-    assert edge.below.partitioning is not None
-    return edge.below.partitioning.grain

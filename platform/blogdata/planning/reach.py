@@ -91,7 +91,7 @@ class Within(_Versioned):
         """Return the newest version among the hours of each period that is not final or was never published."""
         newest: dict[str, int] = {}
         for hour, entry in look.published(edge.above).items():
-            period = coarser(hour, Grain.HOUR, _grain(edge))
+            period = coarser(hour, Grain.HOUR, edge.grain)
             newest[period] = max(entry.version, newest.get(period, -1))
         published = look.published(edge.below.dataset)
         return {key: newest[key] for key in open_periods(edge.below, newest, published, max(newest, default=""))}
@@ -101,8 +101,8 @@ class Within(_Versioned):
         hours = wanted.get(edge.above, {})
         if not hours:
             return {}
-        periods = {coarser(hour, Grain.HOUR, _grain(edge)): hour for hour in sorted(hours, reverse=True)}
-        newest = coarser(max([*hours, *look.published(edge.above)]), Grain.HOUR, _grain(edge))
+        periods = {coarser(hour, Grain.HOUR, edge.grain): hour for hour in sorted(hours, reverse=True)}
+        newest = coarser(max([*hours, *look.published(edge.above)]), Grain.HOUR, edge.grain)
         return {
             key: periods[key] for key in open_periods(edge.below, periods, look.published(edge.below.dataset), newest)
         }
@@ -387,11 +387,6 @@ def delivered_on(delivery: Entry) -> str:
 def usable_rows(delivery: Entry) -> int:
     """Count the rows of a delivery that are not dead letters; a day without usable rows is no delivery."""
     return delivery.rows_out - int(delivery.measures["dead"])
-
-
-def _grain(edge: Edge) -> Grain:
-    assert edge.below.partitioning is not None
-    return edge.below.partitioning.grain
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -76,6 +76,12 @@ class Edge:
     above: str
     below: Contract
 
+    @property
+    def grain(self) -> Grain:
+        """Length of a partition of the reader, which has some."""
+        assert self.below.partitioning is not None
+        return self.below.partitioning.grain
+
 
 class Reach(Protocol):
     """The mapping between the partitions of a dataset and those of its input, in both directions."""

@@ -24,10 +24,8 @@ SUFFIX = ".json"
 _MOST_AT_ONCE = 500
 
 
-class Unreadable(EventRefused):
+class Unreadable(EventRefused, kind="unreadable"):
     """Raised when a notification file cannot be read at present; it may be readable at the next call."""
-
-    kind = "unreadable"
 
 
 def take_files(trigger: Trigger, landing: Path) -> list[EventRefused]:

@@ -36,53 +36,40 @@ class EventRefused(PlatformError):
 
     kind: ClassVar[str] = "refused"
 
+    def __init_subclass__(cls, *, kind: str) -> None:
+        cls.kind = kind
 
-class Forged(EventRefused):
+
+class Forged(EventRefused, kind="forged"):
     """Raised when the token of an event is missing, or belongs to no sender."""
 
-    kind = "forged"
 
-
-class NotPermitted(EventRefused):
+class NotPermitted(EventRefused, kind="not permitted"):
     """Raised when a known sender uses another sender's name or channel, or requests datasets it may not."""
 
-    kind = "not permitted"
 
-
-class Malformed(EventRefused):
+class Malformed(EventRefused, kind="malformed"):
     """Raised when an event has missing, unknown or unusable fields, or requests nothing."""
 
-    kind = "malformed"
 
-
-class Undeclared(EventRefused):
+class Undeclared(EventRefused, kind="undeclared"):
     """Raised when an event names datasets that no contract declares."""
 
-    kind = "undeclared"
 
-
-class WrongTime(EventRefused):
+class WrongTime(EventRefused, kind="wrong time"):
     """Raised when the time of an event is too old, as that of a replayed one, or in the future."""
 
-    kind = "wrong time"
 
-
-class SpanTooLong(EventRefused):
+class SpanTooLong(EventRefused, kind="span too long"):
     """Raised when an event requests more days or hours than the settings allow."""
 
-    kind = "span too long"
 
-
-class TooLarge(EventRefused):
+class TooLarge(EventRefused, kind="too large"):
     """Raised when an event is larger than :data:`MOST_BYTES`."""
 
-    kind = "too large"
 
-
-class IdReused(EventRefused):
+class IdReused(EventRefused, kind="id reused"):
     """Raised when another event of the same source had the same id."""
-
-    kind = "id reused"
 
 
 @dataclass(frozen=True, kw_only=True)
