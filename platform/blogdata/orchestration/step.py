@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -18,10 +18,10 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, o
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.publish import tables
-from blogdata.publish.audit import FileFigures, lifted_audits
+from blogdata.publish.audit import lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
-from blogdata.publish.target import Additions, Companion, Engine, Provenance, Target
+from blogdata.publish.target import Companion, Engine, Provenance, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 
@@ -46,26 +46,14 @@ class FullDelivery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Upstream:
-    """The figures of the layer above that a publication is audited against, and what identifies its source.
+class Upstream(Provenance):
+    """The figures of the layer above that a publication is audited against; the step itself adds what it read.
 
     Args:
-        accounts: Partition to its rows in the layer above, and how many are left out on purpose.
-        expected: Partition to further required figures, by measure.
-        files: Partition to landed file to its lines and bytes, counted independently.
-        landed: Partition to the fingerprint of the landed files.
         copy: Name of the immutable copy, for a dataset that keeps copies; built from attributes that never change.
-        judged_by: What else decided about the rows, such as a list of crawlers: name to version.
-        additions: The partitions to which rows are only added.
     """
 
-    accounts: Mapping[str, Account] = field(default_factory=dict)
-    expected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    files: Mapping[str, Mapping[str, FileFigures]] = field(default_factory=dict)
-    landed: Mapping[str, str] = field(default_factory=dict)
     copy: str | None = None
-    judged_by: Mapping[str, str] = field(default_factory=dict)
-    additions: Additions = field(default_factory=Additions)
 
 
 class Step:
@@ -166,22 +154,13 @@ class Step:
         """
         if isinstance(rows, FullDelivery):
             return self._of_one(self._merge_delivery(rows))
-        given = source or Upstream()
-        provenance = Provenance(
-            inputs=self.inputs,
-            accounts=given.accounts,
-            expected=given.expected,
-            files=given.files,
-            landed=given.landed,
-            judged_by=given.judged_by,
-            additions=given.additions,
-        )
+        provenance = replace(source or Upstream(), inputs=self.inputs)
         if callable(rows):
             return self._of_one(self._merge_in_order(rows))
         write = self.contract.write
         if isinstance(write, Copy):
-            assert given.copy is not None
-            return self._of_one(proxy.load(rows, self._target(), provenance, name=given.copy))
+            assert provenance.copy is not None
+            return self._of_one(proxy.load(rows, self._target(), provenance, name=provenance.copy))
         if isinstance(write, ByPeriod):
             thaw = fast_metadata_cleaner.FROZEN in self.accepted
             return self._of_one(
