@@ -11,8 +11,8 @@ from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Referen
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
-from quality.contracts import landed
-from quality.contracts.landed import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
+from quality.contracts import landed, visits
+from quality.contracts.landed import ARRIVAL, BYTES, LANDED_LINES, POSITION_IS_REAL
 from quality.contracts.visits import ARRIVED, BOUNDED_DUPLICATES, EVENT, STANDS_FOR_ITSELF
 
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
@@ -68,23 +68,14 @@ RECEIVED = Contract(
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),
 )
 
-DEAD_LETTERS = Contract(
+DEAD_LETTERS = replace(
+    visits.DEAD_LETTERS,
     dataset="bronze.ad_dead_letters",
     description="Landed lines that are no usable displays of an ad, each with all its reasons and its place",
-    owner="team:platform",
     reads=(Read(dataset="bronze.ads", reach=SAME),),
     columns=(c.RAW, *c.SOURCE, c.ARRIVAL_HOUR, c.REASONS),
-    key=POSITION,
-    partitioning=ARRIVAL,
     references=(IN_BRONZE,),
     rows_in="rows of `bronze.ads` of the hour of arrival",
-    left_out={"usable": ""},
-    rules=(HAS_A_REASON,),
-    max_share=0.75,
-    statistics=("source_offset",),
-    patterns=("Dead-Letter",),
-    freshness_hours=1,
-    watch=Watch(lag=Lag(), sla=Sla()),
 )
 
 DISPLAYED = Contract(
@@ -150,21 +141,17 @@ DISPLAYED = Contract(
     watch=Watch(flow=Flow(layer=Layer.DATA, event_time="display_time"), lag=Lag(), sla=Sla()),
 )
 
-AD_CONFLICTS = Contract(
+AD_CONFLICTS = replace(
+    visits.VISIT_CONFLICTS,
     dataset="silver.ad_conflicts",
     description="Displays that lost to an earlier one with the same identity and another payload",
-    owner="team:analytics",
     reads=(Read(dataset="silver.ads", reach=SAME),),
     write=AppearsWith(main="silver.ads"),
     columns=(c.DISPLAY_HOUR, c.AD[2], c.AD[0], c.AD[3], c.RAW, ARRIVED, *c.SOURCE),
-    key=POSITION,
     partitioning=DISPLAY,
     references=(Reference(dataset="silver.ads", columns={name: name for name in DISPLAYED.key}),),
     rows_in="duplicates of `silver.ads`, by the commit that publishes both",
-    left_out={"identical": ""},
     rules=(IN_ITS_HOUR,),
-    statistics=("visit_id",),
-    patterns=("Windowed Deduplicator", "Transactional Writer"),
 )
 
 BELONGS = timedelta(minutes=30)
