@@ -7,16 +7,18 @@ import dagster as dg
 from blogdata.alerts.sending import AlertsNotSent
 from blogdata.orchestration.alerting import tell
 from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.services import heartbeat
 from blogdata.services.files import LockTimeout
 from quality.contracts import GRAPH, SERVED
 from quality.contracts.streams import streamed_inputs
 
+NAME = "alerts"
 # Dagster ends a tick after a minute.
 _LOCK_SECONDS = 5.0
 
 
 @dg.sensor(
-    name="alerts",
+    name=NAME,
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Sends what waits for a person, is overdue or otherwise stands to the channels of [[alerts]]",
@@ -24,6 +26,7 @@ _LOCK_SECONDS = 5.0
 def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResource) -> dg.SkipReason:
     """Send what is due; a channel that fails makes the tick fail, so that its error is seen."""
     settings = deployment.settings()
+    heartbeat.note_tick(settings.home, NAME)
     if not settings.alerts.channels:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:

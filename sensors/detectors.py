@@ -11,7 +11,10 @@ from blogdata.orchestration.carried_checks import CARRIED
 from blogdata.orchestration.checks import newest_evaluation
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning import detectors
+from blogdata.services import heartbeat
 from sensors.run_requests import EVERYTHING
+
+NAME = "detectors"
 
 
 def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
@@ -21,7 +24,7 @@ def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.ST
         status: Whether it is on from the start.
     """
     return dg.sensor(
-        name="detectors",
+        name=NAME,
         minimum_interval_seconds=120,
         default_status=status,
         description="Warns, in its log, by checks and in ops.events, of data that stops, is skewed, unread or late",
@@ -37,6 +40,8 @@ def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.ST
 
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
     """Read all detectors; record, log and show the verdicts that have changed."""
+    # The checkpoints lie in the deployment's home.
+    heartbeat.note_tick(lake.checkpoints_path.parent, NAME)
     found = detectors.readings(deployment_of(lake, _now()))
     for reading in detectors.record(lake.events, found):
         if reading.stands:

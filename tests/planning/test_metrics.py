@@ -27,11 +27,13 @@ def lake(tmp_path: Path) -> LakeResource:
     return deployment(tmp_path / "home")
 
 
-def figures(lake: LakeResource, channels: dict[str, bool] | None = None) -> dict[tuple[str, ...], float]:
+def figures(
+    lake: LakeResource, channels: dict[str, bool] | None = None, ticks: dict[str, float] | None = None
+) -> dict[tuple[str, ...], float]:
     """Parse metrics as Prometheus does: name and label values to figure."""
     look = Snapshot(lake.landing_zone, EventLog(lake.lake))
     found = Observed(graph=GRAPH, look=look, now=NOW)
-    text = generate_latest(registry(found, lake.lake, list(EVERY.values()), channels or {})).decode()
+    text = generate_latest(registry(found, lake.lake, list(EVERY.values()), channels or {}, ticks or {})).decode()
     return {
         (sample.name.removeprefix("blogdata_"), *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -83,6 +85,10 @@ def test_a_hostile_reason_forges_no_metric(lake: LakeResource) -> None:
     assert found["dataset_rows_left_out", "silver.visits", HOSTILE] == 2
     assert found["alert_channel_failing", 'a "channel"'] == 1
     assert not [name for name, *_ in found if "forged" in name]
+
+
+def test_the_newest_tick_of_each_watching_sensor_is_told(lake: LakeResource) -> None:
+    assert figures(lake, ticks={"detectors": 5.0})["sensor_tick_timestamp_seconds", "detectors"] == 5.0
 
 
 def test_findings_are_counted(lake: LakeResource) -> None:

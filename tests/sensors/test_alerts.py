@@ -12,7 +12,7 @@ from alert_servers import Posted, web_server
 from blogdata.alerts.sending import AlertsNotSent
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.services import deployment_alerts
+from blogdata.services import deployment_alerts, heartbeat
 from blogdata.services.files import locked
 from published import land
 from sensors import instigators
@@ -41,6 +41,7 @@ def test_a_tick_tells_of_what_stands(
     lake: LakeResource, instance: dg.DagsterInstance, hook: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert skip_reason(lake, instance) == "no channel is configured: [[alerts]] in blogdata.toml"
+    assert heartbeat.ticks(Path(lake.landing).parent).keys() == {"alerts"}
     toml = Path(lake.landing).parent / "blogdata.toml"
     toml.write_text(f'[[alerts]]\nchannel = "webhook"\naddress = "{hook.address}"\nseconds = 2\n')
     land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)

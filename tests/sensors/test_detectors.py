@@ -7,6 +7,7 @@ finding, on real Delta commits and without Spark.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -28,6 +29,7 @@ from blogdata.planning import detectors
 from blogdata.planning.findings import standing
 from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.services import heartbeat
 from published import bronze, enriched, land, publish, silver
 from quality.contracts import EVERY
 from sensors import detectors as sensor
@@ -321,6 +323,18 @@ def test_a_person_executes_the_checks(lake: LakeResource, instance: dg.DagsterIn
     assert not shown(instance, FLOW, "bronze.visits").passed
     assert shown(instance, SLA, "gold.page_stats").passed
     assert recorded(lake, FLOW, "bronze.visits") == ["ended"]
+
+
+def test_a_tick_is_seen_from_outside(lake: LakeResource, ticked: Ticked) -> None:
+    """A sensor that is switched off no longer touches its file, which any probe can see."""
+    home = lake.checkpoints_path.parent
+    assert heartbeat.ticks(home) == {}
+    for _ in range(2):
+        before = time.time() - 3600
+        ticked()
+        assert heartbeat.ticks(home).keys() == {"detectors"}
+        assert heartbeat.ticks(home)["detectors"] > before + 3500
+        os.utime(home / heartbeat.TICKS / "detectors", (before, before))
 
 
 def test_every_declared_detector_has_its_check(defs: dg.Definitions) -> None:

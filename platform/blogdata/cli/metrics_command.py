@@ -9,7 +9,7 @@ import typer
 
 from blogdata.cli.output import existing, say_verbatim
 from blogdata.errors import ConfigurationError
-from blogdata.services import deployment_alerts
+from blogdata.services import deployment_alerts, heartbeat
 
 
 def metrics(
@@ -34,7 +34,8 @@ def metrics(
     failing = deployment_alerts.record(settings).failures()
     channels = {channel.name: channel.name in failing for channel in settings.alerts.channels}
     deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
-    found = registry(deployment, Lake(root=str(settings.lake)), list(EVERY.values()), channels)
+    ticks = heartbeat.ticks(settings.home)
+    found = registry(deployment, Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
     if out is None:
         say_verbatim(generate_latest(found).decode())
         return

@@ -7,7 +7,7 @@ people who look at the file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from prometheus_client import CollectorRegistry
@@ -37,7 +37,11 @@ class Figures(Collector):
 
 
 def registry(
-    deployment: Observed, lake: Lake, contracts: Sequence[Contract], channels: dict[str, bool]
+    deployment: Observed,
+    lake: Lake,
+    contracts: Sequence[Contract],
+    channels: Mapping[str, bool],
+    ticks: Mapping[str, float],
 ) -> CollectorRegistry:
     """Read all figures of a deployment.
 
@@ -46,6 +50,7 @@ def registry(
         lake: The tables' root.
         contracts: The datasets.
         channels: Whether each channel of the alerts fails, by name.
+        ticks: When each watching sensor last ticked, in seconds since 1970.
     """
     families = [
         _gauge("collected_timestamp_seconds", "When these figures were read.", [], [([], deployment.now.timestamp())]),
@@ -56,6 +61,12 @@ def registry(
             "1 if the channel did not take its last messages.",
             ["channel"],
             [([name], float(fails)) for name, fails in channels.items()],
+        ),
+        _gauge(
+            "sensor_tick_timestamp_seconds",
+            "When a sensor that watches the deployment last ran.",
+            ["sensor"],
+            [([name], at) for name, at in ticks.items()],
         ),
     ]
     found = CollectorRegistry(auto_describe=False)
