@@ -23,6 +23,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
 from blogdata.planning.window import Window
 from blogdata.publish.audit import guard_of
+from blogdata.publish.watch import VOLUME
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings
 from quality.contracts import CONTRACTS, GRAPH, LANDED, SERVED
@@ -66,6 +67,7 @@ class Pipeline:
         guards = [
             *GUARDS,
             *(guard_of(contract.dataset, audit.name) for contract in CONTRACTS.values() for audit in contract.audits),
+            *(guard_of(contract.dataset, VOLUME) for contract in CONTRACTS.values() if contract.watch.refuses_too_few),
         ]
         refuse_unknown([accept] if accept else [], dict.fromkeys(guards), where="--accept", kind="guard")
         self._settings = settings

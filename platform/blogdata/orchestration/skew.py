@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import dagster as dg
 
 from blogdata.lake.commit import Commit
 from blogdata.orchestration.step import Step
-from blogdata.patterns.observability import skew_detector
+from blogdata.orchestration.volume import comparable_since
 from blogdata.patterns.observability.reading import SKEW, first
 from blogdata.planning import detectors
 from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import key_of, start_of
 
 _LISTED = 100
 
@@ -37,9 +34,7 @@ def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commi
     """
     if contract.watch.skew is None or contract.grain is None or not commit.entries:
         return []
-    # The level of the week before the oldest comparable partition is needed, too.
-    back = timedelta(weeks=skew_detector.WEEKS + 1)
-    since = key_of(start_of(min(commit.entries), contract.grain) - back, contract.grain)
+    since = comparable_since(commit.entries, contract.grain)
     published = {**step.events.publications(commit.dataset, since=since), **commit.entries}
     reading, found = detectors.skew(contract, published, commit.entries)
     skewed = [one for one in found if one.verdict]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -12,6 +13,7 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence import executions
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.lake.lake import DatasetMissing
+from blogdata.orchestration.volume import volume_audits
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
@@ -157,20 +159,20 @@ class Step:
         provenance = replace(source or Upstream(), inputs=self.inputs)
         if callable(rows):
             return self._of_one(self._merge_in_order(rows))
-        write = self.contract.write
+        write, target = self.contract.write, self._target(provenance.accounts)
         if isinstance(write, Copy):
             assert provenance.copy is not None
-            return self._of_one(proxy.load(rows, self._target(), provenance, name=provenance.copy))
+            return self._of_one(proxy.load(rows, target, provenance, name=provenance.copy))
         if isinstance(write, ByPeriod):
             thaw = fast_metadata_cleaner.FROZEN in self.accepted
             return self._of_one(
-                fast_metadata_cleaner.replace_periods(rows, self._target(), self.partitions, provenance, thaw=thaw)
+                fast_metadata_cleaner.replace_periods(rows, target, self.partitions, provenance, thaw=thaw)
             )
         if companions:
-            return overwrite_together(rows, self._target(), self.partitions, provenance, companions=companions).commits
+            return overwrite_together(rows, target, self.partitions, provenance, companions=companions).commits
         if self.contract.partitioning is None:
-            return self._of_one(overwrite_table(rows, self._target(), provenance))
-        return self._of_one(overwrite_partitions(rows, self._target(), self.partitions, provenance))
+            return self._of_one(overwrite_table(rows, target, provenance))
+        return self._of_one(overwrite_partitions(rows, target, self.partitions, provenance))
 
     def _of_one(self, commit: Commit) -> Mapping[str, Commit]:
         return {self.contract.dataset: commit}
@@ -220,7 +222,7 @@ class Step:
             lost=spark_probe.is_lost,
         )
 
-    def _target(self) -> Target:
+    def _target(self, accounts: Mapping[str, Account] = MappingProxyType({})) -> Target:
         return Target(
             lake=self.lake,
             contract=self.contract,
@@ -228,6 +230,7 @@ class Step:
             engine=self.engine,
             probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
+            audits=volume_audits(self.contract, self.events, accounts),
         )
 
 

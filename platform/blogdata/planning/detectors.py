@@ -152,6 +152,25 @@ def skew(
     return skew_detector.detect(contract.dataset, spec, found), found
 
 
+def too_few(
+    contract: Contract, published: Mapping[str, Entry], incoming: Mapping[str, int]
+) -> list[skew_detector.Deviation]:
+    """Find the partitions that would be published from fewer rows than the contract's tolerance allows.
+
+    Args:
+        contract: Contract of the dataset; it watches its volume.
+        published: As for :func:`skew`.
+        incoming: Partition to its rows of the layer above, for what is about to be published.
+    """
+    spec, grain = contract.watch.skew, contract.grain
+    assert spec is not None
+    assert grain is not None
+    assert spec.tolerance is not None
+    rows = {key: entry.rows_in for key, entry in published.items() if _is_complete(contract, entry)}
+    found = skew_detector.volumes({**rows, **incoming}, incoming, grain=grain, tolerance=spec.tolerance)
+    return [one for one in found if one.verdict == skew_detector.FEWER]
+
+
 def lag(deployment: Observed, contract: Contract) -> Reading:
     """Read the Lag Detector of a dataset."""
     spec = contract.watch.lag

@@ -76,6 +76,7 @@ def specify(
     expected: Mapping[str, Mapping[str, int]] | None = None,
     files: Mapping[str, Mapping[str, FileFigures]] | None = None,
     lifted: Collection[str] = (),
+    besides: Sequence[Audit] = (),
 ) -> AuditSpec:
     """Derive the audits of a write from the dataset's contract.
 
@@ -87,11 +88,13 @@ def specify(
         expected: Further figures that must hold: partition to measure to value.
         files: Partition to landed file to its figures, which the rows of each file must have, and no rows of others.
         lifted: Names of audits that only warn in this write, because a person called them false alarms.
+        besides: Audits of this write besides those of the contract.
 
     Returns:
         Measures, violations, conditions and expected figures.
     """
-    warning = [audit for audit in contract.audits if audit.failed is Failed.WARNS or audit.name in lifted]
+    conditions = (*contract.audits, *besides)
+    warning = [audit for audit in conditions if audit.failed is Failed.WARNS or audit.name in lifted]
     own = {**contract.measures, **{f"{HELD}{audit.name}": _as_measure(audit) for audit in warning}}
     measures = {"rows": "count(1)", "accounted": contract.stands_for}
     measures.update({f"reason.{name}": sql for name, sql in contract.reasons.items()})
@@ -102,7 +105,7 @@ def specify(
         if not column.nullable
     }
     violations.update({rule.name: f"count_if(not coalesce({rule.expression}, false))" for rule in contract.rules})
-    audits = {audit.name: audit.expression for audit in contract.audits if audit not in warning}
+    audits = {audit.name: audit.expression for audit in conditions if audit not in warning}
     unique = {}
     if contract.key:
         key = ", ".join(f"`{column}`" for column in contract.key)

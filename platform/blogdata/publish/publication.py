@@ -18,7 +18,6 @@ from blogdata.publish import refused as refused_batches
 from blogdata.publish.audit import AuditSpec, guard_of, judge, specify
 from blogdata.publish.changes import AppendBatch, Change, Extend, Overwrite, Rewrite
 from blogdata.publish.companion_files import CompanionRows
-from blogdata.publish.contract import Contract
 from blogdata.publish.target import Companion, Engine, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
@@ -66,6 +65,7 @@ def write(
         expected=provenance.expected,
         files=provenance.files,
         lifted=target.lifted,
+        besides=target.audits,
     )
     before = lake.version(contract.dataset)
     try:
@@ -76,18 +76,18 @@ def write(
         failed = refused if isinstance(refused, AuditFailed) else _judged(rows, spec, change, refused)
         if failed.dataset == contract.dataset and isinstance(change, Overwrite | AppendBatch):
             refused_batches.keep(rows, target, failed)
-        _name_guard(failed, contract, change)
+        _name_guard(failed, target, change)
         if failed is refused:
             raise
         raise failed from refused
     return receipt(lake, contract.dataset, commit_id, before)
 
 
-def _name_guard(failed: AuditFailed, contract: Contract, change: Change) -> None:
-    """Say how to publish all the same, if nothing failed but one audit of the contract."""
+def _name_guard(failed: AuditFailed, target: Target, change: Change) -> None:
+    """Say how to publish all the same, if nothing failed but one audit."""
     rules = {item.rule for item in failed.violations}
-    if len(rules) == 1 and rules <= {audit.name for audit in contract.audits}:
-        guard = guard_of(contract.dataset, *rules)
+    if len(rules) == 1 and rules <= {audit.name for audit in (*target.contract.audits, *target.audits)}:
+        guard = guard_of(target.contract.dataset, *rules)
         failed.may_be_lifted(RunStream(accept=guard) if isinstance(change, AppendBatch) else Run(accept=guard))
 
 

@@ -12,6 +12,7 @@ from blogdata.lake.lake import Lake
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
+from blogdata.publish.schema import Audit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ class Target:
         engine: How the rows are audited.
         probe: Folder through which a test steps a write through its phases; None in real use.
         lifted: Names of audits that only warn, because a person called them false alarms.
+        audits: Audits of this write besides those of the contract: they depend on what is published so far.
     """
 
     lake: Lake
@@ -43,6 +45,7 @@ class Target:
     engine: Engine = Engine.TRANSACTION
     probe: str | None = None
     lifted: frozenset[str] = frozenset()
+    audits: tuple[Audit, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

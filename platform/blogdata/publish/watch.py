@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
+from blogdata.publish.schema import Failed
+
+VOLUME = "volume"
+"""Name of the audit that refuses too few rows."""
+
 
 class Layer(str, Enum):
     """Where the Flow Interruption Detector looks for new data."""
@@ -41,10 +46,13 @@ class Skew:
         tolerance: Largest relative deviation from the expected rows, 0 to 1; twice as many rows count like half as
             many. None: the volume is not compared.
         among: Name of the breakdown whose counts should be about as even as before; None: no keys are compared.
+        too_few: What it does to a publication that a partition has too few rows of the layer above. All that is
+            published is judged again by the check, which warns.
     """
 
     tolerance: float | None = 0.5
     among: str | None = None
+    too_few: Failed = Failed.WARNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +79,11 @@ class Watch:
     skew: Skew | None = None
     lag: Lag | None = None
     sla: Sla | None = None
+
+    @property
+    def refuses_too_few(self) -> bool:
+        """True if too few rows of a partition refuse its publication (the audit :data:`VOLUME`)."""
+        return self.skew is not None and self.skew.too_few is Failed.REFUSES
 
     @property
     def patterns(self) -> tuple[str, ...]:

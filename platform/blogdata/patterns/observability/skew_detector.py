@@ -10,6 +10,9 @@ rows lie outside the tolerance by more than chance explains, and far from its co
 :func:`unevenness` compares the relative deviation of the rows of keys, standard deviation by mean, with that of earlier
 partitions.
 
+A finding warns; where the contract asks (:attr:`blogdata.publish.watch.Skew.too_few`), too few rows are refused before
+they are published (:func:`blogdata.orchestration.volume.volume_audits`).
+
 The trap: the fatality loop. If a bad partition becomes the norm, the next good one is reported. Refused and failed runs
 publish nothing, so they are no history; incomplete periods are left out by the caller; and medians do not move with
 single bad partitions. The other trap is small numbers: a hundred rows of some twenty visitors vary by chance, so what

@@ -1,0 +1,53 @@
+"""The audit `volume`: refuses a publication with too few rows, where the contract asks (Skew Detector)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Account
+from blogdata.patterns.observability import skew_detector
+from blogdata.planning import detectors
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.publish.schema import Audit
+from blogdata.publish.watch import VOLUME
+
+_NAMED = 5
+
+
+def volume_audits(contract: Contract, events: EventLog, accounts: Mapping[str, Account]) -> tuple[Audit, ...]:
+    """Build the audit of a write whose partitions have too few rows; empty if none has, or if the contract only warns.
+
+    Args:
+        contract: Contract of the dataset.
+        events: The event log, with the partitions published so far.
+        accounts: Partition that is about to be published to its account of the layer above.
+    """
+    if not contract.watch.refuses_too_few or not accounts:
+        return ()
+    assert contract.grain is not None
+    published = events.publications(contract.dataset, since=comparable_since(accounts, contract.grain))
+    found = detectors.too_few(contract, published, {key: account.rows_in for key, account in accounts.items()})
+    if not found:
+        return ()
+    listed = ", ".join(f"'{one.partition}'" for one in found)
+    condition = f"max(`{contract.partition_column}`) IN ({listed})"
+    if contract.parts is not None:
+        # A day of which hours lack has fewer rows for that reason; it is computed again when they come.
+        condition += f" AND coalesce({contract.measures['parts']} >= {contract.parts}, false)"
+    reason = "; ".join(map(str, found[:_NAMED]))
+    return (
+        Audit(
+            name=VOLUME,
+            expression=f"NOT ({condition}) /* {reason} */",
+            description="A partition has about as many rows of the layer above as comparable ones",
+        ),
+    )
+
+
+def comparable_since(partitions: Iterable[str], grain: Grain) -> str:
+    """Return the key of the first partition that counts when some are compared with earlier ones."""
+    # The level of the week before the oldest comparable partition is needed, too.
+    return key_of(start_of(min(partitions), grain) - timedelta(weeks=skew_detector.WEEKS + 1), grain)
