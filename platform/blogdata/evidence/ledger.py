@@ -106,7 +106,8 @@ def _damaged(lake: Lake, contract: Contract, partitions: Collection[str]) -> Map
         for path, size, *key in map(dict.values, arrow.rows_of(part.table.get_add_actions(flatten=True), names)):
             # What is written whole has one line, whatever its name.
             keys = [str(key[0])] if key else list(partitions)
-            if set(keys).isdisjoint(partitions):
+            # A frozen year keeps its files of a week that was replaced; nobody reads them.
+            if set(keys).isdisjoint(partitions) or (part.partitions is not None and part.partitions.isdisjoint(keys)):
                 continue
             if fault := missing(file_of(folder, path), size):
                 remedy = Remedy("to compute it again: ", Repair())
