@@ -14,7 +14,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 import published
-from blogdata.evidence import damage, repair
+from blogdata.evidence import damage, ledger, repair
 from blogdata.evidence.damage import Damage, DamageKind
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied
@@ -208,6 +208,7 @@ def test_only_visible_weeks_of_a_frozen_member_count(lake: Lake) -> None:
     members.commit(lake, DATASET, seen, rows, said(FIRST))
     assert sorted(names(members.seen(lake, DATASET).visible)) == ["2025", FIRST]
     assert inspected(lake) == []
+    assert [line.problem for line in ledger.audit(lake, EventLog(lake), WEEKS)] == [None, None]
 
 
 def plain(lake: Lake, versions: int = 3) -> Path:
