@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import DataFrame, SparkSession
 
+from blogdata.lake.commit import kept
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.retries import reported
 from blogdata.patterns.quality import constraints_enforcer, offline_observer
@@ -125,7 +126,7 @@ def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: 
     offline_observer.require_profilable(contract)
     name = contract.dataset
     before = [one.profile for one in offline_observer.observations(access.events, name)]
-    periods = offline_observer.unseen(access.events.publications(name), before, contract.grain)
+    periods = offline_observer.unseen(kept(access.events.publications(name)), before, contract.grain)
     version = access.lake.version(name)
     if not periods or version is None:
         return Looked(dataset=name, found=())

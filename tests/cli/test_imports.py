@@ -76,6 +76,7 @@ def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path, arguments:
 
 READING = (
     "alerts",
+    "expire",
     "ledger",
     "metrics",
     "places",

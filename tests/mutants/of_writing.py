@@ -64,7 +64,7 @@ WRITING = (
     ),
     in_code(
         "the ledger forgets what was appended before",
-        "platform/blogdata/evidence/events.py",
+        "platform/blogdata/evidence/lines.py",
         "entry.after(lines[partition]) if partition in lines else entry",
         "entry",
         f"{LAWS}::test_one_run_publishes_each_of_its_batches",

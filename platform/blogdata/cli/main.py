@@ -40,6 +40,10 @@ COMMANDS = {
         "blogdata.cli.repair_command:repair",
         "Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
     ),
+    "expire": Deferred(
+        "blogdata.cli.expire_command:expire",
+        "Remove what is older than its contract keeps it, and count it as expired; the ledger still adds up.",
+    ),
     "lineage": Deferred(
         "blogdata.cli.lineage_command:lineage",
         "Show which datasets the newest publications really read, and who owns them.",

@@ -93,6 +93,7 @@ class Pipeline:
 
         Raises:
             ConfigurationError: A dataset does not exist, or `for_` or `due` is combined with what runs again.
+            PartitionExpired: What is to run again has expired.
             StorageFailed: Dagster's storage failed.
         """
         refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
@@ -111,6 +112,7 @@ class Pipeline:
             span = window or Window(start=None, end=None)
             if not selection.is_anything(self._planner) and not {*select} & {*self._served}:
                 return self._with_held(Outcome(), selection, again=True)
+            selection.require_kept(self._planner)
             request.update(span=span.written(), only_again=True)
             outcome = self._execute(request, "what was asked for")
         elif self._is_something_to_do(selection):

@@ -11,11 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from blogdata.lake.commit import EXPIRED as EXPIRED_ROWS
 from blogdata.lake.commit import Entry, added_of, entries_of
 
 PUBLICATION = "publication"
 TAKEN_BACK = "taken back"
 """Event kind: publications of a partition up to a version no longer count, because its files are lost."""
+EXPIRED = "expired"
+"""Event kind: the rows of a partition left the table, because its retention has ended; the payload has their number."""
 LOST = "lost"
 """Event kind: the commit of a version is lost, and the version now equals the one before it."""
 COMPARED = "compared"
@@ -125,6 +128,21 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
                 "committed_at": datetime.fromtimestamp(committed_at / 1000, timezone.utc).isoformat(),
                 "run": info["run"],
             },
+        )
+
+
+def expiry_events(dataset: str, version: int, info: dict[str, Any]) -> Iterable[Event]:
+    """Build the events of a commit by which partitions left the table, one a partition, from its metadata."""
+    for partition, rows in info[EXPIRED_ROWS].items():
+        yield Event(
+            kind=EXPIRED,
+            identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
+            dataset=dataset,
+            partition=partition,
+            run_id=info["run"]["run_id"],
+            code_version=info["run"]["code_version"],
+            table_version=version,
+            payload={"rows": rows},
         )
 
 

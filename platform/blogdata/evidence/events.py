@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -21,19 +20,22 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from blogdata.errors import PlatformError
 from blogdata.evidence.event import (
     COMPARED,
+    EXPIRED,
     LOST,
     PUBLICATION,
     RESTORATION,
     TAKEN_BACK,
     Event,
     entry_of,
+    expiry_events,
     publication_events,
     table_of,
 )
+from blogdata.evidence.lines import newest_lines
 from blogdata.evidence.newest_log import NewestLog
 from blogdata.lake import arrow, companions
 from blogdata.lake.checksums import require_whole, seal_newest
-from blogdata.lake.commit import Commit, Entry, parse
+from blogdata.lake.commit import Commit, Entry, parse, parse_expiry
 from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import store_faults
@@ -46,8 +48,6 @@ CHECKPOINT_EVERY = 10
 
 _TRIES = 100
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
-_APPENDED = '"appended": true'
-"""Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
 
 
 class RecordingContended(PlatformError):
@@ -156,36 +156,10 @@ class EventLog:
         keys = None if partitions is None else sorted(set(partitions))
         if log is None or (keys is not None and not keys):
             return {}
-        kinds = (PUBLICATION, TAKEN_BACK, COMPARED)
+        kinds = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED)
         rows = _rows(log, dataset, kinds, since=keys[0] if keys else since, until=until)
         asked = None if keys is None else set(keys)
-        newest: dict[str, dict[str, Any]] = {}
-        appended: dict[str, list[Entry]] = {}
-        compared: dict[tuple[str, int], dict[str, Any]] = {}
-        # Within one version, "taken back" sorts after "publication", and so overrides it.
-        for row in sorted(rows, key=lambda row: row["kind"]):
-            if asked is not None and row["partition"] not in asked:
-                continue
-            if row["kind"] == COMPARED:
-                version = (row["partition"], row["table_version"])
-                compared[version] = max(compared.get(version, row), row, key=lambda each: each["recorded_at"])
-                continue
-            if row["payload"] and _APPENDED in row["payload"]:
-                appended.setdefault(row["partition"], []).append(entry_of(row))
-                continue
-            held = newest.get(row["partition"])
-            if held is None or held["table_version"] <= row["table_version"]:
-                newest[row["partition"]] = row
-        lines = {partition: entry_of(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
-        for (partition, number), row in compared.items():
-            if partition in lines and lines[partition].version == number:
-                lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])
-        for partition, entries in appended.items():
-            begins = newest[partition]["table_version"] if partition in newest else -1
-            for entry in sorted(entries, key=lambda entry: entry.version):
-                if entry.version > begins:
-                    lines[partition] = entry.after(lines[partition]) if partition in lines else entry
-        return lines
+        return newest_lines(row for row in rows if asked is None or row["partition"] in asked)
 
     def ever_published(self, dataset: str) -> set[str]:
         """Return every partition that was published at any time, those that were taken back or lost since included."""
@@ -322,10 +296,13 @@ def published(
         after: Version before the oldest commit to read.
     """
     for version, commit in lake.commits(table, after):
-        info = parse(commit.get("userMetadata"))
-        if info is not None:
-            at = int(commit["timestamp"])
+        metadata, at = commit.get("userMetadata"), int(commit["timestamp"])
+        found: tuple[Event, ...] = ()
+        if (info := parse(metadata)) is not None:
             found = tuple(publication_events(dataset, version, at, info))
+        elif (info := parse_expiry(metadata)) is not None:
+            found = tuple(expiry_events(dataset, version, info))
+        if info is not None:
             yield datetime.fromtimestamp(at / 1000, timezone.utc), found
 
 

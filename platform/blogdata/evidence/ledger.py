@@ -25,7 +25,7 @@ class LedgerLine:
     """One partition of a dataset, and whether its account adds up.
 
     Args:
-        entry: What the newest publication recorded.
+        entry: What the newest publication recorded; rows that have expired since are left out by that reason.
         rows_there: Number of rows of the partition in the table now.
         problem: What does not add up, or None.
     """
@@ -61,7 +61,7 @@ def audit(
     for key, entry in sorted(published.items()):
         rows_there = there.get(key, 0)
         problem = _problem(entry, rows_there) or damaged.get(key)
-        lines.append(LedgerLine(entry=entry, rows_there=rows_there, problem=problem))
+        lines.append(LedgerLine(entry=entry.settled(), rows_there=rows_there, problem=problem))
     if partitions is None:
         known = {line.entry.partition for line in lines}
         for key in sorted(set(there) - known):
@@ -121,6 +121,6 @@ def _problem(entry: Entry, rows_there: int) -> str | None:
         return f"{entry.missing} rows of the layer above vanished"
     if entry.missing < 0:
         return f"{-entry.missing} rows more than the layer above has"
-    if rows_there != entry.rows_out:
-        return f"{entry.rows_out} rows were published but {rows_there} are in the table"
+    if rows_there != entry.rows_kept:
+        return f"{entry.rows_kept} rows were published but {rows_there} are in the table"
     return None

@@ -20,7 +20,7 @@ from blogdata.errors import PlatformError
 from blogdata.evidence import claims
 from blogdata.evidence.claims import PARTITION_STATE
 from blogdata.evidence.damage import Damage, DamageKind, damage_of, inspect, of_the_log
-from blogdata.evidence.event import PUBLICATION, RESTORATION, SCHEMA, Event, table_of
+from blogdata.evidence.event import EXPIRED, PUBLICATION, RESTORATION, SCHEMA, Event, table_of
 from blogdata.evidence.events import EVENTS, published
 from blogdata.evidence.repair import put_aside
 from blogdata.lake import arrow, log_anew
@@ -80,7 +80,7 @@ def _unrecorded(lake: Lake, datasets: Iterable[str]) -> Iterator[Damage]:
     log = lake.table(EVENTS)
     if log is None:
         return
-    kinds = ", ".join(map(arrow.text, (PUBLICATION, RESTORATION)))
+    kinds = ", ".join(map(arrow.text, (PUBLICATION, RESTORATION, EXPIRED)))
     rows = arrow.select(log, f"SELECT dataset, table_version, partition FROM t WHERE kind IN ({kinds})")
     there = {(row["dataset"], row["table_version"], row["partition"]) for row in rows}
     newest: dict[str, int] = {}

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 WHOLE_TABLE = ""
 """Partition key of a table without a partition column."""
+EXPIRED = "expired"
+"""Reason of rows that left a table because their retention has ended; also their name in a commit's metadata."""
 ROWS, PARTITION_ROWS = "dagster/row_count", "dagster/partition_row_count"
 """What Dagster calls the rows of a whole dataset, which its pages show as such, and those of a partition."""
 
@@ -76,7 +78,8 @@ class Entry:
     stale by the commit. `judged_by` has the versions of what else decided about the rows, such as a list of crawlers.
     `code_version` and `contract` tell which code published it, under which contract (its digest). `added` is there if
     the commit only added rows to those of the partition; all figures are of the whole partition nevertheless.
-    `committed_at` is None for a line that was read from the commit and not from the event log.
+    `committed_at` is None for a line that was read from the commit and not from the event log. `expired` is the number
+    of its rows that left the table because its retention has ended; None while they are kept.
     """
 
     dataset: str
@@ -99,6 +102,7 @@ class Entry:
     contract: str = ""
     added: Added | None = None
     committed_at: datetime | None = None
+    expired: int | None = None
 
     def after(self, earlier: Entry) -> Entry:
         """Return this line with the counts of an earlier one added; the measures stay this line's own.
@@ -122,9 +126,25 @@ class Entry:
         return self.rows_out - (self.added.rows_before if self.added else 0)
 
     @property
+    def rows_kept(self) -> int:
+        """Rows that it published and that have not left the table since."""
+        return self.rows_out - (self.expired or 0)
+
+    def settled(self) -> Entry:
+        """Return the line as of now: rows that left the table are counted under the reason :data:`EXPIRED`."""
+        if self.expired is None:
+            return self
+        return replace(self, rows_out=self.rows_kept, reasons=_sum(self.reasons, {EXPIRED: self.expired}))
+
+    @property
     def missing(self) -> int:
         """Rows in minus all rows accounted for: 0 if none was lost or duplicated."""
         return self.rows_in - self.rows_out - sum(self.reasons.values())
+
+
+def kept(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return the lines of the partitions whose rows have not expired; only these can still be read."""
+    return {partition: entry for partition, entry in entries.items() if entry.expired is None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,14 +252,23 @@ def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
 
 
 def parse(user_metadata: str | None) -> dict[str, Any] | None:
-    """Parse a commit's user metadata; None if the platform did not write the commit."""
+    """Parse a commit's user metadata; None if the platform did not publish rows with the commit."""
+    return _parsed(user_metadata, "measures")
+
+
+def parse_expiry(user_metadata: str | None) -> dict[str, Any] | None:
+    """Parse the user metadata of a commit by which partitions left the table; None for any other commit."""
+    return _parsed(user_metadata, EXPIRED)
+
+
+def _parsed(user_metadata: str | None, wanted: str) -> dict[str, Any] | None:
     if not user_metadata:
         return None
     try:
         info = json.loads(user_metadata)
     except json.JSONDecodeError:
         return None
-    return info if isinstance(info, dict) and "measures" in info and "commit_id" in info else None
+    return info if isinstance(info, dict) and wanted in info and "commit_id" in info else None
 
 
 def _breakdown(

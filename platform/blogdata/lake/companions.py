@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction
 from blogdata.errors import DiskFull, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.checksums import seal_newest
-from blogdata.lake.commit import parse
+from blogdata.lake.commit import parse, parse_expiry
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import StoreNotWritable, store_faults
 
@@ -125,7 +125,7 @@ def version_with(store: Store, dataset: str, version: int) -> int:
     history = list(store.commits(table))[::-1]
     chosen = history[0][0]
     for own, commit in history:
-        info = parse(commit.get("userMetadata"))
+        info = _info_of(commit)
         if info is not None and info.get(FOLLOWED, {}).get("version", -1) > version:
             break
         chosen = own
@@ -160,6 +160,11 @@ def _followed(table: DeltaTable, main: str) -> int:
     return -1 if version is None else version
 
 
+def _info_of(commit: Mapping[str, Any]) -> dict[str, Any] | None:
+    metadata = commit.get("userMetadata")
+    return parse(metadata) or parse_expiry(metadata)
+
+
 def _pending(
     store: Store, leader: DeltaTable, main: str, dataset: str, after: int
 ) -> list[tuple[int, Mapping[str, Any]]]:
@@ -179,7 +184,7 @@ def _pending(
         )
     found = []
     for version, commit in reversed(commits):
-        info = parse(commit.get("userMetadata"))
+        info = _info_of(commit)
         if info is not None and dataset in info.get("companions", {}):
             found.append((version, info["companions"][dataset]))
     return found

@@ -22,7 +22,9 @@ from blogdata.orchestration.lineage import as_table, column_lineage
 from blogdata.orchestration.names import ACCEPT, EVENT, asset_key
 from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import single_runner
+from blogdata.planning import expiry
 from blogdata.planning.graph import Graph, Task
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
 from blogdata.publish.write_faults import AuditFailed
@@ -179,7 +181,10 @@ def compute(
     Raises:
         PlatformError: A transient fault; none of the remaining partitions was published.
     """
-    done, left = Done(), list(keys)
+    # The others were found stale, and what has expired is not.
+    asked = [key for key in keys if key not in stale]
+    done = Done(faults=_expired(context, code.graph, task, asked) if asked else {})
+    left = [key for key in keys if key not in done.faults]
     while left or not keys:
         began = time.monotonic()
         try:
@@ -204,6 +209,11 @@ def compute(
         ]
         break
     return done
+
+
+def _expired(context: Context, graph: Graph, task: Task, keys: Sequence[str]) -> dict[str, PlatformError]:
+    access = access_of(context)
+    return {**expiry.refusals(Snapshot(access.landing_zone, access.events), graph, task, keys)}
 
 
 def _to_try_again(task: Task, keys: Sequence[str], at_fault: Collection[str]) -> list[str]:

@@ -114,9 +114,13 @@ def is_behind(settings: Settings, events: EventLog, dataset: str) -> bool:
 
 
 def untaken(box: Outbox, events: EventLog, dataset: str) -> list[str]:
-    """List the partitions whose newest publication the outbox lacks, in order."""
+    """List the partitions whose newest publication the outbox lacks, in order; none that has expired."""
     taken = box.sources()
-    return sorted(key for key, (source, _) in _published(events, dataset).items() if taken.get(key) != source)
+    return sorted(
+        key
+        for key, (source, entry) in _published(events, dataset).items()
+        if taken.get(key) != source and entry.expired is None
+    )
 
 
 def take(

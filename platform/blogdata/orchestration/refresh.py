@@ -284,7 +284,7 @@ class Refresh:
         keys = {key for dataset in task.datasets for key in self._request.again.get(dataset, ())}
         if self._request.span:
             window = Window.parsed(self._request.span)
-            keys |= {key for key in self._planner().known(task) if window.holds(key, task.grain)}
+            keys |= {key for key in self._planner().computable(task) if window.holds(key, task.grain)}
         return keys
 
     def _versions(self) -> Mapping[str, int]:

@@ -11,7 +11,7 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import record_deliveries
-from blogdata.lake.commit import PARTITION_ROWS
+from blogdata.lake.commit import PARTITION_ROWS, kept
 from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
@@ -187,8 +187,8 @@ def _figures(receipt: Receipt) -> dict[str, Any]:
 
 
 def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-    """Find the partitions that all datasets have published: partition to dataset to its newest version."""
-    published = {dataset: events.publications(dataset) for dataset in datasets}
+    """Find the partitions that all datasets have published and keep: partition to dataset to its newest version."""
+    published = {dataset: kept(events.publications(dataset)) for dataset in datasets}
     keys = set.intersection(*(set(entries) for entries in published.values()))
     return {key: {dataset: published[dataset][key].version for dataset in datasets} for key in sorted(keys)}
 

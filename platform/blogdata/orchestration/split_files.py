@@ -17,7 +17,7 @@ import pyarrow as pa
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import PARTITION_ROWS
+from blogdata.lake.commit import PARTITION_ROWS, kept
 from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.computation import access_of
@@ -137,7 +137,7 @@ class SplitFiles:
         if table is None:
             return {}
         name = str(table.metadata().id)
-        entries = events.publications(self.contract.dataset)
+        entries = kept(events.publications(self.contract.dataset))
         return {key: Version(table=name, version=entry.version) for key, entry in entries.items()}
 
     def _branches(self, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:

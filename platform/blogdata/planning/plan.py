@@ -117,6 +117,8 @@ class Planner(Staleness):
                     continue
                 for key, cause in read.reach.reached(self.look, edge, wanted, begin).items():
                     below.setdefault(key, f"reads {edge.above} {cause}".rstrip())
+            for key in self.expired(task, below):
+                del below[key]
         return {main: wanted[main] for main in mains if wanted[main]}
 
     def plan_of_replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
@@ -167,13 +169,21 @@ class Planner(Staleness):
         Raises:
             ConfigurationError: The dataset has no such partition or none at all, or the text does not fit how it is
                 partitioned.
+            PartitionExpired: A partition that is named, or all of a range, cannot be computed again.
         """
         task = self.graph.task_of(dataset)
         there = sorted(self.known(task))
         _require_as_partitioned(dataset, task.grain, partitions, there)
-        if task.grain is None or partitions is None or partitions == "all":
+        if task.grain is None or partitions is None:
             return there
-        return _keys_in(dataset, task.grain, partitions, there)
+        chosen = there if partitions == "all" else _keys_in(dataset, task.grain, partitions, there)
+        expired = self.expired(task, chosen)
+        # A range has the partitions that are left of it; what is named one by one has to be there.
+        named = [part.strip() for part in partitions.split(",") if ".." not in part]
+        asked = [key for key in chosen if key in expired and (key in named or len(expired) == len(chosen))]
+        if asked:
+            raise expired[asked[0]]
+        return [key for key in chosen if key not in expired]
 
     def _redirected_to_mains(self, asked: Wanted) -> dict[str, dict[str, str]]:
         """Redirect requests for a companion to its main dataset."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import Entry
+from blogdata.planning.expiry import InputExpired, PartitionExpired
 from blogdata.planning.faults import by_reason
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner, spanned
 from blogdata.planning.window import Window
+from blogdata.publish.partitions import Grain, key_of, start_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,42 @@ class Selection:
         A table that is written whole lies in every span, so it counts there only if it is named.
         """
         return any(self.holds(task, key) for task in self._tasks(planner) for key in planner.known(task))
+
+    def require_kept(self, planner: Planner) -> None:
+        """Refuse a selection of which rows have expired; one without a beginning has what is kept.
+
+        Raises:
+            PartitionExpired: A partition of the span has expired, or nothing that is selected can be computed again.
+        """
+        found: list[tuple[datetime, PartitionExpired]] = []
+        left = False
+        for task in self._tasks(planner):
+            keys = {key for key in planner.known(task) if self.holds(task, key)}
+            expired = planner.expired(task, keys)
+            left = left or len(expired) < len(keys)
+            assert task.grain is not None or not expired
+            found += [
+                (start_of(key, task.grain) + task.grain.length, why) for key, why in expired.items() if task.grain
+            ]
+        begins = self.window is not None and self.window.start is not None
+        refused = [one for one in found if not left or (begins and not isinstance(one[1], InputExpired))]
+        if refused:
+            raise self._refusal(*max(refused, key=lambda one: one[0]), len(refused))
+
+    def _refusal(self, kept_from: datetime, newest: PartitionExpired, count: int) -> PartitionExpired:
+        end = self.window.end if self.window else None
+        if end is not None and end <= kept_from:
+            return newest
+        again = Run(
+            start=key_of(kept_from, Grain.HOUR),
+            end=None if end is None else key_of(end, Grain.HOUR),
+            datasets=tuple(self.select),
+        )
+        return type(newest)(
+            what=f"{count} partitions cannot be computed again; the newest of them: {newest.what}",
+            where=newest.where,
+            next_step=Remedy("begin later: ", again),
+        )
 
     def published(self, planner: Planner) -> Iterator[Entry]:
         """Yield the newest publication of each selected partition of each dataset: a run of them computes it again."""

@@ -17,6 +17,7 @@ from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning import clock
 from blogdata.planning.carried import Carried
+from blogdata.planning.expiry import PartitionExpired, refusals
 from blogdata.planning.finality import lookback_of
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.held import DEAD_LETTERS, held
@@ -154,6 +155,10 @@ class Staleness:
         found = (self.stale(task) if stale is None else stale) if faults else {}
         return {key: faults[key].error for key, state in found.items() if key in faults and faults[key].state == state}
 
+    def expired(self, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
+        """Find those of some partitions that cannot be computed again, because rows have expired: with the reason."""
+        return refusals(self.look, self.graph, task, keys) if keys else {}
+
     def continuing(self, task: Task, *, after: Collection[str]) -> set[str]:
         """Find the partitions that are stale because the partition before them, one of `after`, has run.
 
@@ -170,7 +175,7 @@ class Staleness:
         }
 
     def known(self, task: Task) -> set[str]:
-        """Find all partitions a task could run: landed, published and stale ones."""
+        """Find all partitions a task could run: landed, published and stale ones, expired ones among them."""
         found = {key for contract in task.contracts for key in self.look.published(contract.dataset)}
         found.update(self._lacking(task))
         for _, read in self.graph.edges(task):
@@ -178,6 +183,11 @@ class Staleness:
                 keys = {partition.key for partition in self.look.landed(read.reach.table, read.reach.grain)}
                 found.update(keys if task.grain is not None else {WHOLE_TABLE} if keys else set())
         return found
+
+    def computable(self, task: Task) -> set[str]:
+        """Find the known partitions of a task that can be computed again: those of which no rows have expired."""
+        known = self.known(task)
+        return known - self.expired(task, known).keys()
 
     def has_input(self, task: Task, wanted: Wanted = MappingProxyType({})) -> bool:
         """Return whether a task can be computed; a task whose source has never landed cannot.
@@ -198,6 +208,8 @@ class Staleness:
         for edge, read in self.graph.edges(task):
             for key, state in read.reach.behind(self.look, edge).items():
                 lacking.setdefault(key, []).append(state)
+        for key in self.expired(task, lacking):
+            del lacking[key]
         return lacking
 
     def _too_long(self, task: Task, keys: Collection[str]) -> ReplayTooLong | None:

@@ -1,0 +1,55 @@
+"""The ledger line of each partition, folded from the events of the log that are about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from blogdata.evidence.event import COMPARED, EXPIRED, PUBLICATION, entry_of
+from blogdata.lake.commit import Entry
+
+_APPENDED = '"appended": true'
+"""Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
+
+
+def newest_lines(rows: Iterable[dict[str, Any]]) -> dict[str, Entry]:
+    """Fold the events of a dataset into the ledger line of each partition.
+
+    Args:
+        rows: Its events of the kinds publication, taken back, compared and expired, as rows of the log.
+
+    Returns:
+        Partition key to its newest publication plus the appends after it; without those that were taken back.
+    """
+    newest: dict[str, dict[str, Any]] = {}
+    appended: dict[str, list[Entry]] = {}
+    compared: dict[tuple[str, int], dict[str, Any]] = {}
+    expired: dict[str, dict[str, Any]] = {}
+    # Within one version, "taken back" sorts after "publication", and so overrides it.
+    for row in sorted(rows, key=lambda row: row["kind"]):
+        partition = row["partition"]
+        if row["kind"] == COMPARED:
+            version = (partition, row["table_version"])
+            compared[version] = max(compared.get(version, row), row, key=lambda each: each["recorded_at"])
+        elif row["kind"] == EXPIRED:
+            expired[partition] = max(expired.get(partition, row), row, key=lambda each: each["table_version"])
+        elif row["payload"] and _APPENDED in row["payload"]:
+            appended.setdefault(partition, []).append(entry_of(row))
+        elif partition not in newest or newest[partition]["table_version"] <= row["table_version"]:
+            newest[partition] = row
+    lines = {partition: entry_of(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+    for (partition, number), row in compared.items():
+        if partition in lines and lines[partition].version == number:
+            lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])
+    for partition, entries in appended.items():
+        begins = newest[partition]["table_version"] if partition in newest else -1
+        for entry in sorted(entries, key=lambda entry: entry.version):
+            if entry.version > begins:
+                lines[partition] = entry.after(lines[partition]) if partition in lines else entry
+    for partition, row in expired.items():
+        # What was published since has its rows.
+        if partition in lines and lines[partition].version < row["table_version"]:
+            lines[partition] = replace(lines[partition], expired=json.loads(row["payload"])["rows"])
+    return lines

@@ -1,0 +1,125 @@
+"""Partitions leave a table when their retention has ended: one commit that names them with their rows, and no JVM.
+
+The commit removes whole files, so nothing is read or written but the log. Its metadata tells the event log which
+partitions left, and with how many rows. It also tells the companions of the table, which follow it. It is refused if
+another commit came first, and is computed again then: the rows that it counts are the rows that it removes. The files
+stay for readers of earlier versions until a vacuum.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from blogdata.errors import PlatformError
+from blogdata.lake import members
+from blogdata.lake.checksums import seal_newest
+from blogdata.lake.commit import EXPIRED
+from blogdata.lake.lake import Lake
+from blogdata.lake.store_faults import store_faults
+
+_TRIES = 100
+
+
+class ExpiryContended(PlatformError):
+    """Others published so often that no partition could leave the table."""
+
+    transient = True
+
+
+def leave(
+    lake: Lake,
+    dataset: str,
+    column: str,
+    partitions: Sequence[str],
+    *,
+    run: Mapping[str, Any],
+    companions: Sequence[str] = (),
+) -> Mapping[str, int]:
+    """Take partitions out of a table and its companions, in one commit of the table.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`; its table exists.
+        column: Its partition column.
+        partitions: Keys of the partitions; at least one.
+        run: The run that does it, as commits record it.
+        companions: Its companions; they have the same partitions.
+
+    Returns:
+        Partition to the rows of the dataset that left.
+
+    Raises:
+        ExpiryContended: Other processes committed first at every try; transient.
+    """
+    keys = sorted(partitions)
+    for _ in range(_TRIES):
+        table = lake.caught_up(dataset)
+        assert table is not None, f"{dataset} has no table"
+        rows = _rows(lake, dataset, column, keys, table.version())
+        info = {
+            **_info(column, rows, run),
+            "companions": {
+                name: {"info": _info(column, _rows(lake, name, column, keys), run), "added": [], "partitions": keys}
+                for name in companions
+            },
+        }
+        if _committed(lake, dataset, table, column, keys, info):
+            return rows
+        time.sleep(random.uniform(0.005, 0.05))
+    raise ExpiryContended(
+        what=f"the dataset was published {_TRIES} times while partitions were about to leave it",
+        where=dataset,
+        next_step="run it again when less is written",
+    )
+
+
+def _info(column: str, rows: Mapping[str, int], run: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "commit_id": f"{EXPIRED}/{uuid.uuid4()}",
+        EXPIRED: dict(rows),
+        "partition_column": column,
+        "inputs": {},
+        "run": dict(run),
+    }
+
+
+def _rows(lake: Lake, dataset: str, column: str, keys: Sequence[str], version: int | None = None) -> Mapping[str, int]:
+    there = lake.row_counts(dataset, column, version, partitions=keys)
+    return {key: there.get(key, 0) for key in keys}
+
+
+def _committed(
+    lake: Lake, dataset: str, table: DeltaTable, column: str, keys: Sequence[str], info: Mapping[str, Any]
+) -> bool:
+    if members.is_pointer(table):
+        state = members.members_of(table)
+        left = state.superseded(keys, state.version + 1, datetime.now(timezone.utc))
+        return members.commit(lake, dataset, state, left, info) is not None
+    try:
+        with store_faults(dataset):
+            table.create_write_transaction(
+                [],
+                mode="overwrite",
+                schema=table.schema(),
+                partition_by=[column],
+                partition_filters=[(column, "in", list(keys))],
+                commit_properties=CommitProperties(
+                    custom_metadata={"userMetadata": json.dumps(info)},
+                    # A retry after another commit would remove files whose rows were not counted.
+                    max_commit_retries=0,
+                ),
+            )
+    except CommitFailedError:
+        return False
+    table.update_incremental()
+    seal_newest(table)
+    return True

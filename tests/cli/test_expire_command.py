@@ -1,0 +1,79 @@
+"""`blogdata expire` shows what is older than its contract keeps it, asks, and removes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.patterns.ingestion import published_files
+from blogdata.planning import clock
+from blogdata.publish.partitions import Grain
+from lineage.command_line import Said
+from published import deployment, land, publish
+
+HOURS = {"2026-01-05T00": 3, "2026-01-05T01": 4}
+FIRST, SECOND = HOURS
+TWO_YEARS_LATER = datetime(2028, 1, 5, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> LakeResource:
+    made = deployment(tmp_path / "blog")
+    for key in HOURS:
+        land(made, "visits", key, {"visits.json": "a line"})
+    landed = {part.key: published_files.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
+    keys = [key for key, rows in HOURS.items() for _ in range(rows)]
+    content = pa.table({"arrival_hour": keys, "row": range(len(keys))})
+    publish(made.lake, "bronze.visits", "arrival_hour", HOURS, landed=landed, content=content)
+    return made
+
+
+@pytest.fixture
+def said(home: LakeResource, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    monkeypatch.setenv("BLOGDATA_HOME", str(home.landing_path.parent))
+    return Said(monkeypatch, capsys)
+
+
+def test_nothing_is_old(said: Said) -> None:
+    assert said("expire")[1].startswith("nothing is older than its contract keeps it, on 20")
+    assert json.loads(said("expire", "--yes", "--json")[1]) == {"removed": False, "rows": {}, "landed": []}
+
+
+@pytest.mark.parametrize("options", [("--dry-run",), ("--dry-run", "--yes"), ()], ids=" ".join)
+def test_it_shows_what_is_old_and_removes_nothing(
+    home: LakeResource, said: Said, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(clock, "now", lambda: TWO_YEARS_LATER)
+    code, out, _ = said("expire", *options)
+    assert code == 0
+    assert re.search(rf"bronze.visits +1 +3 +{FIRST} +{FIRST}", out)
+    assert ("nothing was removed; do it: --yes" in out) == (options == ())
+    assert home.lake.row_counts("bronze.visits", "arrival_hour") == HOURS
+
+
+def test_it_removes_what_is_old(home: LakeResource, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: TWO_YEARS_LATER)
+    code, out, _ = said("expire", "--yes", "--json")
+    folder = str(home.landing_path / "visits" / "date=2026-01-05" / "hour=00")
+    assert (code, json.loads(out)) == (
+        0,
+        {"removed": True, "rows": {"bronze.visits": {FIRST: 3}}, "landed": [folder]},
+    )
+    assert not Path(folder).exists()
+    assert home.lake.row_counts("bronze.visits", "arrival_hour") == {SECOND: 4}
+    code, out, _ = said("ledger", "bronze.visits", "--json")
+    assert (code, [(line["rows_out"], line["reasons"]) for line in json.loads(out)]) == (
+        0,
+        [(0, {"expired": 3}), (4, {})],
+    )
+
+
+def test_it_says_what_it_removed(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: TWO_YEARS_LATER)
+    assert said("expire", "--yes")[1].endswith("expired: 3 rows; landed hours and days removed: 1\n")
