@@ -93,5 +93,5 @@ def test_a_weekend_or_an_unfinished_day_is_no_fault(days: Days) -> None:
 def test_only_a_dataset_that_asks_has_the_guard(tmp_path: Path) -> None:
     settings = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
     Pipeline(settings, accept=GUARD)
-    with pytest.raises(ConfigurationError, match="unknown guard"):
+    with pytest.raises(ConfigurationError, match="no guard is called"):
         Pipeline(settings, accept=guard_of("gold.visits_cube_daily", VOLUME))
