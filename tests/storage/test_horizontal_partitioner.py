@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 
+from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.observability import skew_detector
+from blogdata.planning import detectors
 from blogdata.publish.contract import Contract
 from blogdata.publish.partition_key import MAX_KEPT, PartitionKeyRefused, partition_column
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.publish.target import Provenance, Target
+from published import publish
+from quality.contracts import CONTRACTS
 
 FILTERS = re.compile(r"PartitionFilters: \[(?P<filters>.*?)\](?=, (?:PushedFilters|ReadSchema|DataFilters))")
 
@@ -105,3 +110,13 @@ def test_a_batch_of_too_many_partitions_is_refused(spark: Any, lake_root: Path) 
         overwrite_partitions(rows, target, keys, Provenance())
     assert "coarser" in refused.value.next_step
     assert target.lake.caught_up("silver.toys") is None
+
+
+def test_a_partition_that_outgrows_the_others_is_reported(lake_root: Path) -> None:
+    """One task would read it while the others wait."""
+    lake, contract = Lake(root=str(lake_root)), CONTRACTS["bronze.visits"]
+    hours = {f"2026-01-{day:02d}T10": 1_000 for day in range(5, 15)}
+    publish(lake, contract.dataset, contract.partition_column, {**hours, "2026-01-14T10": 100_000})
+    reading, found = detectors.skew(contract, EventLog(lake).publications(contract.dataset))
+    assert (reading.verdict, reading.partitions) == (skew_detector.MORE, ["2026-01-14T10"])
+    assert [str(one) for one in found if one.verdict] == ["2026-01-14T10 has 100,000 rows, 1,000 were expected"]
