@@ -34,7 +34,7 @@ RECEIVED = Contract(
         c.RAW,
         *c.SOURCE,
         c.ARRIVAL_HOUR,
-        Column(name="display_time", type="TIMESTAMP", description="When the ad was shown; null when rejected"),
+        c.fact(name="display_time", type="TIMESTAMP", description="When the ad was shown; null when rejected"),
         c.optional(c.DISPLAY_HOUR),
         c.REASONS,
     ),
@@ -123,7 +123,7 @@ DISPLAYED = Contract(
     stands_for="sum(occurrences)",
     reasons={"duplicates": "sum(occurrences - 1)"},
     measures={"conflicts": "sum(conflicts)"},
-    statistics=("display_time", "visit_id", "ad_id"),
+    statistics=("display_time", "ad_id"),
     patterns=(
         "Windowed Deduplicator",
         "Wrapper",
@@ -152,6 +152,7 @@ AD_CONFLICTS = replace(
     references=(Reference(dataset="silver.ads", columns={name: name for name in DISPLAYED.key}),),
     rows_in="duplicates of `silver.ads`, by the commit that publishes both",
     rules=(IN_ITS_HOUR,),
+    statistics=("display_time",),
 )
 
 BELONGS = timedelta(minutes=30)
@@ -173,7 +174,7 @@ WITH_ADS = Contract(
         replace(
             c.EVENT_HOUR, description="Hour of the event; of a display without an event, that of the display (UTC)"
         ),
-        Column(
+        c.fact(
             name="side",
             type="STRING",
             nullable=False,
@@ -188,7 +189,7 @@ WITH_ADS = Contract(
         c.optional(c.VISIT[4]),
         c.optional(c.AD[3]),
         c.optional(c.AD[4]),
-        Column(name="display_page", type="STRING", description="Path of the page that showed the ad"),
+        c.fact(name="display_page", type="STRING", description="Path of the page that showed the ad"),
         Column(name="seconds_between", type="DOUBLE", description="Seconds from the display to the event"),
     ),
     key=("visit_id", "ad_id", "event_time", "page", "display_time"),
@@ -235,7 +236,7 @@ WITH_ADS = Contract(
         "displays_alone": f"count_if(side = '{DISPLAY_SIDE}')",
     },
     profiled=("seconds_between",),
-    statistics=("visit_id", "ad_id", "display_time"),
+    statistics=("ad_id", "display_time"),
     patterns=("Dynamic Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=3,
     watch=Watch(lag=Lag(), sla=Sla()),

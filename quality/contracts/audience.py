@@ -19,6 +19,7 @@ LG_K = 12
 VISITORS = Column(
     name="visitors",
     type="BINARY",
+    subject=c.VISITOR_PSEUDONYM,
     nullable=False,
     # Who knows a user's id can try whether a sketch of few visitors has it.
     classification=Classification.PERSONAL,
@@ -33,13 +34,13 @@ AUDIENCE_HOURLY = Contract(
     reads=(Read(dataset="silver.visits_enriched", reach=SAME),),
     columns=(
         c.EVENT_HOUR,
-        Column(
+        c.fact(
             name="dimension",
             type="STRING",
             nullable=False,
             description=f"What the page views are grouped by: {', '.join(AUDIENCE_DIMENSIONS)}",
         ),
-        Column(name="value", type="STRING", nullable=False, description="Its value, or unknown"),
+        c.fact(name="value", type="STRING", nullable=False, description="Its value, or unknown"),
         Column(name="events", type="BIGINT", nullable=False, description="Page views", sourceless="counts rows"),
         VISITORS,
     ),

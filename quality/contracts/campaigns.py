@@ -15,7 +15,7 @@ CAMPAIGN_STATS = daily(
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
-        Column(
+        c.fact(
             name="campaign",
             type="STRING",
             nullable=False,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from blogdata.publish.schema import Classification, Column
+from blogdata.publish.schema import NOBODY, Classification, Column, How, Subject, Whose
 
 PERSONAL = Classification.PERSONAL
 UNKNOWN = "unknown"
@@ -12,31 +13,39 @@ UNKNOWN = "unknown"
 DIRECT = "direct"
 """The host that a visitor came from, when there is none."""
 
-ARRIVAL_HOUR = Column(
+USER_DIRECT = Subject(whose=Whose.USER, how=How.DIRECT)
+USER_QUASI = Subject(whose=Whose.USER, how=How.QUASI_IDENTIFIER)
+VISITOR_DIRECT = Subject(whose=Whose.VISITOR, how=How.DIRECT)
+VISITOR_PSEUDONYM = Subject(whose=Whose.VISITOR, how=How.PSEUDONYM)
+VISITOR_QUASI = Subject(whose=Whose.VISITOR, how=How.QUASI_IDENTIFIER)
+fact = partial(Column, subject=NOBODY)
+"""A column that says what happened, where a line lies or how it was judged, and does not lead to a person."""
+
+ARRIVAL_HOUR = fact(
     name="arrival_hour", type="STRING", nullable=False, description="Hour of arrival, 2026-01-31T05 (UTC)"
 )
-EVENT_HOUR = Column(
+EVENT_HOUR = fact(
     name="event_hour", type="STRING", nullable=False, description="Hour of the event, 2026-01-31T05 (UTC)"
 )
-DISPLAY_HOUR = Column(
+DISPLAY_HOUR = fact(
     name="display_hour", type="STRING", nullable=False, description="Hour of the display, 2026-01-31T05 (UTC)"
 )
-EVENT_DATE = Column(name="event_date", type="STRING", nullable=False, description="Day of the events, 2026-01-31 (UTC)")
-EVENT_WEEK = Column(
+EVENT_DATE = fact(name="event_date", type="STRING", nullable=False, description="Day of the events, 2026-01-31 (UTC)")
+EVENT_WEEK = fact(
     name="event_week", type="STRING", nullable=False, description="Monday of the week of the events (UTC)"
 )
-LOAD_DATE = Column(
+LOAD_DATE = fact(
     name="load_date", type="STRING", nullable=False, description="Day whose delivery the row came with (UTC)"
 )
 RAW = Column(
     name="raw",
     type="BINARY",
+    subject=VISITOR_DIRECT,
     nullable=False,
-    classification=PERSONAL,
     description="The line as received, byte for byte, without its line feed",
 )
 SOURCE = (
-    Column(
+    fact(
         name="source_file",
         type="STRING",
         nullable=False,
@@ -49,38 +58,52 @@ SOURCE = (
         description="Byte at which the line begins in the decompressed file",
     ),
 )
-FORMAT = Column(
+FORMAT = fact(
     name="format",
     type="STRING",
     nullable=False,
     description="json (visit event), or the format of an access log line: combined, main, ...; log if it fits none",
 )
-REASONS = Column(
+REASONS = fact(
     name="reasons",
     type="ARRAY<STRING>",
     nullable=False,
     description="Why the row is rejected: all reasons; empty if it is not",
 )
 VISIT = (
-    Column(name="visit_id", type="STRING", nullable=False, description="One browsing session of one browser"),
     Column(
+        name="visit_id",
+        type="STRING",
+        subject=VISITOR_PSEUDONYM,
+        nullable=False,
+        description="One browsing session of one browser",
+    ),
+    fact(
         name="event_time",
         type="TIMESTAMP",
         nullable=False,
         description="When the page was opened in the browser",
     ),
-    Column(name="user_id", type="STRING", nullable=False, description="The visitor; joins silver.users"),
+    Column(
+        name="user_id",
+        type="STRING",
+        subject=USER_DIRECT,
+        nullable=False,
+        description="The visitor; joins silver.users",
+    ),
     Column(
         name="keep_private",
         type="BOOLEAN",
         nullable=False,
         description="The visitor asked not to be shared; true when the event does not say",
     ),
-    Column(name="page", type="STRING", nullable=False, description="Path of the page, without its query"),
-    Column(name="referral", type="STRING", description="Where the visitor came from"),
-    Column(name="ad_id", type="STRING", description="The ad that was clicked"),
+    fact(name="page", type="STRING", nullable=False, description="Path of the page, without its query"),
+    Column(
+        name="referral", type="STRING", subject=VISITOR_DIRECT, description="URL the visitor came from, with its query"
+    ),
+    fact(name="ad_id", type="STRING", description="The ad that was clicked"),
 )
-UTM = Column(
+UTM = fact(
     name="utm",
     type="STRING",
     description="Campaign of the followed link: utm source / medium / campaign, - for a missing one; null without any",
@@ -88,36 +111,49 @@ UTM = Column(
 IDENTIFIERS = ("visit_id", "user_id")
 """Columns of a visit that must not be blank: a blank value identifies nobody."""
 AD = (
-    Column(name="ad_id", type="STRING", nullable=False, description="The ad; joins the ad of a visit's events"),
-    Column(name="page", type="STRING", nullable=False, description="Path of the page that showed it"),
-    Column(name="visit_id", type="STRING", nullable=False, description="The browsing session that saw it"),
-    Column(name="display_time", type="TIMESTAMP", nullable=False, description="When it was shown in the browser"),
-    Column(name="campaign", type="STRING", nullable=False, description="The campaign it belongs to"),
+    fact(name="ad_id", type="STRING", nullable=False, description="The ad; joins the ad of a visit's events"),
+    fact(name="page", type="STRING", nullable=False, description="Path of the page that showed it"),
+    Column(
+        name="visit_id",
+        type="STRING",
+        subject=VISITOR_PSEUDONYM,
+        nullable=False,
+        description="The browsing session that saw it",
+    ),
+    fact(name="display_time", type="TIMESTAMP", nullable=False, description="When it was shown in the browser"),
+    fact(name="campaign", type="STRING", nullable=False, description="The campaign it belongs to"),
 )
 AD_IDENTIFIERS = ("ad_id", "visit_id")
 """Columns of a displayed ad that must not be blank."""
 CONTEXT = (
-    Column(name="browser", type="STRING", description="Browser family"),
-    Column(name="browser_version", type="STRING", description="Browser version as sent"),
-    Column(name="network_type", type="STRING", description="Network of the device"),
-    Column(name="device_type", type="STRING", description="Device type; joins silver.devices"),
-    Column(name="device_version", type="STRING", description="Device version; joins silver.devices"),
+    Column(name="browser", type="STRING", subject=VISITOR_QUASI, description="Browser family"),
+    Column(name="browser_version", type="STRING", subject=VISITOR_QUASI, description="Browser version as sent"),
+    Column(name="network_type", type="STRING", subject=VISITOR_QUASI, description="Network of the device"),
+    Column(name="device_type", type="STRING", subject=VISITOR_QUASI, description="Device type; joins silver.devices"),
+    Column(
+        name="device_version", type="STRING", subject=VISITOR_QUASI, description="Device version; joins silver.devices"
+    ),
 )
 IDENTITY = (
-    Column(name="ip", type="STRING", classification=PERSONAL, description="Address of the visitor"),
-    Column(name="login", type="STRING", classification=PERSONAL, description="Login, when connected"),
+    Column(name="ip", type="STRING", subject=VISITOR_DIRECT, description="Address of the visitor"),
+    Column(name="login", type="STRING", subject=USER_DIRECT, description="Login, when connected"),
     Column(
         name="connected_since",
         type="TIMESTAMP",
+        subject=USER_QUASI,
         description="Since when the visitor is connected; null when not",
     ),
 )
 USER = (
-    Column(name="login", type="STRING", classification=PERSONAL, description="Login of the user"),
-    Column(name="email", type="STRING", classification=PERSONAL, description="Address of the user"),
-    Column(name="registered_datetime", type="TIMESTAMP", description="When the user registered"),
-    Column(name="first_connection_datetime", type="TIMESTAMP", description="First connection, if any"),
-    Column(name="last_connection_datetime", type="TIMESTAMP", description="Last connection, if any"),
+    Column(name="login", type="STRING", subject=USER_DIRECT, description="Login of the user"),
+    Column(name="email", type="STRING", subject=USER_DIRECT, description="Address of the user"),
+    Column(name="registered_datetime", type="TIMESTAMP", subject=USER_QUASI, description="When the user registered"),
+    Column(
+        name="first_connection_datetime", type="TIMESTAMP", subject=USER_QUASI, description="First connection, if any"
+    ),
+    Column(
+        name="last_connection_datetime", type="TIMESTAMP", subject=USER_QUASI, description="Last connection, if any"
+    ),
 )
 
 

@@ -38,7 +38,7 @@ DAILY_REPORT = Contract(
     runs=Runs(on=On.DEADLINE, at=Clock.NIGHTLY),
     columns=(
         replace(c.EVENT_DATE, sourceless=LABEL),
-        Column(
+        c.fact(
             name="metric",
             type="STRING",
             nullable=False,
@@ -50,8 +50,8 @@ DAILY_REPORT = Contract(
             type="BIGINT",
             description="The figure, in the case of top_page its page views; null if nothing of its source is there",
         ),
-        Column(name="detail", type="STRING", description="The page of top_page, the host of top_referrer"),
-        Column(
+        c.fact(name="detail", type="STRING", description="The page of top_page, the host of top_referrer"),
+        c.fact(
             name="source",
             type="STRING",
             nullable=False,

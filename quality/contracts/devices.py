@@ -1,9 +1,11 @@
 """Devices: as last delivered, and with their history."""
 
+from dataclasses import replace
+
 from blogdata.planning.reach import WHOLE, Landed
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Audit, Column, RowRule
+from blogdata.publish.schema import NOBODY, Audit, Column, RowRule
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Copy, Merge
 from quality.contracts import columns as c
@@ -18,12 +20,12 @@ DEVICES_DELIVERED = Contract(
     write=Copy(),
     rows_in=LANDED_LINES,
     columns=(
-        c.RAW,
+        replace(c.RAW, subject=NOBODY, classification=c.PERSONAL),
         *c.SOURCE,
         c.LOAD_DATE,
-        Column(name="type", type="STRING", description="Device type"),
-        Column(name="full_name", type="STRING", description="Name for people"),
-        Column(name="version", type="STRING", description="Device version"),
+        c.fact(name="type", type="STRING", description="Device type"),
+        c.fact(name="full_name", type="STRING", description="Name for people"),
+        c.fact(name="version", type="STRING", description="Device version"),
         c.REASONS,
     ),
     rules=(
@@ -48,27 +50,27 @@ DEVICES = Contract(
     reads=(Read(dataset="bronze.devices", reach=WHOLE),),
     write=Merge(),
     columns=(
-        Column(name="device_type", type="STRING", nullable=False, description="Device type"),
-        Column(name="device_version", type="STRING", nullable=False, description="Device version"),
-        Column(name="full_name", type="STRING", description="Name for people"),
+        c.fact(name="device_type", type="STRING", nullable=False, description="Device type"),
+        c.fact(name="device_version", type="STRING", nullable=False, description="Device version"),
+        c.fact(name="full_name", type="STRING", description="Name for people"),
         Column(
             name="occurrences",
             type="BIGINT",
             nullable=False,
             description="Rows of the newest delivery it stands for; 0 of a version that no longer holds",
         ),
-        Column(
+        c.fact(
             name="changed_on",
             type="STRING",
             nullable=False,
             description="Day of the delivery that made the version what it is (UTC)",
         ),
-        Column(
+        c.fact(
             name="valid_from",
             type="TIMESTAMP",
             description="First instant it holds, midnight of that day; null when it always has: of the first delivery",
         ),
-        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+        c.fact(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
     ),
     key=("device_type", "device_version", "changed_on"),
     rows_in="rows of the newest delivery",

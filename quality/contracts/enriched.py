@@ -25,18 +25,24 @@ VISITS_ENRICHED = Contract(
         c.EVENT_HOUR,
         *c.VISIT,
         c.UTM,
-        Column(
+        c.fact(
             name="referral_host",
             type="STRING",
             nullable=False,
             description="Host the visitor came from, or direct",
         ),
         *c.CONTEXT,
-        Column(name="device_name", type="STRING", description="Name of the device for people, as of the event"),
-        Column(name="user_registered", type="TIMESTAMP", description="When the user registered"),
+        Column(
+            name="device_name",
+            type="STRING",
+            subject=c.VISITOR_QUASI,
+            description="Name of the device for people, as of the event",
+        ),
+        Column(name="user_registered", type="TIMESTAMP", subject=c.USER_QUASI, description="When the user registered"),
         Column(
             name="user_version_from",
             type="TIMESTAMP",
+            subject=c.USER_QUASI,
             description="Start of the user's version that was joined",
         ),
         Column(
@@ -55,7 +61,7 @@ VISITS_ENRICHED = Contract(
             sourceless="whether the join has found a version",
         ),
         *PLACE,
-        Column(
+        c.fact(
             name="place_outcome",
             type="STRING",
             description="found, unknown, reserved, waiting (not yet answered) or kept_private (not to be shared, so "
@@ -72,7 +78,7 @@ VISITS_ENRICHED = Contract(
     },
     references=(Reference(dataset="silver.users", columns={"user_id": "user_id", "user_version_from": "valid_from"}),),
     profiled=("page", "referral_host", "browser", "device_type", "network_type", "user_known"),
-    statistics=("event_time", "user_id", "page"),
+    statistics=("event_time", "page"),
     patterns=("Static Joiner", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=2,
     watch=Watch(lag=Lag(), sla=Sla()),

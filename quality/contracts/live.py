@@ -9,13 +9,13 @@ from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
 from blogdata.patterns.quality.online_observer import observed
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.schema import RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Watch
 from blogdata.publish.writes import Append
 from quality.contracts import columns as c
 from quality.contracts import landed, visits
 
-BATCH = Column(
+BATCH = c.fact(
     name="batch",
     type="STRING",
     nullable=False,
@@ -64,13 +64,13 @@ SET_ASIDE = Contract(
         c.EVENT_HOUR,
         *c.VISIT[:2],
         c.VISIT[4],
-        Column(
+        c.fact(
             name="reason",
             type="STRING",
             nullable=False,
             description="late (behind the watermark), duplicate, or conflict (same identity, another payload)",
         ),
-        Column(
+        c.fact(
             name="watermark",
             type="TIMESTAMP",
             description="Watermark the row was judged by; null: none yet",
@@ -119,7 +119,7 @@ VISITS = observed(
         rows_in=EVENTS,
         left_out=dict.fromkeys(REASONS, "set aside"),
         rules=tuple(rule for rule in visits.VISITS.rules if rule.name != "stands_for_itself"),
-        statistics=("event_time", "user_id", "page", "batch"),
+        statistics=("event_time", "page", "batch"),
         patterns=(
             "Checkpointer",
             "Windowed Deduplicator",

@@ -30,7 +30,7 @@ WITH_ADS_LIVE = Contract(
         "reversely",
         LATE: "events that name an ad, and displays, behind the watermark; read again from the batch's files",
     },
-    statistics=("visit_id", "ad_id", "display_time", "batch"),
+    statistics=("ad_id", "display_time", "batch"),
     patterns=("Checkpointer", "Dynamic Joiner", "Windowed Deduplicator", "Audit-Write-Audit-Publish"),
     watch=Watch(lag=Lag(within=timedelta(minutes=5))),
 )

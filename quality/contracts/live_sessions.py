@@ -33,7 +33,7 @@ SESSIONS_LIVE = Contract(
         LATE: "page views behind the watermark; read again from the batch's files",
     },
     measures={"private": "count_if(keep_private)"},
-    statistics=("ended_at", "user_id", "batch"),
+    statistics=("ended_at", "batch"),
     patterns=("Checkpointer", "Stateful Sessionizer", "Keyed Idempotency", "Audit-Write-Audit-Publish"),
     watch=Watch(lag=Lag(within=timedelta(minutes=5))),
 )

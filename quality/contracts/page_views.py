@@ -34,9 +34,9 @@ STANDS_FOR = "sum(events)"
 AGGREGATED = {"aggregated": "sum(events) - count(1)"}
 MORE_OF_AGGREGATED = {"aggregated": "the sum of `events` less the number of groups"}
 CUBE_DIMENSIONS = (
-    Column(name="device_type", type="STRING", nullable=False, description="Device type, or unknown"),
-    Column(name="browser", type="STRING", nullable=False, description="Browser family, or unknown"),
-    Column(
+    c.fact(name="device_type", type="STRING", nullable=False, description="Device type, or unknown"),
+    c.fact(name="browser", type="STRING", nullable=False, description="Browser family, or unknown"),
+    c.fact(
         name="referral_host",
         type="STRING",
         nullable=False,
@@ -130,10 +130,15 @@ VISITS_WEEKLY = Contract(
     columns=(
         c.EVENT_WEEK,
         *[column for column in c.VISIT if column.name in ("visit_id", "event_time", "keep_private", "page", "ad_id")],
-        Column(name="user_id", type="STRING", description="The visitor; null for who asked not to be shared"),
+        Column(
+            name="user_id",
+            type="STRING",
+            subject=c.USER_DIRECT,
+            description="The visitor; null for who asked not to be shared",
+        ),
         CUBE_DIMENSIONS[2],
         *[column for column in c.CONTEXT if column.name in ("browser", "network_type", "device_type")],
-        Column(name="device_name", type="STRING", description="Name of the device for people"),
+        Column(name="device_name", type="STRING", subject=c.VISITOR_QUASI, description="Name of the device for people"),
         Column(
             name="user_known", type="BOOLEAN", nullable=False, description="A version of the user held at the event"
         ),
@@ -154,7 +159,7 @@ VISITS_WEEKLY = Contract(
     rows_in=ROWS_IN,
     measures={"private": "count_if(keep_private)", **PARTS},
     parts=168,
-    statistics=("event_time", "page", "user_id"),
+    statistics=("event_time", "page"),
     patterns=(
         "Fast Metadata Cleaner",
         "Aligned Fan-In",
@@ -173,7 +178,7 @@ PAGE_STATS = replace(
     consumers=("team:editors",),
     columns=(
         c.EVENT_DATE,
-        Column(name="page", type="STRING", nullable=False, description="Path of the page"),
+        c.fact(name="page", type="STRING", nullable=False, description="Path of the page"),
         *COUNTS,
         Column(name="share", type="DOUBLE", nullable=False, description="Share of the day's page views, 0 to 1"),
         HOURS_SINCE_COUNTED,

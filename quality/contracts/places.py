@@ -13,28 +13,40 @@ from quality.contracts import columns as c
 OUTCOMES = ("found", "unknown", "reserved", "waiting")
 WAITING = "waiting"
 PLACE = (
-    Column(name="country", type="STRING", classification=c.PERSONAL, description="Country code (ISO 3166-1 alpha-2)"),
-    Column(name="region", type="STRING", classification=c.PERSONAL, description="Region within the country, if told"),
-    Column(name="city", type="STRING", classification=c.PERSONAL, description="City, if told"),
+    Column(
+        name="country",
+        type="STRING",
+        subject=c.VISITOR_QUASI,
+        classification=c.PERSONAL,
+        description="Country code (ISO 3166-1 alpha-2)",
+    ),
+    Column(
+        name="region",
+        type="STRING",
+        subject=c.VISITOR_QUASI,
+        classification=c.PERSONAL,
+        description="Region within the country, if told",
+    ),
+    Column(name="city", type="STRING", subject=c.VISITOR_QUASI, classification=c.PERSONAL, description="City, if told"),
 )
 
 ANSWER = (
-    Column(name="ip", type="STRING", nullable=False, classification=c.PERSONAL, description="The address as received"),
-    Column(
+    Column(name="ip", type="STRING", subject=c.VISITOR_DIRECT, nullable=False, description="The address as received"),
+    c.fact(
         name="valid_from",
         type="TIMESTAMP",
         nullable=False,
         description="First instant it holds; 1970 for the first answer, so that it holds for all earlier visits",
     ),
-    Column(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
-    Column(
+    c.fact(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+    c.fact(
         name="outcome",
         type="STRING",
         nullable=False,
         description="found, unknown, reserved (in no public network, not asked for) or waiting (not yet answered)",
     ),
     *PLACE,
-    Column(
+    c.fact(
         name="told_by",
         type="STRING",
         description="here (the embedded table, or the address itself) or service; null while it waits",
@@ -76,7 +88,7 @@ PLACES = Contract(
         ),
     ),
     measures={WAITING: f"count_if(outcome = '{WAITING}')", "answered": f"count_if(outcome <> '{WAITING}')"},
-    statistics=("ip", "valid_from"),
+    statistics=("valid_from",),
     patterns=("Local Sequencer", "Merger", "Audit-Write-Audit-Publish"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),

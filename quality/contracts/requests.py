@@ -23,34 +23,34 @@ REQUESTS_DAILY = page_views.daily(
     runs=Runs(on=On.ALL_THERE, at=Clock.NIGHTLY),
     columns=(
         c.EVENT_DATE,
-        Column(
+        c.fact(
             name="host",
             type="STRING",
             nullable=False,
             description=f"Virtual host of the log, or unknown; {OTHER}: all but the {MOST_HOSTS} most frequent",
         ),
-        Column(
+        c.fact(
             name="kind",
             type="STRING",
             nullable=False,
             description=f"feed, monitoring, {CRAWLER} and its category, asset, or page: the first that it is",
         ),
-        Column(name="status", type="STRING", nullable=False, description=f"Status of the answer, or {OTHER}"),
-        Column(
+        c.fact(name="status", type="STRING", nullable=False, description=f"Status of the answer, or {OTHER}"),
+        c.fact(
             name="status_class",
             type="STRING",
             nullable=False,
             description=f"Its class, such as 2xx, or {OTHER}",
         ),
-        Column(name="method", type="STRING", nullable=False, description=f"Method of the request, or {OTHER}"),
-        Column(
+        c.fact(name="method", type="STRING", nullable=False, description=f"Method of the request, or {OTHER}"),
+        c.fact(
             name="path",
             type="STRING",
             nullable=False,
             description=f"Path without query, up to {LONGEST_PATH} characters, of the {MOST_PATHS} groups of the day "
             "that were most often answered with 404, 410 or 5xx; empty: all other requests",
         ),
-        Column(
+        c.fact(
             name="referral_host",
             type="STRING",
             nullable=False,

@@ -29,24 +29,36 @@ OVER = f"date_format(timestampadd(SECOND, {_SECONDS}, ended_at), {_HOUR})"
 SESSION_ID = Column(
     name="session_id",
     type="STRING",
+    subject=c.VISITOR_PSEUDONYM,
     nullable=False,
     description="Hash of the visitor and of the page view of the session that arrived first",
 )
 STATE = (
-    Column(name="user_id", type="STRING", nullable=False, description="The visitor; joins silver.users"),
-    Column(name="started_at", type="TIMESTAMP", nullable=False, description="Time of the first page view"),
-    Column(name="ended_at", type="TIMESTAMP", nullable=False, description="Time of the last page view"),
+    Column(
+        name="user_id",
+        type="STRING",
+        subject=c.USER_DIRECT,
+        nullable=False,
+        description="The visitor; joins silver.users",
+    ),
+    c.fact(name="started_at", type="TIMESTAMP", nullable=False, description="Time of the first page view"),
+    c.fact(name="ended_at", type="TIMESTAMP", nullable=False, description="Time of the last page view"),
     Column(name="pages", type="BIGINT", nullable=False, description="Page views since the start"),
-    Column(name="entry_page", type="STRING", nullable=False, description="The first page"),
-    Column(name="referral", type="STRING", description="Where the visitor came from to the first page"),
-    Column(name="exit_page", type="STRING", nullable=False, description="The last page"),
+    c.fact(name="entry_page", type="STRING", nullable=False, description="The first page"),
+    Column(
+        name="referral",
+        type="STRING",
+        subject=c.VISITOR_DIRECT,
+        description="Where the visitor came from to the first page",
+    ),
+    c.fact(name="exit_page", type="STRING", nullable=False, description="The last page"),
     Column(
         name="keep_private",
         type="BOOLEAN",
         nullable=False,
         description="The visitor asked not to be shared, with any of the page views",
     ),
-    Column(name="first_pages", type="ARRAY<STRING>", nullable=False, description="The first five pages, in order"),
+    c.fact(name="first_pages", type="ARRAY<STRING>", nullable=False, description="The first five pages, in order"),
 )
 FLAG = Column(
     name="is_completed",
@@ -114,7 +126,7 @@ SESSIONS = Contract(
             ", ".join(column.name for column in STATE)
         ),
     },
-    statistics=("ended_at", "user_id"),
+    statistics=("ended_at",),
     patterns=(
         "Incremental Sessionizer",
         "Keyed Idempotency",
@@ -136,7 +148,7 @@ SESSIONS_PENDING = Contract(
         HOUR,
         SESSION_ID,
         *STATE,
-        Column(
+        c.fact(
             name="appended",
             type="STRUCT<arrival_hour: STRING, replayed: BOOLEAN, source_file: STRING, source_offset: BIGINT>",
             nullable=False,
@@ -153,7 +165,7 @@ SESSIONS_PENDING = Contract(
     ),
     rows_in="sessions of `silver.sessions`, by the commit that publishes both",
     left_out={"completed": ""},
-    statistics=("user_id",),
+    statistics=("ended_at",),
     patterns=("Incremental Sessionizer", "Transactional Writer"),
     shared=False,
 )
@@ -172,6 +184,7 @@ SESSIONS_DAILY = page_views.daily(
         Column(
             name="referral",
             type="STRING",
+            subject=c.VISITOR_QUASI,
             description="Where the visitor came from to the first page, without query, fragment or user",
         ),
         Column(
@@ -181,7 +194,7 @@ SESSIONS_DAILY = page_views.daily(
             description="The visitor saw one page and left",
             generated="pages = 1",
         ),
-        Column(name="path", type="STRING", nullable=False, description="The first five pages, with > between them"),
+        c.fact(name="path", type="STRING", nullable=False, description="The first five pages, with > between them"),
         page_views.HOURS_PRESENT,
     ),
     key=("session_id",),

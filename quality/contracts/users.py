@@ -1,5 +1,6 @@
 """Users: as delivered each day, with their history, and as of the newest delivery."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from blogdata.planning.reach import SAME, WHOLE, InTurn, Landed
@@ -18,10 +19,10 @@ USERS_DELIVERED = Contract(
     owner="team:platform",
     reads=(Read(dataset="landing.users", reach=Landed(table="users", grain=Grain.DAY), fields=landed.USER),),
     columns=(
-        c.RAW,
+        replace(c.RAW, subject=c.USER_DIRECT),
         *c.SOURCE,
         c.LOAD_DATE,
-        Column(name="id", type="STRING", description="The user"),
+        Column(name="id", type="STRING", subject=c.USER_DIRECT, description="The user"),
         *c.USER,
         c.REASONS,
     ),
@@ -36,7 +37,7 @@ USERS_DELIVERED = Contract(
     ),
     measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)"},
     breakdowns={"reasons": ("explode(reasons)",)},
-    statistics=("id",),
+    statistics=("source_offset",),
     patterns=("Readiness Marker", "Dead-Letter"),
     freshness_hours=24,
     watch=Watch(flow=Flow(layer=Layer.STORAGE, every=timedelta(days=2)), skew=Skew(), lag=Lag(), sla=Sla()),
@@ -48,15 +49,18 @@ USERS = Contract(
     owner="team:analytics",
     reads=(Read(dataset="bronze.users", reach=WHOLE),),
     columns=(
-        Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
+        Column(
+            name="user_id", type="STRING", subject=c.USER_DIRECT, nullable=False, description="The user; joins visits"
+        ),
         *c.USER,
         Column(
             name="valid_from",
             type="TIMESTAMP",
+            subject=c.USER_QUASI,
             nullable=False,
             description="First instant it holds: the day that delivered it, or the registration for the first delivery",
         ),
-        Column(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+        c.fact(name="valid_to", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
         Column(name="is_current", type="BOOLEAN", nullable=False, description="The version that holds now"),
         Column(
             name="snapshots",
@@ -89,7 +93,7 @@ USERS = Contract(
     reasons={"unchanged": "sum(snapshots - 1)"},
     left_out={"dead_lettered": ""},
     measures={"current": "count_if(is_current)"},
-    statistics=("user_id", "valid_from"),
+    statistics=("valid_to",),
     patterns=("Audit-Write-Audit-Publish", "Data Overwrite"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
@@ -105,9 +109,11 @@ USERS_CURRENT = Contract(
     ),
     write=InOrder(period=Grain.DAY, replay_limit=30, marks_rows=True),
     columns=(
-        Column(name="user_id", type="STRING", nullable=False, description="The user; joins visits"),
-        *c.USER,
         Column(
+            name="user_id", type="STRING", subject=c.USER_DIRECT, nullable=False, description="The user; joins visits"
+        ),
+        *c.USER,
+        c.fact(
             name="changed_on",
             type="STRING",
             nullable=False,
@@ -137,7 +143,7 @@ USERS_CURRENT = Contract(
         "kept": "below zero: rows that stay because the delivery names their users, in dead letters only",
     },
     measures={"newest_change": "max(changed_on)"},
-    statistics=("user_id",),
+    statistics=("changed_on",),
     patterns=("Stateful Merger", "Single Runner", "Audit-Write-Audit-Publish"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),

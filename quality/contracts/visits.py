@@ -34,7 +34,7 @@ BOUNDED_DUPLICATES = Audit(
     expression="sum(occurrences) <= 10 * count(1)",
     description="A producer that repeats everything ten times is broken",
 )
-ARRIVED = Column(name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)")
+ARRIVED = c.fact(name="arrival_hour", type="STRING", nullable=False, description="Hour in which the row arrived (UTC)")
 
 RECEIVED = Contract(
     dataset="bronze.visits",
@@ -46,15 +46,15 @@ RECEIVED = Contract(
         *c.SOURCE,
         c.ARRIVAL_HOUR,
         c.FORMAT,
-        Column(name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"),
+        c.fact(name="event_time", type="TIMESTAMP", description="When the event happened; null when rejected"),
         c.optional(c.EVENT_HOUR),
         c.REASONS,
-        Column(
+        c.fact(
             name="crawler",
             type="STRING",
             description="Category of the crawler that sent the request, by its user agent; null for a person's",
         ),
-        Column(
+        c.fact(
             name="filtered_by",
             type="STRING",
             description="Name of the filter that removes a valid row, else null",
@@ -194,7 +194,7 @@ VISITS = observed(
             "private": "count_if(keep_private)",
         },
         breakdowns={"visitors": ("cast(pmod(hash(user_id), 16) as string)",)},
-        statistics=("event_time", "user_id", "page"),
+        statistics=("event_time", "page"),
         patterns=(
             "Windowed Deduplicator",
             "Wrapper",
@@ -234,7 +234,7 @@ VISIT_CONFLICTS = Contract(
     rows_in="duplicates of `silver.visits`, by the commit that publishes both",
     left_out={"identical": ""},
     rules=(IN_ITS_HOUR,),
-    statistics=("visit_id",),
+    statistics=("event_time",),
     patterns=("Windowed Deduplicator", "Transactional Writer"),
 )
 
@@ -247,8 +247,8 @@ LATE_VISITS = Contract(
     columns=(
         c.ARRIVAL_HOUR,
         c.EVENT_HOUR,
-        Column(name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened"),
-        Column(
+        c.fact(name="event_time", type="TIMESTAMP", nullable=False, description="When the page was opened"),
+        c.fact(
             name="watermark",
             type="TIMESTAMP",
             nullable=False,

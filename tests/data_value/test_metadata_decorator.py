@@ -16,12 +16,12 @@ from blogdata.patterns.data_value.metadata_decorator import context_table
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.privacy import consumer_view, visible
+from blogdata.publish.privacy import consumer_view, require_subjects, visible
 from blogdata.publish.run import RunContext
-from blogdata.publish.schema import Classification, Column, Partitioning
+from blogdata.publish.schema import NOBODY, Classification, Column, How, Partitioning, Subject, Whose
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.writes import Feed, Serve
-from quality.contracts import EVERY, SERVED
+from quality.contracts import DECLARED, EVERY, SERVED
 
 PAGES = Contract(
     dataset="silver.pages",
@@ -37,8 +37,10 @@ PAGES = Contract(
     ),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
 )
-PERSONAL = frozenset({"ip", "login", "email", "raw", "country", "region", "city"})
+PERSONAL = frozenset({"ip", "login", "email", "user_id", "referral", "raw", "country", "region", "city"})
 """What a person is in the landed formats, and what is derived from an address."""
+WITHOUT_QUERY = "gold.sessions_daily"
+"""Its `referral` has neither query nor fragment nor user."""
 FIRST = RunContext(run_id="run-1", job="hourly", code_version="c1", trigger="sensor:landed")
 EVENT = {"id": "release-42", "source": "shop", "payload": "s3://shop/releases/42"}
 SECOND = RunContext(
@@ -130,21 +132,60 @@ def test_a_dataset_without_visible_columns_has_no_view(spark: Any, lake: Lake) -
 def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:
     """Columns are classified by hand: a dataset that forgets a classification would publish personal data."""
     for dataset, contract in EVERY.items():
-        personal = {each.name for each in contract.columns if each.classification is Classification.PERSONAL}
-        assert PERSONAL & {each.name for each in contract.columns} <= personal, dataset
-        assert not set(visible(contract)) & PERSONAL, dataset
+        personal = {each.name for each in contract.columns if each.personal}
+        held = PERSONAL - ({"referral"} if dataset == WITHOUT_QUERY else set())
+        assert held & {each.name for each in contract.columns} <= personal, dataset
+        assert not set(visible(contract)) & held, dataset
         # The counts in commits and in the ledger are not personal either.
-        assert not {name for names in contract.breakdowns.values() for name in names} & {*personal, "user_id"}, dataset
+        counted = {name for names in contract.breakdowns.values() for name in names}
+        assert not counted & {each.name for each in contract.columns if each.of_a_person}, dataset
         # Fields of a nested column are hidden only by the column's own classification.
         nested = {name for name in PERSONAL for each in contract.columns if f"{name}: " in each.type}
         assert nested == set(), dataset
+
+
+def test_a_view_of_visits_has_a_key() -> None:
+    """Visits can be counted by a pseudonym, and the host they came from is not the URL."""
+    shown = set(visible(EVERY["silver.visits_enriched"]))
+    assert {"visit_id", "event_time", "page", "referral_host", "browser"} <= shown
+    assert not shown & {"user_id", "referral", "country"}
+
+
+def test_every_contract_decides_whom_its_columns_identify() -> None:
+    require_subjects(DECLARED.values())
+
+
+def test_a_column_without_a_subject_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="whom these columns identify: login, raw\n") as refused:
+        require_subjects([replace(PAGES, columns=tuple(_decided(each) for each in PAGES.columns))])
+    assert "silver.pages" in str(refused.value)
+
+
+def test_a_figure_needs_no_subject() -> None:
+    require_subjects([replace(PAGES, columns=PAGES.columns[-1:])])
+
+
+def test_a_direct_identifier_is_personal_without_a_classification() -> None:
+    direct = Subject(whose=Whose.VISITOR, how=How.DIRECT)
+    host = replace(PAGES.columns[1], subject=direct)
+    assert "page" not in visible(replace(PAGES, columns=(PAGES.columns[0], host)))
+
+
+@pytest.mark.parametrize(("whose", "how"), [(Whose.NOBODY, How.DIRECT), (Whose.USER, None)])
+def test_a_subject_is_a_person_in_some_way(whose: Whose, how: How | None) -> None:
+    with pytest.raises(ConfigurationError):
+        Subject(whose=whose, how=how)
+
+
+def _decided(column: Column) -> Column:
+    return column if column.name in ("login", "raw") else replace(column, subject=NOBODY)
 
 
 def test_a_database_serves_no_personal_column() -> None:
     served = [contract for contract in SERVED.values() if isinstance(contract.write, Serve)]
     assert served
     for read in {read.dataset for contract in served for read in contract.reads}:
-        assert all(each.classification is not Classification.PERSONAL for each in EVERY[read].columns), read
+        assert not [each.name for each in EVERY[read].columns if each.personal or each.of_a_person], read
 
 
 def test_pending_sessions_have_no_view() -> None:
@@ -160,7 +201,5 @@ def test_a_partner_gets_only_what_a_consumer_sees() -> None:
         source, write = EVERY[read.dataset], contract.write
         assert isinstance(write, Feed)
         assert set(write.payload) <= set(visible(source))
-        # A referral may contain anything in its query.
-        assert "referral" not in write.payload
         unless = next(each for each in source.columns if each.name == write.unless)
         assert (unless.type, unless.nullable) == ("BOOLEAN", False), "an unknown answer would not count as a refusal"

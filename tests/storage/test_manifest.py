@@ -26,7 +26,7 @@ from blogdata.patterns.storage import manifest
 from blogdata.patterns.storage.manifest import MANIFEST, NotShareable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Classification, Column, Partitioning
+from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
 from blogdata.publish.target import Provenance
 from toy import CONTRACT, HOURS, accounts, clicks, target
 from toy_members import DATASET, NOON, member
@@ -225,8 +225,15 @@ def test_a_table_without_partitions_has_one_manifest(tmp_path: Path, read: Read)
     assert read(where, "day") == [("mon", "/a", 1)]
 
 
-def test_persons_are_not_shared_by_files(lake: Lake) -> None:
-    login = Column(name="login", type="STRING", classification=Classification.PERSONAL, description="Login")
+@pytest.mark.parametrize(
+    "whose",
+    [
+        {"classification": Classification.PERSONAL},
+        *[{"subject": Subject(whose=Whose.VISITOR, how=how)} for how in How],
+    ],
+)
+def test_persons_are_not_shared_by_files(lake: Lake, whose: dict[str, Any]) -> None:
+    login = Column(name="login", type="STRING", description="Login", **whose)
     with pytest.raises(NotShareable, match="by login; a manifest cannot leave columns out"):
         manifest.share(lake, replace(PAGES, columns=(*PAGES.columns, login)))
     assert shares.shared_versions(lake, PAGES.dataset) == {}

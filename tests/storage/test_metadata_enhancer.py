@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
@@ -13,7 +14,8 @@ from blogdata.publish import tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.file_statistics import properties
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Column, Partitioning
+from blogdata.publish.schema import Column, How, Partitioning, Subject, Whose
+from quality.contracts import EVERY
 
 VISITS = Contract(
     dataset="silver.clicks",
@@ -28,6 +30,11 @@ VISITS = Contract(
     ),
     partitioning=Partitioning(column="day", grain=Grain.DAY),
     statistics=("at", "user"),
+)
+
+PERSONS = tuple(
+    replace(column, subject=Subject(whose=Whose.VISITOR, how=How.PSEUDONYM)) if column.name == "user" else column
+    for column in VISITS.columns
 )
 
 
@@ -93,3 +100,38 @@ def test_statistics_of_an_unsuitable_column_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="cannot have statistics: nothing") as refused:
         properties(replace(VISITS, statistics=("nothing",)))
     assert "choose from" in refused.value.next_step
+
+
+def test_statistics_of_a_persons_column_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"user \(identifies a person\)") as refused:
+        properties(replace(VISITS, columns=PERSONS, statistics=("at", "user")))
+    assert refused.value.next_step == "choose from: at, page"
+
+
+def test_no_contract_keeps_statistics_of_a_person() -> None:
+    for contract in EVERY.values():
+        properties(contract)
+
+
+def test_persons_without_named_statistics_have_none(spark: Any, tmp_path: Path) -> None:
+    assert limits(spark, tmp_path, replace(VISITS, columns=PERSONS, statistics=())) == set()
+
+
+def test_an_older_table_stops_keeping_statistics_of_a_person(spark: Any, tmp_path: Path) -> None:
+    """Its next files have none; the log entries of older files keep theirs until these are rewritten."""
+    assert limits(spark, tmp_path, VISITS) == {"min.at", "max.at", "min.user", "max.user"}
+    now = replace(VISITS, columns=PERSONS, statistics=("at",))
+    assert limits(spark, tmp_path, now) == {"min.at", "max.at"}
+
+
+def limits(spark: Any, root: Path, contract: Contract) -> set[str]:
+    """Publish a row, and name the limits that the log has of its file."""
+    lake = Lake(root=str(root))
+    tables.create_or_evolve(spark, lake, contract)
+    row = spark.sql("SELECT '2026-01-05' AS day, cast('x' AS BINARY) AS raw, now() AS at, 7L AS user, '/' AS page")
+    row.write.format("delta").mode("append").save(lake.path(contract.dataset))
+    table = lake.caught_up(contract.dataset)
+    assert table is not None
+    newest = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    newest.sort(key=lambda action: action["modification_time"])
+    return {name for name, value in newest[-1].items() if name.startswith(("min.", "max.")) and value is not None}

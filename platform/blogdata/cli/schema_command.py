@@ -17,7 +17,8 @@ from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.observability import column_readers
 from blogdata.patterns.quality import schema_migrator, schema_releases
 from blogdata.planning.findings import still_unannounced
-from blogdata.publish import incompatibilities
+from blogdata.publish import file_statistics, incompatibilities
+from blogdata.publish.privacy import require_subjects
 from blogdata.services.config import Settings
 from quality.contracts import DECLARED, EVERY, LANDED
 from quality.contracts.releases import RELEASED
@@ -30,7 +31,13 @@ File = Annotated[Path, typer.Option("--file", help="File of the released version
 
 @app.command()
 def check(file: File = RELEASED, as_json: Json = False) -> None:
-    """Compare the contracts with their released versions; exit code 1 when a change breaks readers or rows."""
+    """Compare the contracts with their released versions; exit code 1 when a change breaks readers or rows.
+
+    A contract that leaves open whom a column identifies, or keeps statistics of a person's column, is refused too.
+    """
+    require_subjects(EVERY.values())
+    for contract in EVERY.values():
+        file_statistics.properties(contract)
     found = schema_releases.compare(schema_releases.read(file), EVERY.values(), today())
     broken = [one for one in found if one.breaks]
     changed = [one.dataset for one in found if one.changed]

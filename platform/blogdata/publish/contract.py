@@ -348,7 +348,7 @@ class Contract:
         for policy in ("compatibility", "consumers", "migrations", "profiled", "references", "watch"):
             del promised[policy]
         for column in promised["columns"]:
-            del column["sourceless"]
+            del column["sourceless"], column["subject"]
             # A column without a default has the digest it had before columns could have one.
             if column["default"] is None:
                 del column["default"]

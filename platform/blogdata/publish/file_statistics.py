@@ -5,8 +5,11 @@ Pattern: Metadata Enhancer (:mod:`blogdata.patterns.storage.metadata_enhancer`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from blogdata.errors import ConfigurationError
 from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Column
 
 _UNORDERED = ("BINARY", "BOOLEAN", "ARRAY", "MAP", "STRUCT", "VARIANT")
 
@@ -14,28 +17,34 @@ _UNORDERED = ("BINARY", "BOOLEAN", "ARRAY", "MAP", "STRUCT", "VARIANT")
 def properties(contract: Contract) -> dict[str, str]:
     """Build the table properties that make Delta collect statistics of the contract's `statistics` columns only.
 
+    A column that identifies a person has none: the least and greatest value of each file would stay in the log, which
+    is read by everybody and outlives the rows. If the contract names no columns and has such ones, there are no
+    statistics; otherwise Delta's default applies, the first 32 columns.
+
     Args:
         contract: Contract of the dataset; its partition column is left out, as folder names already contain it.
 
     Raises:
-        ConfigurationError: A column is not in the contract, or its type has no order.
+        ConfigurationError: A column is not in the contract, its type has no order, or it identifies a person.
     """
     partition = contract.partition_column
-    unable = sorted(set(contract.statistics) - set(_able(contract)) - {partition})
-    if unable:
-        raise ConfigurationError(
-            what=f"columns that cannot have statistics: {', '.join(unable)}",
-            where=f"{contract.dataset}, statistics of the contract",
-            next_step=f"choose from: {', '.join(_able(contract))}",
-        )
+    able = [column.name for column in contract.columns if column.name != partition and _is_able(column)]
+    _refuse(contract, set(contract.statistics) - {*able, partition}, able)
     kept = ",".join(name for name in contract.statistics if name != partition)
+    if not kept and any(column.of_a_person for column in contract.columns):
+        return {"delta.dataSkippingNumIndexedCols": "0"}
     return {"delta.dataSkippingStatsColumns": kept} if kept else {}
 
 
-def _able(contract: Contract) -> list[str]:
-    partition = contract.partition_column
-    return [
-        column.name
-        for column in contract.columns
-        if column.name != partition and not column.type.upper().startswith(_UNORDERED)
-    ]
+def _is_able(column: Column) -> bool:
+    return not column.of_a_person and not column.type.upper().startswith(_UNORDERED)
+
+
+def _refuse(contract: Contract, unable: Iterable[str], able: Iterable[str]) -> None:
+    persons = {column.name for column in contract.columns if column.of_a_person}
+    if wrong := [f"{name} (identifies a person)" if name in persons else name for name in sorted(unable)]:
+        raise ConfigurationError(
+            what=f"columns that cannot have statistics: {', '.join(wrong)}",
+            where=f"{contract.dataset}, statistics of the contract",
+            next_step=f"choose from: {', '.join(able)}",
+        )

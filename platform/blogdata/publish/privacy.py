@@ -1,15 +1,16 @@
-"""What consumers do not see: personal and technical columns, and who asked not to be named.
+"""Whom columns identify, and what consumers do not see: personal and technical columns, and who asked not to be named.
 
 Pattern: Metadata Decorator (:mod:`blogdata.patterns.data_value.metadata_decorator`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Classification, RowRule
+from blogdata.publish.schema import RowRule
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,6 +21,22 @@ TECHNICAL = frozenset(
 """Columns that describe how a row was produced, not the fact itself."""
 CONSUMERS = "_public"
 """Suffix of the name of a dataset's consumer view."""
+
+
+def require_subjects(contracts: Iterable[Contract]) -> None:
+    """Refuse contracts that leave open whom a column identifies.
+
+    Raises:
+        ConfigurationError: A column of a type that can hold a person's value has no declared subject.
+    """
+    for contract in contracts:
+        if undecided := [column.name for column in contract.columns if column.undecided]:
+            raise ConfigurationError(
+                what=f"it is not declared whom these columns identify: {', '.join(undecided)}",
+                where=contract.dataset,
+                next_step="declare `subject` for each of them, or use `fact` of quality/contracts/columns.py for what "
+                "leads to nobody",
+            )
 
 
 def visible(contract: Contract) -> tuple[str, ...]:
@@ -35,8 +52,7 @@ def visible(contract: Contract) -> tuple[str, ...]:
     return tuple(
         column.name
         for column in contract.columns
-        if column.classification is not Classification.PERSONAL
-        and (column.name in needed or column.name not in TECHNICAL)
+        if not column.personal and (column.name in needed or column.name not in TECHNICAL)
     )
 
 

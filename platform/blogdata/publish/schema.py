@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from blogdata.errors import ConfigurationError
 from blogdata.publish.partitions import Grain
+
+_TYPES_OF_FIGURES = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+"""Types of counts, shares and marks: a column of another type has to declare its subject."""
 
 
 class Classification(str, Enum):
@@ -17,16 +21,79 @@ class Classification(str, Enum):
     PERSONAL = "personal"
 
 
+class Whose(str, Enum):
+    """Whom the values of a column lead to."""
+
+    USER = "user"
+    """A person with an account."""
+    VISITOR = "visitor"
+    """A person who reads the blog, with an account or without."""
+    NOBODY = "nobody"
+
+
+class How(str, Enum):
+    """How a value leads to a person; the terms are those of ISO/IEC 20889."""
+
+    DIRECT = "direct"
+    """By itself: a name, an address, an id that the person has elsewhere, or a text that may contain any of them."""
+    PSEUDONYM = "pseudonym"
+    """It stands for one person, who is found only with other data: a random id or a keyed hash."""
+    QUASI_IDENTIFIER = "quasi-identifier"
+    """Together with other columns: many persons have the same value, few the same combination."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """Whom a column identifies, and how.
+
+    Args:
+        whose: Whom.
+        how: How; None of nobody.
+
+    Raises:
+        ConfigurationError: Nobody is identified somehow, or a person in no way.
+    """
+
+    whose: Whose
+    how: How | None
+
+    def __post_init__(self) -> None:
+        if (self.whose is Whose.NOBODY) != (self.how is None):
+            raise ConfigurationError(
+                what="a person is identified in some way, and nobody in none",
+                where=f"subject {self.whose.value}",
+                next_step="declare `how` for a user or a visitor, and None for nobody",
+            )
+
+    def __str__(self) -> str:
+        return f"{self.whose.value}, {self.how.value}" if self.how else self.whose.value
+
+    @property
+    def is_person(self) -> bool:
+        """Its values lead to a user or visitor, alone or together with others."""
+        return self.whose is not Whose.NOBODY
+
+    @property
+    def singles_out(self) -> bool:
+        """One value stands for one person: it is a direct identifier or a pseudonym."""
+        return self.how in (How.DIRECT, How.PSEUDONYM)
+
+
+NOBODY = Subject(whose=Whose.NOBODY, how=None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column: its Spark SQL type, whether it may be null, and who may see it.
+    """One column: its Spark SQL type, whether it may be null, whom it identifies, and who may see it.
 
     Args:
         name: Its name.
         type: Its Spark SQL type.
         description: The meaning of its values.
         nullable: It may be null.
-        classification: Who may see it.
+        subject: Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to
+            declare it for columns of all other types.
+        classification: Who may see it. A direct identifier is personal in any case.
         generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
             that was created without it stays without it. None: the value is whatever is written.
         default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
@@ -39,10 +106,32 @@ class Column:
     type: str
     description: str
     nullable: bool = True
+    subject: Subject | None = None
     classification: Classification = Classification.INTERNAL
     generated: str | None = None
     default: str | None = None
     sourceless: str | None = None
+
+    @property
+    def undecided(self) -> bool:
+        """It has no declared subject, and its type can hold a person's value."""
+        return self.subject is None and not self.type.upper().startswith(_TYPES_OF_FIGURES)
+
+    @property
+    def of_a_person(self) -> bool:
+        """Its values lead to a user or visitor, alone or together with others."""
+        return self.subject is not None and self.subject.is_person
+
+    @property
+    def singles_out(self) -> bool:
+        """One value stands for one person."""
+        return self.subject is not None and self.subject.singles_out
+
+    @property
+    def personal(self) -> bool:
+        """Consumers do not see it."""
+        direct = self.subject is not None and self.subject.how is How.DIRECT
+        return direct or self.classification is Classification.PERSONAL
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,7 +85,9 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
     # The fingerprint comes last: after a crash in between, the next call applies the contract again.
-    listed = _listed({**_togetherness(contract), CONTRACT: contract.fingerprint})
+    listed = _listed(
+        {**_togetherness(contract), **file_statistics.properties(contract), CONTRACT: contract.fingerprint}
+    )
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({listed})")
 
 

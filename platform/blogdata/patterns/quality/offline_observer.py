@@ -31,7 +31,6 @@ from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.quality.drift import QUANTILES, ColumnProfile, Drift, Profile, is_number
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, coarser
-from blogdata.publish.schema import Classification
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,9 +53,7 @@ def require_profilable(contract: Contract) -> None:
         ConfigurationError: A profiled column is personal or unknown.
     """
     known = {column.name: column for column in contract.columns}
-    wrong = [
-        name for name in contract.profiled if name not in known or known[name].classification is Classification.PERSONAL
-    ]
+    wrong = [name for name in contract.profiled if name not in known or known[name].personal or known[name].singles_out]
     if wrong:
         raise ConfigurationError(
             what=f"columns that cannot be profiled, because they are personal or unknown: {', '.join(wrong)}",

@@ -45,7 +45,6 @@ from blogdata.lake.lake import DatasetMissing, Lake, TableSlice
 from blogdata.lake.shares import CURRENT, RECORD, Held, Share
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-from blogdata.publish.schema import Classification
 
 MANIFEST = "manifest"
 """Name of the text files with the addresses."""
@@ -136,7 +135,7 @@ def location(lake: Lake, dataset: str) -> Path:
 
 
 def _refuse_persons(contract: Contract) -> None:
-    found = [column.name for column in contract.columns if column.classification is Classification.PERSONAL]
+    found = [column.name for column in contract.columns if column.personal or column.of_a_person]
     if found:
         raise NotShareable(
             what=f"its files show who did what, by {', '.join(found)}; a manifest cannot leave columns out",

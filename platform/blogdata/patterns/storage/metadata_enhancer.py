@@ -8,7 +8,8 @@ compares the predicate with them before it opens a file. The contract names the 
 
 The trap: by default, Delta collects statistics of the first 32 columns: a wide raw text costs on every write, and a
 useful column behind them has no statistics. And if the values of a column are spread over all files, its statistics
-skip nothing: sort first (Sorter), then measure.
+skip nothing: sort first (Sorter), then measure. Statistics are values: those of a column that identifies a person would
+stay in the log, which outlives the rows, so they are refused.
 
 When not to use it: for columns that no query filters by, and for long texts, whose statistics are truncated.
 
