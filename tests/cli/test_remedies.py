@@ -39,6 +39,8 @@ from blogdata.errors.remedies import (
     ShowVersions,
     StartService,
     TryAlerts,
+    WithdrawShare,
+    WriteViews,
 )
 from blogdata.orchestration import stream_faults
 from blogdata.orchestration.names import ACCEPT
@@ -52,6 +54,8 @@ LIBRARY = [file for file in FILES if file.parent != Path(remedies.__file__).pare
 SQL = "SELECT reasons, count(*) FROM bronze.visits WHERE arrival_hour = '2026-01-05T03' GROUP BY reasons"
 TYPED: list[tuple[Action, str]] = [
     (Run(), "blogdata run"),
+    (WriteViews(), "blogdata views"),
+    (WithdrawShare(dataset="gold.page_stats"), "blogdata share gold.page_stats --withdraw"),
     (Run(accept="size"), "blogdata run --accept size"),
     (
         Run(start="2025-12-22", end="2025-12-29", datasets=("silver.users", "gold.pages"), accept="frozen"),

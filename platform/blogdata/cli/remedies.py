@@ -16,6 +16,8 @@ _COMMANDS = {
     "Repair": "repair",
     "ShowLedger": "ledger {dataset}",
     "ShowVersions": "versions {dataset}",
+    "WriteViews": "views",
+    "WithdrawShare": "share {dataset} --withdraw",
     "ShowMigrations": "schema migrations",
     "RemoveColumn": "schema remove {dataset} {column}",
     "Query": "sql {sql} --as-of={as_of}",

@@ -80,6 +80,17 @@ class ShowVersions(Action, words="list the versions"):
     dataset: str
 
 
+class WriteViews(Action, words="write the views"):
+    """Write the views for consumers into the lake."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithdrawShare(Action, words="withdraw the share"):
+    """End the share of a dataset by a manifest."""
+
+    dataset: str
+
+
 class ShowMigrations(Action, words="list the migrations"):
     """List the columns that are being retired, and who still reads them."""
 

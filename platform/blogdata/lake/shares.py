@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.errors import ConfigurationError
+from blogdata.errors.remedies import Remedy, WithdrawShare
 from blogdata.lake import members
 from blogdata.lake.store import Store
 
@@ -112,8 +113,8 @@ def shared_versions(store: Store, table: str) -> dict[int, str]:
     held = [(share, share.tables[table]) for share in shares(store, dataset) if table in share.tables]
     opened = store.table(table) if held else None
     return {
-        one.version: f"shared by a manifest since {share.since:%Y-%m-%d %H:%M}; to end it: "
-        f"blogdata share {dataset} --withdraw"
+        one.version: f"shared by a manifest since {share.since:%Y-%m-%d %H:%M}; "
+        f"{Remedy('to end it: ', WithdrawShare(dataset=dataset))}"
         for share, one in held
         if opened is not None and str(opened.metadata().id) == one.id
     }

@@ -38,7 +38,7 @@ from uuid import uuid4
 from deltalake import DeltaTable
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run
+from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.lake import arrow, shares
 from blogdata.lake.checksums import file_of
 from blogdata.lake.lake import DatasetMissing, Lake, TableSlice
@@ -140,8 +140,11 @@ def _refuse_persons(contract: Contract) -> None:
         raise NotShareable(
             what=f"its files show who did what, by {', '.join(found)}; a manifest cannot leave columns out",
             where=contract.dataset,
-            next_step="share a dataset that is computed from it without persons; or give readers that know Delta the "
-            "view without these columns: blogdata views",
+            next_step=Remedy(
+                "share a dataset that is computed from it without persons; or give readers that know Delta the view "
+                "without these columns: ",
+                WriteViews(),
+            ),
         )
 
 
@@ -150,8 +153,11 @@ def _refuse_marked_rows(dataset: str, parts: Sequence[TableSlice]) -> None:
         raise NotShareable(
             what="rows of its files are marked as removed (deletion vectors), and a plain reader would see them",
             where=dataset,
-            next_step="share it once its files are rewritten without these rows (Spark SQL: REORG TABLE ... APPLY "
-            "(PURGE)); readers that know Delta see it right as it is: blogdata views",
+            next_step=Remedy(
+                "share it once its files are rewritten without these rows (Spark SQL: REORG TABLE ... APPLY (PURGE)); "
+                "readers that know Delta see it right as it is: ",
+                WriteViews(),
+            ),
         )
 
 
