@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.ingestion import event_inbox
-from blogdata.patterns.ingestion.event_inbox import InboxUnusable
+from blogdata.patterns.ingestion.event_inbox import Inbox, InboxUnusable
 from blogdata.patterns.ingestion.external_trigger import Trigger, authenticated, context, pause
 from blogdata.patterns.ingestion.trigger_event import (
     MOST_BYTES,
@@ -220,7 +220,7 @@ def test_an_inbox_that_cannot_be_used_takes_nothing(trigger: Trigger) -> None:
 def test_a_locked_inbox_takes_nothing(trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
     call(trigger, event())
     with sqlite3.connect(trigger.inbox.path) as other:
-        monkeypatch.setattr(event_inbox, "_BUSY_SECONDS", 0.05)
+        monkeypatch.setattr(Inbox, "busy_seconds", 0.05)
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(InboxUnusable, match="locked"):
             call(trigger, event(id="43"))

@@ -8,16 +8,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 from blogdata.alerts.alert import Alert, Message
 from blogdata.alerts.channel import ChannelFailed
 from blogdata.alerts.standing import Told
-from blogdata.durable.sqlite_file import SqliteFile
+from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
 from blogdata.errors.severity import Severity
 
-_BUSY_SECONDS = 30.0
 _KEPT_MESSAGES = 10_000
 _SCHEMA = """
 CREATE TABLE told (
@@ -83,15 +81,16 @@ class Failure:
     error: ChannelFailed
 
 
-@dataclass(frozen=True, kw_only=True)
-class AlertRecord:
-    """The record of a deployment; the file is made when it is first written.
+class AlertRecord(SqliteStore):
+    """The record of a deployment."""
 
-    Args:
-        path: The SQLite file.
-    """
-
-    path: Path
+    schema = _SCHEMA
+    busy_seconds = 30.0
+    unusable = RecordUnusable
+    called = "the record of alerts"
+    remedy = (
+        "check the disk and the file's permissions; if it is damaged, move it away: what stands is then sent once more"
+    )
 
     def known(self, channel: str) -> dict[str, Told]:
         """Return what a channel knows, by the identity of the alert."""
@@ -163,26 +162,6 @@ class AlertRecord:
         with self._file.writing() as connection:
             connection.execute(f"DELETE FROM told WHERE {others}", names)
             connection.execute(f"DELETE FROM failures WHERE {others}", names)
-
-    def check(self) -> None:
-        """Read the whole file, if there is one.
-
-        Raises:
-            RecordUnusable: It is damaged.
-        """
-        self._file.check()
-
-    @property
-    def _file(self) -> SqliteFile:
-        return SqliteFile(path=self.path, schema=_SCHEMA, busy_seconds=_BUSY_SECONDS, unusable=self._unusable)
-
-    def _unusable(self, error: sqlite3.Error) -> RecordUnusable:
-        return RecordUnusable(
-            what=f"the record of alerts cannot be used: {error}",
-            where=str(self.path),
-            next_step="check the disk and the file's permissions; if it is damaged, move it away: what stands is "
-            "then sent once more",
-        )
 
 
 def _insert(connection: sqlite3.Connection, channel: str, known: Iterable[Told]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from blogdata.errors import PlatformError
 
@@ -93,6 +93,48 @@ class SqliteFile:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqliteStore:
+    """What is kept in one SQLite file and nowhere else; the file is created when it is first written.
+
+    Args:
+        path: The file.
+    """
+
+    path: Path
+
+    schema: ClassVar[str]
+    busy_seconds: ClassVar[float]
+    journal: ClassVar[Literal["DELETE", "WAL"]] = "DELETE"
+    unusable: ClassVar[type[PlatformError]]
+    """Raised when the file cannot be read or written."""
+    called: ClassVar[str]
+    """What the store is called in that error."""
+    remedy: ClassVar[str]
+    """Next step of that error."""
+
+    def check(self) -> None:
+        """Read the whole file, if there is one.
+
+        Raises:
+            PlatformError: It is damaged; `unusable` of the store.
+        """
+        self._file.check()
+
+    @property
+    def _file(self) -> SqliteFile:
+        return SqliteFile(
+            path=self.path,
+            schema=self.schema,
+            busy_seconds=self.busy_seconds,
+            unusable=self._unusable,
+            journal=self.journal,
+        )
+
+    def _unusable(self, error: sqlite3.Error) -> PlatformError:
+        return self.unusable(what=f"{self.called} cannot be used: {error}", where=str(self.path), next_step=self.remedy)
 
 
 def problem(path: Path, *, whole: bool = True) -> str | None:

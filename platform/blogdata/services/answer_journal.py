@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from blogdata.durable.sqlite_file import SqliteFile
+from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
 from blogdata.services.files import locked
 
@@ -25,18 +23,22 @@ class JournalUnusable(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerJournal:
+class AnswerJournal(SqliteStore):
     """Answers that were paid for and may not be published yet.
 
     Args:
         path: The file; only its owner may read it.
-        seconds: How long to wait for another run that is asking.
         kept: How long an answer stays after it was given, published or not, in seconds.
     """
 
-    path: Path
-    seconds: float = 600.0
     kept: float = _DAY
+
+    schema = _SCHEMA
+    busy_seconds = 600.0
+    """How long to wait for another run that is asking."""
+    unusable = JournalUnusable
+    called = "the journal of answers"
+    remedy = "look at the disk; if it is damaged, move it away: every unpublished answer is asked for, and paid, again"
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -46,7 +48,7 @@ class AnswerJournal:
             LockTimeout: Another run has been asking for too long; transient.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self.path.with_name(f".{self.path.name}.lock"), seconds=self.seconds):
+        with locked(self.path.with_name(f".{self.path.name}.lock"), seconds=self.busy_seconds):
             yield
 
     def stored(self) -> dict[str, Answer]:
@@ -65,23 +67,3 @@ class AnswerJournal:
             # Overwrites what is deleted: addresses are personal data.
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("DELETE FROM answers WHERE stored_at <= ?", (time.time() - self.kept,))
-
-    def check(self) -> None:
-        """Read the whole file, if there is one.
-
-        Raises:
-            JournalUnusable: It is damaged.
-        """
-        self._file.check()
-
-    @property
-    def _file(self) -> SqliteFile:
-        def unusable(error: sqlite3.Error) -> PlatformError:
-            return JournalUnusable(
-                what=f"the journal of answers cannot be used: {error}",
-                where=str(self.path),
-                next_step="look at the disk; if it is damaged, move it away: every unpublished answer is asked for, "
-                "and paid, again",
-            )
-
-        return SqliteFile(path=self.path, schema=_SCHEMA, busy_seconds=self.seconds, unusable=unusable)

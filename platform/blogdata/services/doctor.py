@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Protocol
 
 import psutil
 
 from blogdata.alerts.channel import Channel, ChannelFailed
+from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, StartService, TryAlerts
 from blogdata.services import (
@@ -67,18 +66,7 @@ class Diagnosis:
         return {"name": self.name, "ok": self.ok, "detail": self.detail, "next_step": self.next_step}
 
 
-class Kept(Protocol):
-    """A file in which the platform keeps what is nowhere else."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-
-    def check(self) -> None:
-        """Read the whole file, if there is one; raises a :class:`PlatformError` if it is damaged."""
-
-
-def examine(settings: Settings, kept: Sequence[Kept] = ()) -> list[Diagnosis]:
+def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagnosis]:
     """Run all checks without changing anything.
 
     Args:
@@ -305,7 +293,7 @@ def _events(settings: Settings) -> Iterator[Diagnosis]:
     yield Diagnosis(name="events", ok=seen.state == "running", detail=detail, remedy=step)
 
 
-def _kept(file: Kept, settings: Settings) -> Iterator[Diagnosis]:
+def _kept(file: SqliteStore, settings: Settings) -> Iterator[Diagnosis]:
     file.check()
     if file.path.exists():
         yield Diagnosis(name=file.path.name, ok=True, detail=f"can be read from end to end: {file.path}")

@@ -24,9 +24,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from blogdata.durable.sqlite_file import SqliteFile
+from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, ShowFeed, ShowLedger
 from blogdata.patterns.data_value.ordered_delivery import Delivery, DeliveryRequest
@@ -34,7 +33,6 @@ from blogdata.patterns.data_value.outbox_account import Open, OutboxLine, Row
 
 MOST_AT_ONCE = 100_000
 """Most records that are loaded for one delivery; the others follow in the next one."""
-_BUSY_SECONDS = 10.0
 _SCHEMA = """
 CREATE TABLE records (
     id TEXT PRIMARY KEY, partition TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, digest TEXT NOT NULL,
@@ -72,8 +70,8 @@ class RowsUnaccounted(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outbox:
-    """The outbox of a deployment; the file is created when it is first written.
+class Outbox(SqliteStore):
+    """The outbox of a deployment.
 
     Args:
         path: The SQLite file.
@@ -81,9 +79,19 @@ class Outbox:
         clock: Returns the current time, in seconds since 1970.
     """
 
-    path: Path
     protected: float
     clock: Callable[[], float] = time.time
+
+    # A commit is on the disk when it returns: the request may be at the target a moment later.
+    schema = _SCHEMA
+    busy_seconds = 10.0
+    journal = "WAL"
+    unusable = OutboxUnusable
+    called = "the outbox"
+    remedy = (
+        "check the disk and the file's permissions; nothing is sent meanwhile; if it is damaged, put it back from a "
+        "copy: without it everything would be sent once more"
+    )
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -266,29 +274,6 @@ class Outbox:
         with self._file.writing() as connection:
             _wait_again(connection, [record.id for record in request.records])
             connection.execute("DELETE FROM requests WHERE id = ?", (request.id,))
-
-    def check(self) -> None:
-        """Read the whole file, if there is one.
-
-        Raises:
-            OutboxUnusable: It is damaged.
-        """
-        self._file.check()
-
-    @property
-    def _file(self) -> SqliteFile:
-        # A commit is on the disk when it returns: the request may be at the target a moment later.
-        return SqliteFile(
-            path=self.path, schema=_SCHEMA, busy_seconds=_BUSY_SECONDS, unusable=self._unusable, journal="WAL"
-        )
-
-    def _unusable(self, error: sqlite3.Error) -> OutboxUnusable:
-        return OutboxUnusable(
-            what=f"the outbox cannot be used: {error}",
-            where=str(self.path),
-            next_step="check the disk and the file's permissions; nothing is sent meanwhile; if it is damaged, put it "
-            "back from a copy: without it everything would be sent once more",
-        )
 
 
 def _merge(connection: sqlite3.Connection, partition: str, identity: str, row: Row, known: sqlite3.Row | None) -> None:

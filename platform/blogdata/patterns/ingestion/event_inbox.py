@@ -9,10 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Literal
 
-from blogdata.durable.sqlite_file import SqliteFile
+from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.patterns.ingestion.trigger_event import IdReused, TriggerEvent, parse
 
@@ -21,7 +20,6 @@ REFUSED = "refused-"
 """Prefix of the name of a refused notification; its number follows."""
 _KEPT_REFUSALS = 1000
 _KEPT_FORGERIES = 100
-_BUSY_SECONDS = 10.0
 _SCHEMA = """
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, key TEXT UNIQUE, body TEXT, digest TEXT, channel TEXT, origin TEXT, version TEXT,
@@ -111,15 +109,18 @@ class Refusal:
         return f"{REFUSED}{self.number}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inbox:
-    """The inbox of a deployment; the file is created when it is first written.
+class Inbox(SqliteStore):
+    """The inbox of a deployment."""
 
-    Args:
-        path: The SQLite file.
-    """
-
-    path: Path
+    # A commit is on the disk when it returns: the sender forgets an event that was answered.
+    schema = _SCHEMA
+    busy_seconds = 10.0
+    unusable = InboxUnusable
+    called = "the inbox of events"
+    remedy = (
+        "check the disk and the file's permissions; senders keep their events meanwhile; if it is damaged, move it "
+        "away: the events that waited in it are lost, and their senders may send them again"
+    )
 
     def put(self, entry: InboxEntry) -> tuple[InboxEntry, bool]:
         """Keep an event, unless it is known.
@@ -257,27 +258,6 @@ class Inbox:
             connection.execute(
                 f"UPDATE events SET {change} WHERE {where}", (*values, entry.event.key, entry.run_number, entry.state)
             )
-
-    def check(self) -> None:
-        """Read the whole file, if there is one.
-
-        Raises:
-            InboxUnusable: It is damaged.
-        """
-        self._file.check()
-
-    @property
-    def _file(self) -> SqliteFile:
-        # A commit is on the disk when it returns: the sender forgets an event that was answered.
-        return SqliteFile(path=self.path, schema=_SCHEMA, busy_seconds=_BUSY_SECONDS, unusable=self._unusable)
-
-    def _unusable(self, error: sqlite3.Error) -> InboxUnusable:
-        return InboxUnusable(
-            what=f"the inbox of events cannot be used: {error}",
-            where=str(self.path),
-            next_step="check the disk and the file's permissions; senders keep their events meanwhile; if it is "
-            "damaged, move it away: the events that waited in it are lost, and their senders may send them again",
-        )
 
 
 def _entry(row: sqlite3.Row) -> InboxEntry:
