@@ -15,11 +15,11 @@ from assets.report.daily_rankings import SECTIONS as DAILY_SECTIONS
 from assets.report.daily_rankings import DailyRankings
 from assets.report.history import history
 from assets.report.page_views import DAY, Counted, PageViews, key_of_hour
-from assets.report.ranked_rows import RankingKind, ranking
+from assets.report.ranked_rows import ranking
 from assets.report.referrers import ReferrerKind, Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.elements import Audience, Figure, Grid, Ranking, ReportPeriod, Section, Unit
+from blogdata.report.elements import Audience, Figure, Grid, Ranking, RankingKind, ReportPeriod, Section, Unit
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.sessions import PAUSE
 

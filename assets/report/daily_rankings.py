@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from assets.report import request_rankings
 from assets.report.page_views import Numbers
-from assets.report.ranked_rows import RankingKind, ranking
+from assets.report.ranked_rows import ranking
 from blogdata.lake.lake import Lake
-from blogdata.report.elements import Ranking, Section
+from blogdata.report.elements import Ranking, RankingKind, Section
 from quality.contracts.columns import UNKNOWN
 from quality.contracts.sessions import PAUSE
 

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
-from blogdata.report.elements import RankedRow, Ranking
+from blogdata.report.elements import RankedRow, Ranking, RankingKind
 
 SHOWN = 25
 """Rows of a ranking that the page shows."""
 LONGEST_NAME = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankingKind:
-    """A ranking, whatever its period.
-
-    Args:
-        name: Its name in JSON.
-        label: Its title on the page.
-        of: What one row is.
-        columns: Names of the numbers; the first one orders the rows.
-        monospaced: Whether the names are paths and the like.
-        better: Whether growth is good news, 1, bad news, -1, or neither, 0.
-    """
-
-    name: str
-    label: str
-    of: str
-    columns: Sequence[str]
-    monospaced: bool = False
-    better: int = 1
 
 
 def ranking(
@@ -62,15 +41,10 @@ def ranking(
 
     rows = [row for row in every if row[0] not in apart]
     return Ranking(
-        name=kind.name,
-        label=kind.label,
-        of=kind.of,
-        columns=kind.columns,
+        **vars(kind),
         rows=[ranked(*row) for row in rows[:SHOWN]],
         apart=[replace(ranked(*row), name=shown(apart[row[0]])) for row in every if row[0] in apart],
         others=max(0, len(rows) - SHOWN),
-        monospaced=kind.monospaced,
-        better=kind.better,
     )
 
 

@@ -95,17 +95,14 @@ class Grid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranking:
-    """The largest of many, with what each counts.
+class RankingKind:
+    """A ranking, whatever its period.
 
     Args:
         name: Its name in JSON.
         label: Its title on the page.
         of: What one row is, such as `page`.
         columns: Names of the numbers; the first one orders the rows.
-        rows: The name of each and its numbers; `before` is the first number in the period before.
-        apart: What counts in the shares and is not ranked, such as the blog itself among the referrers.
-        others: How many more there are.
         monospaced: Whether the names are paths and the like.
         better: Whether growth is good news, 1, bad news, -1, or neither, 0.
     """
@@ -114,11 +111,23 @@ class Ranking:
     label: str
     of: str
     columns: Sequence[str]
+    monospaced: bool = False
+    better: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking(RankingKind):
+    """The largest of many, with what each counts.
+
+    Args:
+        rows: The name of each and its numbers; `before` is the first number in the period before.
+        apart: What counts in the shares and is not ranked, such as the blog itself among the referrers.
+        others: How many more there are.
+    """
+
     rows: Sequence[RankedRow]
     apart: Sequence[RankedRow] = ()
     others: int = 0
-    monospaced: bool = False
-    better: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

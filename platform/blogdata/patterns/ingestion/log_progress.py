@@ -139,11 +139,11 @@ def recovered(log: Path, own: Sequence[tuple[int, Path]]) -> Taken | None:
     with content(log) as file:
         position = 0
         for offset, path in taken:
-            position += _take(file, offset - position, digest)
+            position += take(file, offset - position, digest)
             if position != offset or not _goes_on_with(file, path, digest):
                 raise rewritten(log)
             position += path.stat().st_size
-        if position + _take(file, covered - position, digest) != covered:
+        if position + take(file, covered - position, digest) != covered:
             raise rewritten(log)
     hour = f"{taken[-1][1].parent.parent.name[5:]}T{taken[-1][1].parent.name[5:]}" if taken else None
     return Taken(covered=covered, sha256=digest.hexdigest(), hour=hour, source_size=-1, source_mtime_ns=0)
@@ -159,7 +159,7 @@ def require_new(log: Path) -> None:
     digest, position = hashlib.sha256(), 0
     with content(log) as file:
         for covered, sha256, name in others:
-            position += _take(file, covered - position, digest)
+            position += take(file, covered - position, digest)
             if position < covered:
                 return
             if digest.hexdigest() == sha256:
@@ -208,7 +208,8 @@ def _others(log: Path) -> Iterator[tuple[int, str, str]]:
             yield taken.covered, taken.sha256, file.stem
 
 
-def _take(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:
+def take(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:
+    """Add the next bytes of a file to a digest, up to a number of them; return how many there were."""
     taken = 0
     while taken < count and (block := file.read(min(BLOCK, count - taken))):
         digest.update(block)

@@ -212,10 +212,7 @@ def _survey(log: Path, taken: Taken | None) -> _Survey:
     start = taken.covered if taken else 0
     digest = hashlib.sha256()
     with content(log) as file:
-        position = 0
-        while position < start and (block := file.read(min(BLOCK, start - position))):
-            digest.update(block)
-            position += len(block)
+        position = log_progress.take(file, start, digest)
         if taken and (position < start or digest.hexdigest() != taken.sha256):
             raise log_progress.rewritten(log)
         complete = start
