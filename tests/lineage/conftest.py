@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from lineage.command_line import Said
 from lineage.deployment import Deployment
+from lineage.origins import Fill, Origins
 
-Deploy = Callable[[str], Deployment]
+
+class Deploy:
+    """Creates the deployments of a test file on the tests' Spark server."""
+
+    def __init__(self, folder: Path, origins: Origins) -> None:
+        self._folder, self._origins = folder, origins
+        self._made: list[Deployment] = []
+
+    def __call__(self, name: str) -> Deployment:
+        """Create an empty deployment."""
+        self._made.append(Deployment.create(self._folder / name, self._origins.url))
+        return self._made[-1]
+
+    def published(self, name: str, fill: Fill) -> Deployment:
+        """Create a deployment as a function publishes it: a copy of the one that the whole suite has."""
+        self._made.append(self._origins.copy(fill, self._folder / name))
+        return self._made[-1]
+
+    def close(self) -> None:
+        """Close their Spark sessions."""
+        for deployment in self._made:
+            deployment.close()
 
 
 @pytest.fixture(scope="module")
-def deploy(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deploy]:
+def deploy(settings: Settings, spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deploy]:
     """Creates deployments on the tests' Spark server."""
-    made: list[Deployment] = []
-    folder: Path = tmp_path_factory.mktemp("deployments")
-
-    def create(name: str) -> Deployment:
-        made.append(Deployment.create(folder / name, spark_server.url))
-        return made[-1]
-
+    # All test processes share the home of the tests' own deployment.
+    origins = Origins(folder=settings.home / "origins", url=spark_server.url)
+    made = Deploy(tmp_path_factory.mktemp("deployments"), origins)
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
             patch.delenv(variable, raising=False)
-        yield create
-        for deployment in made:
-            deployment.close()
+        yield made
+        made.close()
 
 
 @pytest.fixture

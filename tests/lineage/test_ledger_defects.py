@@ -19,39 +19,19 @@ from blogdata.orchestration.landing import Landed
 from blogdata.orchestration.step import FullDelivery, Step
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import Companion
-from blogdata.simulator.faults import FaultRates
-from blogdata.simulator.spec import SimulationSpec
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment, event, module
+from lineage.deployment import Deployment, module
+from lineage.origins import THREE_HOURS, three_hours
 from quality.contracts import CONTRACTS
 
-HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02")
-FAULTS = FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, null_field=0.1, late=0.2)
+LAST = THREE_HOURS[-1]
 Spoil = Callable[[DataFrame], DataFrame]
 
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three published hours with dead letters, duplicates, conflicts and late events; the last hour has all of them."""
-    world = deploy("world")
-    world.simulate(SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=FAULTS, ads=True))
-    made = deploy("defects")
-    made.copy_hours(world, HOURS)
-    # Two late ones and two in conflict, from a device that was never delivered.
-    late, conflict = [event(at, "/late") for at in ("00:10", "00:20")], event("02:30", "/conflict")
-    made.land(HOURS[2], [*late, conflict, conflict.replace(b"Firefox", b"Lynx")], name="visits-more.json")
-    agent = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0"
-    logged = [
-        f'192.0.2.1 - - [05/Jan/2026:02:0{number}:00 +0000] "GET {path} HTTP/1.1" {status} 1 "-" "{agent}"'.encode()
-        for number, (path, status) in enumerate((("/a", 200), ("/b", 200), ("/gone", 404), ("/gone", 404)))
-    ]
-    made.land(HOURS[2], logged, name="access.log")
-    display = {"ad_id": "a", "page": "/", "visit_id": "v", "display_time": f"{HOURS[2]}:10:00Z"}
-    lines = [json.dumps({**display, "campaign": name}).encode() for name in ("spring", "other")]
-    made.land(HOURS[2], [*lines, b"{}"], name="ads-more.json", table="ads")
-    outcome = made.run()
-    assert outcome.problems == []
-    return made
+    """Three published hours; the last one has rows in every table."""
+    return deploy.published("defects", three_hours)
 
 
 def without_one(frame: DataFrame) -> DataFrame:
@@ -99,7 +79,7 @@ def refused(deployment: Deployment, dataset: str, rule: str = "account.accounted
         known: Ledger problems from before.
     """
     before, rows = deployment.versions(), deployment.contents_of(dataset)
-    outcome = deployment.run(select=[dataset], hours=(HOURS[2], HOURS[2]))
+    outcome = deployment.run(select=[dataset], hours=(LAST, LAST))
     asset = dataset.replace(".", "/")
     assert [problem for problem in outcome.problems if problem.startswith(f"check {asset}:ledger failed")]
     assert [problem for problem in outcome.problems if rule in problem]
