@@ -29,6 +29,8 @@ from lineage.runs import retries
 VISITS, CONFLICTS = "silver.visits", "silver.visit_conflicts"
 ENRICHED = "silver.visits_enriched"
 WANTED = (ENRICHED,)
+ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
+"""A run for tests that look at no other table."""
 
 
 def hour(of: int) -> str:
@@ -122,11 +124,12 @@ def test_a_late_duplicate_is_counted_by_computing_its_hour_whole(world: World) -
 
 
 def test_a_late_conflict_is_kept_beside_the_row_it_lost_to(world: World) -> None:
-    found = world.arrive(event("11:30", "/later", user_id="another"))
+    found = world.arrive(event("11:30", "/later", user_id="another"), how=ONLY)
     assert whole(found) == {"11", "14"}
     lost = world.deployment.rows(CONFLICTS, "page", "event_hour")
     assert lost == [("/later", hour(11))]
-    found = world.arrive(event("11:50", "/still"), event("11:51", "/x"), event("11:51", "/x", user_id="another"))
+    disputed = [event("11:51", "/x"), event("11:51", "/x", user_id="another")]
+    found = world.arrive(event("11:50", "/still"), *disputed, how=ONLY)
     assert added(found) == {"11": 2}
     assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == [*lost, ("/x", hour(11))]
     assert world.deployment.problems() == []
@@ -148,7 +151,7 @@ def test_who_asks_for_hours_has_them_computed_whole(world: World) -> None:
     world.now += 1
     assert world.deployment.run(for_=["bronze.visits"]).problems == []
     assert whole(world.run(hours=(hour(10), hour(10)), select=[VISITS])) == {"10"}
-    found = world.run()
+    found = world.run(**ONLY)
     assert (added(found), "10" in found) == ({"11": 1}, False)
 
 
@@ -197,7 +200,7 @@ def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) 
         table = f"delta.`{world.deployment.lake.path(VISITS)}`"
         spark.sql(f"UPDATE {table} SET page = '/wrong' WHERE page = '/a'").collect()
     assert world.stands_for("/wrong") == [1]
-    assert added(world.arrive(event("10:49", "/mended"))) == {}
+    assert added(world.arrive(event("10:49", "/mended"), how=ONLY)) == {}
     assert (world.stands_for("/wrong"), world.stands_for("/a")) == ([], [1])
 
 
@@ -207,7 +210,7 @@ def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(wor
         table = f"delta.`{world.deployment.lake.path(CONFLICTS)}`"
         spark.sql(f"UPDATE {table} SET page = '/wrong' WHERE page = '/x'").collect()
     assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) != lost
-    assert added(world.arrive(event("11:49", "/companion"))) == {}
+    assert added(world.arrive(event("11:49", "/companion"), how=ONLY)) == {}
     assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == lost
 
 
@@ -217,7 +220,7 @@ def test_a_damaged_file_is_replaced_and_stops_no_other_hour(world: World) -> Non
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    found = world.arrive(event("10:49", "/healed"), event("11:50", "/beside"))
+    found = world.arrive(event("10:49", "/healed"), event("11:50", "/beside"), how=ONLY)
     assert (added(found), whole(found)) == ({"11": 1}, {"10"})
     assert damaged not in world.files()["10"]
     assert world.deployment.problems() == []
@@ -227,7 +230,7 @@ def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(slices, "MOST", 2)
     files = []
     for minute in range(50, 54):
-        world.arrive(event(f"10:{minute}", "/few"))
+        world.arrive(event(f"10:{minute}", "/few"), how=ONLY)
         files.append(len(world.files()["10"]))
     assert files == [2, 3, 1, 2]
 
@@ -241,9 +244,9 @@ def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path
     world.now += 1
     with pytest.MonkeyPatch.context() as patch:
         Hold(tmp_path / "probe", VISITS).install(patch)
-        assert world.deployment.run(for_=WANTED).problems != []
+        assert world.deployment.run(**ONLY).problems != []
     assert (before, world.stands_for(f"/{phase}")) == ([], [1] if phase == "committed" else [])
-    found = world.run()
+    found = world.run(**ONLY)
     assert added(found) == ({} if phase == "committed" else {"10": 1})
     assert world.stands_for(f"/{phase}") == [1]
     assert world.deployment.problems() == []
