@@ -5,6 +5,7 @@ Pattern: Transactional Writer.
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -102,8 +103,22 @@ def disputes_among(rows: int, hours: tuple[str, ...] = HOURS) -> set[int]:
 
 
 @pytest.fixture
-def world(spark: Any, lake_root: Path) -> World:
+def empty(spark: Any, lake_root: Path) -> World:
     return World(spark, lake_root)
+
+
+@pytest.fixture(scope="module")
+def sixty(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with the first sixty clicks, published by run one."""
+    root = tmp_path_factory.mktemp("sixty") / "lake"
+    World(spark, root).write(60, "one")
+    return root
+
+
+@pytest.fixture
+def world(spark: Any, sixty: Path, tmp_path: Path) -> World:
+    """A copy of that lake for each test."""
+    return World(spark, shutil.copytree(sixty, tmp_path / "lake"))
 
 
 @pytest.fixture
@@ -114,31 +129,30 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
 
 
 @both_engines
-def test_both_tables_appear_with_their_accounts(world: World, engine: Engine) -> None:
-    done = world.write(60, "one", engine=engine)
-    assert world.disputed() == (disputes_among(60), disputes_among(60))
+def test_both_tables_appear_with_their_accounts(empty: World, engine: Engine) -> None:
+    done = empty.write(60, "one", engine=engine)
+    assert empty.disputed() == (disputes_among(60), disputes_among(60))
     entry = done.companions[BESIDE.dataset].entries[HOURS[0]]
     duplicates = done.main.entries[HOURS[0]].reasons["duplicates"]
     assert (entry.rows_in, entry.rows_out) == (duplicates, len(disputes_among(60, HOURS[:1])))
     assert entry.reasons == {"undisputed": duplicates - entry.rows_out}
     assert entry.inputs[MAIN.dataset] == done.main.version
-    assert world.problems() == []
+    assert empty.problems() == []
 
 
 @both_engines
-def test_one_run_publishes_once_and_another_replaces(world: World, engine: Engine) -> None:
-    first = world.write(60, "one", engine=engine)
-    again = world.write(60, "one", engine=engine)
+def test_one_run_publishes_once_and_another_replaces(empty: World, engine: Engine) -> None:
+    first = empty.write(60, "one", engine=engine)
+    again = empty.write(60, "one", engine=engine)
     assert [commit.repeated for commit in again.commits.values()] == [True, True]
     assert [commit.version for commit in again.commits.values()] == [c.version for c in first.commits.values()]
-    world.write(30, "two", engine=engine)
-    assert world.disputed() == (disputes_among(30), disputes_among(30))
-    assert world.problems() == []
+    empty.write(30, "two", engine=engine)
+    assert empty.disputed() == (disputes_among(30), disputes_among(30))
+    assert empty.problems() == []
 
 
 @pytest.mark.parametrize("phase", NOT_PUBLISHED)
 def test_a_crash_before_the_commit_publishes_neither_table(world: World, probe: Probe, phase: str) -> None:
-    world.write(60, "one")
     probe.end(phase)
     with pytest.raises(Exception, match=f"ended at {phase}"):
         world.write(30, "two", probe=probe)
@@ -149,7 +163,6 @@ def test_a_crash_before_the_commit_publishes_neither_table(world: World, probe: 
 
 
 def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -> None:
-    world.write(60, "one")
     probe.end("committed")
     with pytest.raises(Exception, match="ended at committed"):
         world.write(30, "two", probe=probe)
@@ -161,7 +174,8 @@ def test_readers_complete_a_crash_after_the_commit(world: World, probe: Probe) -
 
 
 def test_concurrent_readers_follow_a_commit_once(world: World, probe: Probe) -> None:
-    before = world.write(60, "one").companions[BESIDE.dataset].version
+    before = world.lake.version(BESIDE.dataset)
+    assert before is not None
     probe.end("committed")
     with pytest.raises(Exception, match="ended at committed"):
         world.write(30, "two", probe=probe)
@@ -173,7 +187,6 @@ def test_concurrent_readers_follow_a_commit_once(world: World, probe: Probe) -> 
 
 @pytest.mark.campaign
 def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) -> None:
-    world.write(60, "one")
     with Held(lambda: world.write(30, "two", HOURS[:1], probe=probe), probe, "audited") as held:
         world.write(90, "three", HOURS[1:])
     assert held.error is None
@@ -184,7 +197,6 @@ def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) ->
 
 @pytest.mark.parametrize("phase", ["companion.written", "audited"])
 def test_one_of_two_runs_publishes_both_tables(world: World, probe: Probe, phase: str) -> None:
-    world.write(60, "one")
     with Held(lambda: world.write(30, "two", probe=probe), probe, phase) as held:
         world.write(90, "three")
     assert isinstance(held.error, ConcurrentWrite)
@@ -193,7 +205,6 @@ def test_one_of_two_runs_publishes_both_tables(world: World, probe: Probe, phase
 
 
 def test_readers_never_see_one_table_without_the_other(world: World) -> None:
-    world.write(20, "first")
     sizes = [60, 10, 90, 30]
     done = threading.Event()
     seen: list[tuple[set[int], set[int]]] = []
@@ -216,7 +227,6 @@ def test_readers_never_see_one_table_without_the_other(world: World) -> None:
 
 def test_two_separate_commits_show_a_mixture(world: World) -> None:
     """Why the pattern is needed: the naive way, killed between its two writes."""
-    world.write(60, "one")
     naive = replace(BESIDE, dataset="silver.naive", write=Replace())
     aim = target(world.root, "one", contract=naive)
     rows = clicks(world.spark, 60).where("stands_for = 3").select("hour", "click")
@@ -235,7 +245,6 @@ def test_each_companion_version_belongs_to_main_versions(world: World) -> None:
 
 
 def test_without_rows_the_companion_is_not_even_computed(world: World) -> None:
-    world.write(60, "one")
 
     def bomb(frame: Any) -> Any:
         return frame.withColumn("click", F.raise_error(F.lit("was computed")).cast("bigint"))
@@ -257,7 +266,6 @@ def test_without_rows_the_companion_is_not_even_computed(world: World) -> None:
     ids=["vanished", "doubled", "elsewhere"],
 )
 def test_a_companion_that_breaks_its_contract_blocks_both(world: World, engine: Engine, change: Any, rule: str) -> None:
-    world.write(60, "one")
     with pytest.raises(Exception) as refused:
         world.write(30, "two", disputes=change, engine=engine)
     assert isinstance(refused.value, AuditFailed) or rule == "partition_is_declared", refused.value
@@ -269,12 +277,12 @@ def test_a_companion_that_breaks_its_contract_blocks_both(world: World, engine: 
 
 def test_a_companion_of_another_shape_is_refused(world: World) -> None:
     with pytest.raises(SchemaMismatch):
-        world.write(60, "one", disputes=lambda frame: frame.drop("click"))
+        world.write(30, "two", disputes=lambda frame: frame.drop("click"))
 
 
 def test_a_wrong_main_table_account_is_refused(world: World) -> None:
     frame = clicks(world.spark, 60)
-    aim = target(world.root, "one", contract=MAIN)
+    aim = target(world.root, "two", contract=MAIN)
     wrong = Provenance(accounts={hour: Account(rows_in=1) for hour in HOURS})
     with pytest.raises(AuditFailed) as refused:
         overwrite_together(frame, aim, HOURS, wrong, companions=[])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,26 +48,37 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(root=str(tmp_path / "lake"))
 
 
-def test_the_table_refuses_bad_rows_written_directly(spark: Any, lake: Lake) -> None:
-    enforce(spark, lake, ORDERS)
+@pytest.fixture(scope="module")
+def orders(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with an empty table that enforces its contract."""
+    root = tmp_path_factory.mktemp("orders") / "lake"
+    enforce(spark, Lake(root=str(root)), ORDERS)
+    return root
+
+
+@pytest.fixture
+def enforced(orders: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for each test."""
+    return Lake(root=str(shutil.copytree(orders, tmp_path / "enforced")))
+
+
+def test_the_table_refuses_bad_rows_written_directly(spark: Any, enforced: Lake) -> None:
     plain = spark.createDataFrame([("2026-01-05", 1, None, 5000)], ROWS).write.format("delta").mode("append")
     with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
-        plain.save(lake.path(ORDERS.dataset))
-    assert lake.read(spark, ORDERS.dataset).count() == 0
+        plain.save(enforced.path(ORDERS.dataset))
+    assert enforced.read(spark, ORDERS.dataset).count() == 0
 
 
-def test_the_table_refuses_nulls_the_contract_forbids(spark: Any, lake: Lake) -> None:
-    enforce(spark, lake, ORDERS)
+def test_the_table_refuses_nulls_the_contract_forbids(spark: Any, enforced: Lake) -> None:
     plain = spark.createDataFrame([("2026-01-05", None, None, 5)], ROWS).write.format("delta").mode("append")
     with pytest.raises(PySparkException, match="NOT_NULL_CONSTRAINT"):
-        plain.save(lake.path(ORDERS.dataset))
+        plain.save(enforced.path(ORDERS.dataset))
 
 
-def test_a_null_condition_breaks_table_and_audit_rules(spark: Any, lake: Lake) -> None:
-    enforce(spark, lake, ORDERS)
+def test_a_null_condition_breaks_table_and_audit_rules(spark: Any, enforced: Lake) -> None:
     batch = spark.createDataFrame([("2026-01-05", 1, None, None)], ROWS)
     with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT"):
-        batch.write.format("delta").mode("append").save(lake.path(ORDERS.dataset))
+        batch.write.format("delta").mode("append").save(enforced.path(ORDERS.dataset))
     judged = judge(batch, specify(ORDERS, ["2026-01-05"], {}, {}))
     assert {item.rule for item in judged.violations} == {"positive", "small"}
 
@@ -99,25 +111,23 @@ def test_a_column_of_another_type_is_refused(spark: Any, lake: Lake) -> None:
         enforce(spark, lake, ORDERS)
 
 
-def test_a_dropped_constraint_is_restored_before_writing(spark: Any, lake: Lake) -> None:
-    enforce(spark, lake, ORDERS)
-    spark.sql(f"ALTER TABLE delta.`{lake.path(ORDERS.dataset)}` DROP CONSTRAINT positive")
-    enforce(spark, lake, ORDERS)
-    table = lake.caught_up(ORDERS.dataset)
+def test_a_dropped_constraint_is_restored_before_writing(spark: Any, enforced: Lake) -> None:
+    spark.sql(f"ALTER TABLE delta.`{enforced.path(ORDERS.dataset)}` DROP CONSTRAINT positive")
+    enforce(spark, enforced, ORDERS)
+    table = enforced.caught_up(ORDERS.dataset)
     assert table is not None
     assert table.metadata().configuration["delta.constraints.positive"] == "amount > 0"
 
 
-def test_an_added_constraint_is_made_only_once(spark: Any, lake: Lake) -> None:
-    enforce(spark, lake, ORDERS)
+def test_an_added_constraint_is_made_only_once(spark: Any, enforced: Lake) -> None:
     later = RowRule(
         name="some", expression="(amount > 0) = (abs(amount) > 0)", description="Delta keeps it with spaces"
     )
     contract = replace(ORDERS, rules=(*ORDERS.rules, later))
-    enforce(spark, lake, contract)
-    made = lake.version(ORDERS.dataset)
-    enforce(spark, lake, contract)
-    assert lake.version(ORDERS.dataset) == made
+    enforce(spark, enforced, contract)
+    made = enforced.version(ORDERS.dataset)
+    enforce(spark, enforced, contract)
+    assert enforced.version(ORDERS.dataset) == made
 
 
 def test_audit_lists_all_violations_with_their_counts(spark: Any, lake: Lake) -> None:
@@ -135,11 +145,10 @@ def test_audit_lists_all_violations_with_their_counts(spark: Any, lake: Lake) ->
     }
 
 
-def test_delta_alone_names_only_one_violation(spark: Any, lake: Lake) -> None:
-    enforce(spark, lake, ORDERS)
+def test_delta_alone_names_only_one_violation(spark: Any, enforced: Lake) -> None:
     rows = spark.createDataFrame([("2026-01-05", 1, None, -1), ("2026-01-05", 2, None, 5000)], ROWS).coalesce(1)
     with pytest.raises(PySparkException) as refused:
-        rows.write.format("delta").mode("append").save(lake.path(ORDERS.dataset))
+        rows.write.format("delta").mode("append").save(enforced.path(ORDERS.dataset))
     assert ("positive" in str(refused.value)) != ("small" in str(refused.value))
 
 
