@@ -5,6 +5,7 @@ Pattern: Data Overwrite.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,20 @@ pytestmark = pytest.mark.matrix(4)
 both_engines = pytest.mark.parametrize("engine", list(Engine))
 
 
+@pytest.fixture(scope="module")
+def hundred(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with a hundred clicks of two hours, published by run one."""
+    root = tmp_path_factory.mktemp("hundred") / "lake"
+    overwrite_partitions(clicks(spark), target(root, "one"), HOURS, Provenance(accounts=accounts()))
+    return root
+
+
+@pytest.fixture
+def clicked(hundred: Path, tmp_path: Path) -> Path:
+    """A copy of that lake for each test."""
+    return shutil.copytree(hundred, tmp_path / "clicked")
+
+
 @both_engines
 def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, engine: Engine) -> None:
     first = overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance())
@@ -36,36 +51,33 @@ def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, en
 
 
 @both_engines
-def test_another_run_replaces_only_its_partition(spark: Any, lake_root: Path, engine: Engine) -> None:
-    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
+def test_another_run_replaces_only_its_partition(spark: Any, clicked: Path, engine: Engine) -> None:
     only_first = clicks(spark, rows=10).where(F.col("hour") == HOURS[0])
     for run in ("two", "three"):
-        overwrite_partitions(only_first, target(lake_root, run, engine), HOURS[:1], Provenance())
-    rows = table(spark, lake_root)
+        overwrite_partitions(only_first, target(clicked, run, engine), HOURS[:1], Provenance())
+    rows = table(spark, clicked)
     assert len([row for row in rows if row[0] == HOURS[0]]) == 5
     assert len([row for row in rows if row[0] == HOURS[1]]) == 50
 
 
 @both_engines
-def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, lake_root: Path, engine: Engine) -> None:
-    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
+def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, clicked: Path, engine: Engine) -> None:
     commit = overwrite_partitions(
         clicks(spark).limit(0),
-        target(lake_root, "two", engine),
+        target(clicked, "two", engine),
         HOURS[:1],
         Provenance(accounts={HOURS[0]: Account(rows_in=0)}),
     )
     assert commit.entries[HOURS[0]].rows_out == 0
-    assert {row[0] for row in table(spark, lake_root)} == {HOURS[1]}
+    assert {row[0] for row in table(spark, clicked)} == {HOURS[1]}
 
 
 @both_engines
-def test_rows_of_an_undeclared_partition_are_refused(spark: Any, lake_root: Path, engine: Engine) -> None:
-    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance())
-    before = table(spark, lake_root)
+def test_rows_of_an_undeclared_partition_are_refused(spark: Any, clicked: Path, engine: Engine) -> None:
+    before = table(spark, clicked)
     with pytest.raises((RowsOutsidePredicate, AuditFailed)):
-        overwrite_partitions(clicks(spark, 10), target(lake_root, "two", engine), HOURS[:1], Provenance())
-    assert table(spark, lake_root) == before
+        overwrite_partitions(clicks(spark, 10), target(clicked, "two", engine), HOURS[:1], Provenance())
+    assert table(spark, clicked) == before
 
 
 class Slice:
@@ -75,8 +87,9 @@ class Slice:
 
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark, self.root, self.lake = spark, root, Lake(root=str(root))
-        one = overwrite_partitions(clicks(spark), target(root, "one"), HOURS, Provenance(accounts=accounts()))
-        self.at = one.version
+        at = self.lake.version(CONTRACT.dataset)
+        assert at is not None
+        self.at = at
 
     def add(self, run: str, *, rows: Any = None, more: int = 0, **how: Any) -> Commit:
         """Publish the rows, with an account that says so, or that says `more` of the first hour."""
@@ -98,16 +111,16 @@ class Slice:
         return {hour: {one["path"] for one in named if one["partition.hour"] == hour} for hour in HOURS}
 
 
-def test_rows_are_added_to_one_partition_while_another_is_replaced(spark: Any, lake_root: Path) -> None:
-    made = Slice(spark, lake_root)
+def test_rows_are_added_to_one_partition_while_another_is_replaced(spark: Any, clicked: Path) -> None:
+    made = Slice(spark, clicked)
     before = made.files()
     commit = made.add("two")
     after = made.files()
     assert before[HOURS[0]] < after[HOURS[0]]
     assert before[HOURS[1]].isdisjoint(after[HOURS[1]])
-    clicked = sorted(row[1] for row in table(spark, lake_root) if row[0] == HOURS[0])
-    assert clicked == [*range(0, 100, 2), *Slice.FIRST]
-    assert sorted(row[1] for row in table(spark, lake_root) if row[0] == HOURS[1]) == [*range(101, 110, 2)]
+    found = sorted(row[1] for row in table(spark, clicked) if row[0] == HOURS[0])
+    assert found == [*range(0, 100, 2), *Slice.FIRST]
+    assert sorted(row[1] for row in table(spark, clicked) if row[0] == HOURS[1]) == [*range(101, 110, 2)]
     entry = commit.entries[HOURS[0]]
     assert (entry.rows_out, entry.rows_written, entry.rows_in) == (55, 5, accounts(110)[HOURS[0]].rows_in)
     assert entry.measures == {"pages": 5}, "the figures are of the whole partition"
@@ -119,9 +132,9 @@ def test_rows_are_added_to_one_partition_while_another_is_replaced(spark: Any, l
     assert made.add("two").repeated
 
 
-def test_added_rows_are_audited_with_those_that_are_there(spark: Any, lake_root: Path) -> None:
-    made = Slice(spark, lake_root)
-    before = table(spark, lake_root)
+def test_added_rows_are_audited_with_those_that_are_there(spark: Any, clicked: Path) -> None:
+    made = Slice(spark, clicked)
+    before = table(spark, clicked)
     again = clicks(spark, 2).where("click = 0").unionByName(clicks(spark, 10, first=100))
     with pytest.raises(AuditFailed) as doubled:
         made.add("two", rows=again, more=1)
@@ -129,27 +142,26 @@ def test_added_rows_are_audited_with_those_that_are_there(spark: Any, lake_root:
     with pytest.raises(AuditFailed) as lost:
         made.add("three", more=1)
     assert {one.rule for one in lost.value.violations} == {"account.accounted"}
-    assert table(spark, lake_root) == before
+    assert table(spark, clicked) == before
 
 
-def test_rows_are_not_added_to_a_table_that_has_changed(spark: Any, lake_root: Path) -> None:
-    made = Slice(spark, lake_root)
-    meanwhile = overwrite_partitions(clicks(spark), target(lake_root, "meanwhile"), HOURS, Provenance())
-    before = table(spark, lake_root)
+def test_rows_are_not_added_to_a_table_that_has_changed(spark: Any, clicked: Path) -> None:
+    made = Slice(spark, clicked)
+    meanwhile = overwrite_partitions(clicks(spark), target(clicked, "meanwhile"), HOURS, Provenance())
+    before = table(spark, clicked)
     with pytest.raises(ConcurrentWrite):
         made.add("two")
-    assert table(spark, lake_root) == before
+    assert table(spark, clicked) == before
     made.at = meanwhile.version
     with pytest.raises(ConfigurationError, match="without the engine's jar"):
         made.add("three", engine=Engine.CHECKPOINT)
-    assert table(spark, lake_root) == before
+    assert table(spark, clicked) == before
 
 
-def test_a_plain_overwrite_would_have_deleted_the_neighbours(spark: Any, lake_root: Path) -> None:
-    overwrite_partitions(clicks(spark), target(lake_root), HOURS, Provenance())
+def test_a_plain_overwrite_would_have_deleted_the_neighbours(spark: Any, clicked: Path) -> None:
     one_hour = clicks(spark, 10).where(F.col("hour") == HOURS[0])
-    one_hour.write.format("delta").mode("overwrite").save(f"{lake_root}/silver/clicks")
-    assert {row[0] for row in table(spark, lake_root)} == {HOURS[0]}
+    one_hour.write.format("delta").mode("overwrite").save(f"{clicked}/silver/clicks")
+    assert {row[0] for row in table(spark, clicked)} == {HOURS[0]}
 
 
 def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Path) -> None:
@@ -163,17 +175,16 @@ def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Pat
 
 
 @pytest.mark.parametrize("phase", ["opened", "written", "audited"])
-def test_of_two_runs_on_a_partition_one_publishes(spark: Any, lake_root: Path, tmp_path: Path, phase: str) -> None:
-    overwrite_partitions(clicks(spark), target(lake_root, "before"), HOURS, Provenance())
+def test_of_two_runs_on_a_partition_one_publishes(spark: Any, clicked: Path, tmp_path: Path, phase: str) -> None:
     probe = Probe(tmp_path / "probe")
-    aim = target(lake_root, "slow", probe=str(probe.folder))
+    aim = target(clicked, "slow", probe=str(probe.folder))
     with Held(lambda: overwrite_partitions(clicks(spark, 20), aim, HOURS, Provenance()), probe, phase) as slow:
         # Nothing of the slow run is visible while it is in progress.
-        assert len(table(spark, lake_root)) == 100
-        overwrite_partitions(clicks(spark, 60), target(lake_root, "fast"), HOURS, Provenance())
+        assert len(table(spark, clicked)) == 100
+        overwrite_partitions(clicks(spark, 60), target(clicked, "fast"), HOURS, Provenance())
     assert isinstance(slow.error, ConcurrentWrite)
     assert slow.error.transient
-    assert len(table(spark, lake_root)) == 60
+    assert len(table(spark, clicked)) == 60
 
 
 def test_runs_on_different_partitions_both_publish(spark: Any, lake_root: Path, tmp_path: Path) -> None:
