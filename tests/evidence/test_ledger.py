@@ -27,46 +27,59 @@ def published(spark: Any, root: Path, run: str = "run-1", rows: int = 100) -> tu
     return lake, events
 
 
-def test_a_sound_publication_adds_up(spark: Any, lake_root: Path) -> None:
-    lake, events = published(spark, lake_root)
+@pytest.fixture(scope="module")
+def hundred(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with a hundred published clicks."""
+    root = tmp_path_factory.mktemp("hundred") / "lake"
+    published(spark, root)
+    return root
+
+
+@pytest.fixture
+def lake(hundred: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for each test."""
+    return Lake(root=str(shutil.copytree(hundred, tmp_path / "lake")))
+
+
+@pytest.fixture
+def events(lake: Lake) -> EventLog:
+    return EventLog(lake)
+
+
+def test_a_sound_publication_adds_up(lake: Lake, events: EventLog) -> None:
     lines = ledger.audit(lake, events, CONTRACT)
     assert [line.entry.partition for line in lines] == list(HOURS)
     assert all(line.balanced for line in lines)
     assert sum(line.rows_there for line in lines) == 100
 
 
-def test_a_row_deleted_outside_the_platform_is_found(spark: Any, lake_root: Path) -> None:
-    lake, events = published(spark, lake_root)
+def test_a_row_deleted_outside_the_platform_is_found(spark: Any, lake: Lake, events: EventLog) -> None:
     spark.sql(f"DELETE FROM delta.`{lake.path(CONTRACT.dataset)}` WHERE click = 7")
     problems = [line.problem for line in ledger.audit(lake, events, CONTRACT)]
     assert problems == [None, "50 rows were published but 49 are in the table"]
 
 
-def test_a_row_added_outside_the_platform_is_found(spark: Any, lake_root: Path) -> None:
-    lake, events = published(spark, lake_root)
+def test_a_row_added_outside_the_platform_is_found(spark: Any, lake: Lake, events: EventLog) -> None:
     clicks(spark, 1, first=500).write.format("delta").mode("append").save(lake.path(CONTRACT.dataset))
     problems = [line.problem for line in ledger.audit(lake, events, CONTRACT)]
     assert problems == ["50 rows were published but 51 are in the table", None]
 
 
-def test_rows_in_an_unpublished_partition_are_found(spark: Any, lake_root: Path) -> None:
-    lake, events = published(spark, lake_root)
+def test_rows_in_an_unpublished_partition_are_found(spark: Any, lake: Lake, events: EventLog) -> None:
     stray = clicks(spark, 1).selectExpr("'2026-01-05T09' AS hour", "click", "stands_for", "page")
     stray.write.format("delta").mode("append").save(lake.path(CONTRACT.dataset))
     problems = {line.entry.partition: line.problem for line in ledger.audit(lake, events, CONTRACT)}
     assert problems["2026-01-05T09"] == "1 rows that no publication accounts for"
 
 
-def test_a_publication_during_the_audit_is_no_problem(spark: Any, lake_root: Path) -> None:
-    lake, _ = published(spark, lake_root)
-
+def test_a_publication_during_the_audit_is_no_problem(spark: Any, lake: Lake) -> None:
     class Racing(EventLog):
         raced = False
 
         def publications(self, *arguments: Any, **bounds: Any) -> dict[str, Entry]:
             if not self.raced:
                 self.raced = True
-                published(spark, lake_root, run="run-2", rows=80)
+                published(spark, Path(lake.root), run="run-2", rows=80)
             return super().publications(*arguments, **bounds)
 
     lines = ledger.audit(lake, Racing(lake), CONTRACT)
@@ -89,24 +102,21 @@ def test_an_unbalanced_account_names_the_difference(lake_root: Path, above: int,
     assert (line.problem, line.balanced) == (problem, problem is None)
 
 
-def test_a_crash_before_recording_loses_no_event(spark: Any, lake_root: Path) -> None:
-    lake, events = published(spark, lake_root)
-    overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
+def test_a_crash_before_recording_loses_no_event(spark: Any, lake: Lake, events: EventLog) -> None:
+    overwrite_partitions(clicks(spark, 10), target(Path(lake.root), "died"), HOURS, Provenance(accounts=accounts(10)))
     # No record(): the process died here. The next reader finds the commit without its event.
     assert {entry.run_id for entry in EventLog(lake).publications(CONTRACT.dataset).values()} == {"died"}
     assert all(line.balanced for line in ledger.audit(lake, events, CONTRACT))
 
 
-def test_reading_a_complete_log_adds_no_events(spark: Any, lake_root: Path) -> None:
-    lake, events = published(spark, lake_root)
+def test_reading_a_complete_log_adds_no_events(lake: Lake, events: EventLog) -> None:
     rows = lake.caught_up("ops.events").to_pyarrow_table().num_rows  # type: ignore[union-attr]
     events.publications(CONTRACT.dataset)
     assert lake.caught_up("ops.events").to_pyarrow_table().num_rows == rows == 2  # type: ignore[union-attr]
 
 
-def test_the_newest_publication_of_a_partition_counts(spark: Any, lake_root: Path) -> None:
-    lake, events = published(spark, lake_root)
-    published(spark, lake_root, "run-2", rows=10)
+def test_the_newest_publication_of_a_partition_counts(spark: Any, lake: Lake, events: EventLog) -> None:
+    published(spark, Path(lake.root), "run-2", rows=10)
     entries = events.publications(CONTRACT.dataset)
     assert {entry.rows_out for entry in entries.values()} == {5}
     assert list(events.publications(CONTRACT.dataset, since=HOURS[1])) == [HOURS[1]]
@@ -115,9 +125,8 @@ def test_the_newest_publication_of_a_partition_counts(spark: Any, lake_root: Pat
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["in a log", "before there is one"])
-def test_two_projections_add_a_missing_event_once(spark: Any, lake_root: Path, begun: bool) -> None:
-    lake, _ = published(spark, lake_root)
-    overwrite_partitions(clicks(spark, 10), target(lake_root, "died"), HOURS, Provenance(accounts=accounts(10)))
+def test_two_projections_add_a_missing_event_once(spark: Any, lake: Lake, begun: bool) -> None:
+    overwrite_partitions(clicks(spark, 10), target(Path(lake.root), "died"), HOURS, Provenance(accounts=accounts(10)))
     if not begun:
         shutil.rmtree(lake.path("ops.events"))
 
