@@ -13,6 +13,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.services import doctor, processes
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
+from services.conftest import small
 
 
 def findings(settings: Settings) -> dict[str, doctor.Diagnosis]:
@@ -65,6 +66,7 @@ def test_doctor_prints_json_and_fails_on_problems(settings: Settings, tmp_path: 
 
 
 def test_services_go_up_and_down_by_command(settings: Settings, tmp_path: Path) -> None:
+    small(settings, tmp_path)
     environ = {
         "BLOGDATA_HOME": str(tmp_path),
         "BLOGDATA_JARS": str(settings.jars),
