@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,11 +33,6 @@ DEVICES = Contract(
 )
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path / "lake"))
-
-
 def target(lake: Lake, run: str, probe: Path | None = None) -> Target:
     context = RunContext(run_id=run, job="load", code_version="c1")
     return Target(lake=lake, contract=DEVICES, run=context, probe=str(probe) if probe else None)
@@ -44,6 +40,21 @@ def target(lake: Lake, run: str, probe: Path | None = None) -> Target:
 
 def rows(spark: Any, count: int, day: str) -> Any:
     return spark.range(count).selectExpr("id", f"'{day}' AS day")
+
+
+@pytest.fixture(scope="module")
+def loaded(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake whose first load had a hundred rows."""
+    root = tmp_path_factory.mktemp("loaded") / "lake"
+    whole = Provenance(accounts={WHOLE_TABLE: Account(rows_in=100)})
+    overwrite_table(rows(spark, 100, "day 0"), target(Lake(root=str(root)), "r0"), whole)
+    return root
+
+
+@pytest.fixture
+def lake(loaded: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for each test."""
+    return Lake(root=str(shutil.copytree(loaded, tmp_path / "lake")))
 
 
 def there(spark: Any, lake: Lake, version: int | None = None) -> tuple[int, set[str]]:
@@ -82,25 +93,24 @@ def test_exactly_the_loads_outside_the_limits_are_refused(last: int, now: int) -
 
 
 def test_time_travel_reads_the_load_that_was_replaced(spark: Any, lake: Lake) -> None:
-    first = overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
+    first = lake.version(DEVICES.dataset)
+    assert first is not None
     second = overwrite_table(rows(spark, 120, "tuesday"), target(lake, "r2"), Provenance())
     assert there(spark, lake) == (120, {"tuesday"})
-    assert there(spark, lake, first.version) == (100, {"monday"})
-    assert second.version > first.version
+    assert there(spark, lake, first) == (100, {"day 0"})
+    assert second.version > first
 
 
 def test_an_unguarded_empty_load_empties_the_table(spark: Any, lake: Lake) -> None:
-    overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
     overwrite_table(rows(spark, 0, "tuesday"), target(lake, "r2"), Provenance())
     assert there(spark, lake) == (0, set())
 
 
 def test_the_source_account_is_held_against_the_rows(spark: Any, lake: Lake) -> None:
     whole = Provenance(accounts={WHOLE_TABLE: Account(rows_in=100)})
-    overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), whole)
     with pytest.raises(AuditFailed, match=r"account\.accounted"):
         overwrite_table(rows(spark, 99, "tuesday"), target(lake, "r2"), whole)
-    assert there(spark, lake) == (100, {"monday"})
+    assert there(spark, lake) == (100, {"day 0"})
 
 
 def wait_for(file: Path, alive: Callable[[], bool]) -> None:
@@ -109,7 +119,6 @@ def wait_for(file: Path, alive: Callable[[], bool]) -> None:
 
 
 def test_a_reader_sees_old_rows_until_the_commit(spark: Any, lake: Lake, tmp_path: Path) -> None:
-    overwrite_table(rows(spark, 100, "monday"), target(lake, "r1"), Provenance())
     probe = tmp_path / "probe"
     probe.mkdir()
     (probe / "written.hold").touch()
@@ -120,14 +129,13 @@ def test_a_reader_sees_old_rows_until_the_commit(spark: Any, lake: Lake, tmp_pat
     writing.start()
     for phase in ("written", "audited"):
         wait_for(probe / f"{phase}.reached", writing.is_alive)
-        assert there(spark, lake) == (100, {"monday"})
+        assert there(spark, lake) == (100, {"day 0"})
         (probe / f"{phase}.hold").unlink()
     writing.join()
     assert there(spark, lake) == (120, {"tuesday"})
 
 
 def test_readers_never_see_an_empty_or_mixed_table(spark: Any, lake: Lake) -> None:
-    overwrite_table(rows(spark, 100, "day 0"), target(lake, "r0"), Provenance())
     done = threading.Event()
 
     def loads() -> None:
