@@ -6,7 +6,6 @@ import json
 import random
 import shutil
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,11 @@ from blogdata.planning.plan import Plan
 from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain
 from blogdata.services import config
-from blogdata.services.spark_connect import SparkServer
+from lineage.conftest import Deploy, deploy
 from lineage.deployment import OWN_SERVER, Deployment, event
+from lineage.origins import three_hours
 
+__all__ = ("deploy",)
 HOURS = ("2026-01-05T10", "2026-01-05T11")
 
 
@@ -134,20 +135,26 @@ def test_a_copy_has_flags_but_no_outward_links(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.fixture(scope="module")
-def blog(spark_server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Two published hours on the tests' Spark server; one session begins in the first and continues in the second."""
-    with pytest.MonkeyPatch.context() as patch:
-        for variable in ("SPARK_REMOTE", "BLOGDATA_SPARK_MODE", "BLOGDATA_LANDING", "BLOGDATA_LAKE"):
-            patch.delenv(variable, raising=False)
-        made = Deployment.create(tmp_path_factory.mktemp("breaks") / "blog", spark_server.url)
-        made.land(HOURS[0], [event("10:05", "/a"), event("10:20", "/b"), event("10:20", "/b")])
-        made.land(HOURS[0], [event("10:50", "/c")], name="spanning.json")
-        made.land(HOURS[1], [event("11:10", "/c"), event("11:55", "/b")])
-        assert made.run().problems == []
-        sessions = made.rows("silver.sessions", "session_id")
-        assert len(sessions) > len(set(sessions)), "one of them has a row in both hours"
-        yield made
-        made.close()
+def blog(deploy: Deploy) -> Deployment:
+    """Two published hours; one session begins in the first and continues in the second."""
+    made = deploy("blog")
+    made.land(HOURS[0], [event("10:05", "/a"), event("10:20", "/b"), event("10:20", "/b")])
+    made.land(HOURS[0], [event("10:50", "/c")], name="spanning.json")
+    made.land(HOURS[1], [event("11:10", "/c"), event("11:55", "/b")])
+    assert made.run().problems == []
+    return spanned(made)
+
+
+@pytest.fixture(scope="module")
+def published(deploy: Deploy) -> Deployment:
+    """Three published hours with rows in every table, and sessions that continue from hour to hour."""
+    return spanned(deploy.published("published", three_hours))
+
+
+def spanned(deployment: Deployment) -> Deployment:
+    sessions = deployment.rows("silver.sessions", "session_id")
+    assert len(sessions) > len(set(sessions)), "one of them has rows in two hours"
+    return deployment
 
 
 def scene(blog: Deployment, name: str) -> dict[str, Any]:
@@ -169,9 +176,9 @@ class Hurried(Story):
         return Outcome()
 
 
-def test_the_scenes_together_lose_and_double_nothing(blog: Deployment) -> None:
+def test_the_scenes_together_lose_and_double_nothing(published: Deployment) -> None:
     # Running each scene separately would be a campaign. Here all are counted together.
-    copied = break_copy.copy(blog.settings, "together", seed=3).settings
+    copied = break_copy.copy(published.settings, "together", seed=3).settings
     story = Hurried(settings=copied, draw=random.Random(3), say=lambda text: None)
     landing = [scene for scene in SCENES if not scene.own_server]
     for chosen in sorted(landing, key=lambda scene: scene.name == "dropped-column"):
@@ -180,7 +187,7 @@ def test_the_scenes_together_lose_and_double_nothing(blog: Deployment) -> None:
     assert outcome.problems == []
     found = take(copied)
     assert (found.lost, found.doubled, found.problems, found.waiting) == (0, 0, (), 0)
-    assert found.landed == take(blog.settings).landed + len(landing) * ROWS
+    assert found.landed == take(published.settings).landed + len(landing) * ROWS
 
 
 @pytest.mark.campaign
@@ -239,8 +246,8 @@ def test_a_stopped_clock_delays_rows_but_loses_none(blog: Deployment) -> None:
     assert after == before + 20
 
 
-def test_a_publication_whose_server_is_killed_appears_once(blog: Deployment, tmp_path: Path) -> None:
-    home = shutil.copytree(blog.settings.home, tmp_path / "home", ignore=shutil.ignore_patterns("break"))
+def test_a_publication_whose_server_is_killed_appears_once(published: Deployment, tmp_path: Path) -> None:
+    home = shutil.copytree(published.settings.home, tmp_path / "home", ignore=shutil.ignore_patterns("break"))
     (home / "blogdata.toml").write_text(OWN_SERVER, encoding="utf-8")
     settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
     # This seed draws gold.page_stats, which few datasets depend on; its server is started twice.
@@ -256,6 +263,6 @@ def test_a_publication_whose_server_is_killed_appears_once(blog: Deployment, tmp
     assert found["after"]["accounts"] == found["before"]["accounts"]
 
 
-def test_a_foreign_spark_server_is_not_killed(blog: Deployment) -> None:
+def test_a_foreign_spark_server_is_not_killed(published: Deployment) -> None:
     with pytest.raises(ConfigurationError, match="only a Spark server of this deployment's own"):
-        play(blog.settings, SCENES[0], seed=1, quiet=True)
+        play(published.settings, SCENES[0], seed=1, quiet=True)
