@@ -15,9 +15,9 @@ from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ra
 from blogdata.patterns.data_value.bin_pack_orderer import pack
 from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
 from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import Delivery, Orderer, deliver
+from blogdata.patterns.data_value.ordered_delivery import Orderer, deliver
 from blogdata.patterns.data_value.outbox import Outbox
-from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.patterns.data_value.outbox_account import Delivery, Row
 from blogdata.simulator.partner import Partner, PartnerFaults
 
 STANDARD_RECORDS = 1_000

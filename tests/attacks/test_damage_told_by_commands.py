@@ -14,7 +14,7 @@ from blogdata.cli.main import main
 from blogdata.evidence.events import EVENTS
 from blogdata.orchestration import external_events, partner
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest
+from blogdata.patterns.data_value.outbox_account import DeliveryRequest
 from blogdata.services import config, dagster_home, deployment_alerts, locations
 from blogdata.services.config import Settings
 from table_files import data_files, log_of

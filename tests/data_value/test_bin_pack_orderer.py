@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from blogdata.patterns.data_value.bin_pack_orderer import MOST_TRIES, pack
 from blogdata.patterns.data_value.http_target import HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import Delivery, DeliveryRequest, NotTaken, Undelivered, deliver
+from blogdata.patterns.data_value.ordered_delivery import NotTaken, Undelivered, deliver
+from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
 from blogdata.simulator.json_handler import JsonHandler
 from blogdata.simulator.partner import PartnerFaults
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from blogdata.patterns.data_value.fifo_orderer import LANES, MOST_TRIES, Mode, line_up
-from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest, Refused, deliver
+from blogdata.patterns.data_value.ordered_delivery import Refused, deliver
+from blogdata.patterns.data_value.outbox_account import DeliveryRequest
 from blogdata.simulator.partner import PartnerFaults
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
 

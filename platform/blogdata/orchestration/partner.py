@@ -15,9 +15,9 @@ from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.bin_pack_orderer import pack
 from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
 from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import Delivery, Orderer
+from blogdata.patterns.data_value.ordered_delivery import Orderer
 from blogdata.patterns.data_value.outbox import Outbox, RowsUnaccounted
-from blogdata.patterns.data_value.outbox_account import OutboxLine, Row
+from blogdata.patterns.data_value.outbox_account import Delivery, OutboxLine, Row
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.writes import Feed
 from blogdata.services import secrets

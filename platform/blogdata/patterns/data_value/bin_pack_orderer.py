@@ -24,7 +24,7 @@ import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 
-from blogdata.patterns.data_value.ordered_delivery import Delivery
+from blogdata.patterns.data_value.outbox_account import Delivery
 
 MOST_TRIES = 50
 """Times a record may fail in one execution; after that its key waits for the next one."""

@@ -25,7 +25,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 
-from blogdata.patterns.data_value.ordered_delivery import Delivery
+from blogdata.patterns.data_value.outbox_account import Delivery
 
 LANES = 5
 """Requests in flight of the concurrent mode; an idempotent producer of Kafka has as many at most."""

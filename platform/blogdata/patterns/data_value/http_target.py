@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest, NotTaken, Refused, Undelivered
+from blogdata.patterns.data_value.ordered_delivery import NotTaken, Refused, Undelivered
+from blogdata.patterns.data_value.outbox_account import DeliveryRequest
 
 MOST_RECORDS = 500
 """Most records of a bulk call."""

@@ -1,6 +1,6 @@
 """Ordered delivery: records of one key reach a target in their order, each once, through failures and crashes.
 
-An orderer (:mod:`.bin_pack_orderer`, :mod:`.fifo_orderer`) decides which records go into the next request. A journal
+An orderer (:mod:`.bin_pack_orderer`, :mod:`.fifo_orderer`) decides which records go into the next request. The outbox
 (:mod:`.outbox`) makes each request durable before it is sent, and its answer before the next one of the same keys. A
 target sends it. An unanswered request may have been taken, so it is repeated with the same id, which the target
 recognizes; a request that certainly was not taken is given up.
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from blogdata.errors import PlatformError
+from blogdata.patterns.data_value.outbox import Outbox
+from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
 
 THROTTLED = "throttled"
 _FIRST_PAUSE = 0.05
@@ -37,38 +39,6 @@ class Undelivered(PlatformError):
 
 class Refused(PlatformError):
     """Raised when the target refuses a request for good; none of its records was taken by it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivery:
-    """A record to deliver.
-
-    Args:
-        id: Its identity.
-        key: The records of one key are delivered in their order.
-        sequence: Its number within the key, from 1, without gaps.
-        payload: Its content, as JSON.
-    """
-
-    id: str
-    key: str
-    sequence: int
-    payload: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeliveryRequest:
-    """Records that are sent together.
-
-    Args:
-        id: Idempotency key: the target takes the records of one id once.
-        records: The records, each of another key.
-        bulk: Whether they are sent through the bulk API.
-    """
-
-    id: str
-    records: Sequence[Delivery]
-    bulk: bool
 
 
 class Receiver(Protocol):
@@ -100,22 +70,9 @@ class Orderer(Protocol):
         """Take the outcome of a request; the failed records come again, before the next ones of their keys."""
 
 
-class DeliveryJournal(Protocol):
-    """Remembers what was sent, whatever dies."""
-
-    def opened(self, records: Sequence[Delivery], *, bulk: bool) -> DeliveryRequest:
-        """Note, durably, that records are about to be sent."""
-
-    def answered(self, request: DeliveryRequest, failed: Collection[int]) -> None:
-        """Note, durably, what the target has taken."""
-
-    def given_up(self, request: DeliveryRequest) -> None:
-        """Note that a request was not taken; its records wait again."""
-
-
 def deliver(
     orderer: Orderer,
-    journal: DeliveryJournal,
+    journal: Outbox,
     target: Receiver,
     *,
     unanswered: Sequence[DeliveryRequest] = (),
@@ -125,7 +82,7 @@ def deliver(
 
     Args:
         orderer: The records, and the order of the requests.
-        journal: Where requests and answers are noted.
+        journal: Where requests and answers are noted, durably.
         target: Where they are sent.
         unanswered: Requests of earlier processes; they are repeated first.
         patience: Seconds for which a request is tried.
@@ -185,14 +142,12 @@ class _Failed(Exception):
 
 
 def _settled(
-    request: DeliveryRequest, journal: DeliveryJournal, target: Receiver, patience: float, *, uncertain: bool
+    request: DeliveryRequest, journal: Outbox, target: Receiver, patience: float, *, uncertain: bool
 ) -> Mapping[int, str]:
     return _outcome(lambda: _tried(request, target, patience, uncertain=uncertain), request, journal)
 
 
-def _outcome(
-    send: Callable[[], Mapping[int, str]], request: DeliveryRequest, journal: DeliveryJournal
-) -> Mapping[int, str]:
+def _outcome(send: Callable[[], Mapping[int, str]], request: DeliveryRequest, journal: Outbox) -> Mapping[int, str]:
     try:
         return send()
     except _Failed as error:

@@ -28,8 +28,7 @@ from dataclasses import dataclass
 from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, ShowFeed, ShowLedger
-from blogdata.patterns.data_value.ordered_delivery import Delivery, DeliveryRequest
-from blogdata.patterns.data_value.outbox_account import Open, OutboxLine, Row
+from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest, Open, OutboxLine, Row
 
 MOST_AT_ONCE = 100_000
 """Most records that are loaded for one delivery; the others follow in the next one."""

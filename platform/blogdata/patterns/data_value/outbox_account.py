@@ -1,11 +1,9 @@
-"""The contents of an outbox: rows that are taken, the account of a partition, and requests without an answer."""
+"""The contents of an outbox: rows that are taken, their records and requests, and the account of a partition."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from blogdata.patterns.data_value.ordered_delivery import DeliveryRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +49,38 @@ class OutboxLine:
     def missing(self) -> int:
         """Rows that are not accounted for; 0 if none is lost or doubled."""
         return self.rows_in - self.private - sum(self.states.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A record to deliver.
+
+    Args:
+        id: Its identity.
+        key: The records of one key are delivered in their order.
+        sequence: Its number within the key, from 1, without gaps.
+        payload: Its content, as JSON.
+    """
+
+    id: str
+    key: str
+    sequence: int
+    payload: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryRequest:
+    """Records that are sent together.
+
+    Args:
+        id: Idempotency key: the target takes the records of one id once.
+        records: The records, each of another key.
+        bulk: Whether they are sent through the bulk API.
+    """
+
+    id: str
+    records: Sequence[Delivery]
+    bulk: bool
 
 
 @dataclass(frozen=True, kw_only=True)
