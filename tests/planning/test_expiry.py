@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from assets.transforms.live_visits import STREAM
 from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
@@ -20,11 +22,13 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.expiry import Retention
 from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.patterns.ingestion import expired_files, published_files
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.arrivals import Arrivals
 from blogdata.planning.expiry import InputExpired, PartitionExpired, expires, refusals
 from blogdata.planning.graph import Graph
+from blogdata.planning.observed import StreamedInput
 from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.reach import Landed
 from blogdata.planning.selection import Selection
@@ -35,6 +39,7 @@ from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
 from published import days, deployment, land, publish
 from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts.streams import streamed_inputs
 from simulated import Killed
 
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
@@ -309,11 +314,11 @@ def home(tmp_path: Path) -> LakeResource:
     return made
 
 
-def kept(home: LakeResource, hours_later: int) -> list[str]:
+def kept(home: LakeResource, hours_later: int, streams: Sequence[StreamedInput] = ()) -> list[str]:
     """Expire what is over some hours after the end of the day; return the entries of the landed table that are left."""
     zone, lineage = home.landing_zone, graph(bronze__visits=1)
     now = DAY + timedelta(hours=hours_later)
-    Retention(events=home.events, zone=zone, graph=lineage, run=RUN).expire(now)
+    Retention(events=home.events, zone=zone, graph=lineage, run=RUN, streams=streams).expire(now)
     table = home.landing_path / "visits"
     return sorted(str(path.relative_to(table)) for path in table.rglob("*"))
 
@@ -347,6 +352,22 @@ def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(ho
     lineage = graph(bronze__visits=1)
     one = Planner(graph=lineage, look=Snapshot(home.landing_zone, home.events))
     assert one.stale(lineage.task_of("bronze.visits")) == {}
+
+
+def test_files_that_a_stream_has_not_read_yet_stay(home: LakeResource) -> None:
+    streams = streamed_inputs(home.checkpoints_path)
+    checkpoint = open_checkpoint(home.checkpoints_path, STREAM.spec(home.landing_path))
+    root = Path(checkpoint.location)
+    (root / "sources" / "0").mkdir(parents=True)
+    (root / "metadata").write_text('{"id":"0a1b2c3d-0000-0000-0000-000000000000"}')
+    assert f"{FIRST}/visits.json" in kept(home, 1, streams)
+    for kind, batch in (("offsets", 'v1\n{"batchTimestampMs":0}\n{"logOffset":0}'), ("commits", "v1\n{}")):
+        (root / kind).mkdir()
+        (root / kind / "0").write_text(batch)
+    path = home.landing_path / "visits" / FIRST / "visits.json"
+    entry = json.dumps({"path": f"file://{path}", "timestamp": 0, "batchId": 0})
+    (root / "sources" / "0" / "0").write_text(f"v1\n{entry}")
+    assert kept(home, 1, streams) == SECOND_ONLY
 
 
 @pytest.mark.parametrize("dies", ["before the removal", "within it"])
