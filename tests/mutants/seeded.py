@@ -6,6 +6,7 @@ from mutants.of_alerts import ALERTS
 from mutants.of_branches import BRANCHES
 from mutants.of_datasets import DATASETS
 from mutants.of_events import EVENTS
+from mutants.of_expiry import EXPIRED
 from mutants.of_flow import FLOW
 from mutants.of_merges import MERGED
 from mutants.of_patterns import PATTERNS
@@ -18,4 +19,5 @@ from mutants.of_writing import WRITING
 MUTANTS = (
     *(*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY, *ALERTS, *EVENTS, *FLOW, *BRANCHES),
     *VALUES,
+    *EXPIRED,
 )

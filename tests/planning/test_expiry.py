@@ -193,6 +193,7 @@ def test_a_late_row_of_an_expired_hour_makes_nothing_stale_and_stays_where_it_ar
     arrive(published, {H[3]: {H[3]: 1, H[0]: 1}})
     found = planned(published, lineage)
     assert found["silver.visits"] == [H[3]]
+    assert [*planner(published, lineage).stale(lineage.task_of("silver.visits"))] == [H[3]]
     assert found["silver.late_visits"] == H[:4], "it is looked for among the late rows of its arrival"
     assert balanced(published, "bronze.visits")[H[3]] == (2, {})
 
