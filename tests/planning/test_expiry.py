@@ -25,7 +25,7 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.patterns.ingestion import expired_files, published_files
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from blogdata.planning.arrivals import Arrivals
+from blogdata.planning.arrivals import Arrivals, warnings
 from blogdata.planning.expiry import InputExpired, PartitionExpired, expires, refusals
 from blogdata.planning.graph import Graph
 from blogdata.planning.observed import StreamedInput
@@ -33,6 +33,7 @@ from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.reach import Landed
 from blogdata.planning.selection import Selection
 from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.touched import touched_in
 from blogdata.planning.window import Window
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain
@@ -348,11 +349,18 @@ def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(ho
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expired_files, "remove", lambda _: None)
         kept(home, 1)
+    (home.landing_path / "visits" / FIRST / "visits.json").chmod(0o600)
+    assert touched_in(Snapshot(home.landing_zone, home.events), CONTRACTS["bronze.visits"]) == {}
     land(home, "visits", H[0], {"visits.json": "another line"})
     assert f"{FIRST}/visits.json" in kept(home, 1)
     lineage = graph(bronze__visits=1)
     one = Planner(graph=lineage, look=Snapshot(home.landing_zone, home.events))
+    contract = lineage.contracts["bronze.visits"]
     assert one.stale(lineage.task_of("bronze.visits")) == {}
+    assert warnings([contract], Snapshot(home.landing_zone, home.events), DAY - timedelta(hours=22)) == [
+        f"bronze.visits: files of {H[0]} came or changed after their rows had expired, and are not taken in; land "
+        "them in an hour or day of now, or remove them"
+    ]
 
 
 def test_files_that_a_stream_has_not_read_yet_stay(home: LakeResource) -> None:

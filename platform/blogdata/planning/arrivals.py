@@ -27,7 +27,7 @@ from blogdata.patterns.ingestion.readiness_marker import (
     start_of_key,
 )
 from blogdata.planning.clock import EARLIEST, is_possible
-from blogdata.planning.reach import Landed, landed_input
+from blogdata.planning.reach import Landed, landed_input, not_published
 from blogdata.planning.snapshot import Snapshot, usable
 from blogdata.planning.touched import touched_in
 from blogdata.publish.contract import Contract, Look
@@ -172,6 +172,12 @@ class Arrivals:
             if partition.empty:
                 yield partition.key, f"{partition.key} is complete and has no data"
 
+    def landed_after_expiry(self, look: Look) -> list[str]:
+        """List the complete partitions whose rows have expired, and whose files are not those that were published."""
+        published = look.published(self.contract.dataset)
+        expired = [one for one in self.ready if one.key in published and published[one.key].expired is not None]
+        return [one.key for one in not_published(expired, published)]
+
     def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
         """Return the warning that misnamed partitions are not ingested, with the remedy."""
         named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in partitions]
@@ -235,6 +241,11 @@ def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> li
             found.append(arrivals.impossible_key_warning(misnamed, now))
         if overdue_now := arrivals.overdue(look.events, now).warning:
             found.append(overdue_now)
+        if again := arrivals.landed_after_expiry(look):
+            found.append(
+                f"{contract.dataset}: files of {_first(again)} came or changed after their rows had expired, and "
+                "are not taken in; land them in an hour or day of now, or remove them"
+            )
     return found
 
 

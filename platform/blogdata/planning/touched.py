@@ -36,7 +36,10 @@ def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]
     published, found = look.published(contract.dataset), {}
     for partition in look.landed(source.table, source.grain):
         entry = published.get(WHOLE_TABLE if contract.partitioning is None else partition.key)
-        if entry is not None and published_files.is_touched(partition, entry.landed, entry.committed_at):
+        # The published lines of what has expired are gone: there is nothing to compare with.
+        if entry is None or entry.expired is not None:
+            continue
+        if published_files.is_touched(partition, entry.landed, entry.committed_at):
             found[partition.key] = partition
     return found
 
