@@ -7,13 +7,17 @@ import re
 from datetime import datetime, timezone
 from pathlib import Path
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 
 from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.names import asset_key
 from blogdata.patterns.ingestion import published_files
 from blogdata.planning import clock
 from blogdata.publish.partitions import Grain
+from blogdata.services import config
+from definitions import build
 from lineage.command_line import Said
 from published import deployment, land, publish
 
@@ -77,3 +81,24 @@ def test_it_removes_what_is_old(home: LakeResource, said: Said, monkeypatch: pyt
 def test_it_says_what_it_removed(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "now", lambda: TWO_YEARS_LATER)
     assert said("expire", "--yes")[1].endswith("expired: 3 rows; landed hours and days removed: 1\n")
+
+
+def test_what_expired_is_refused_before_spark_starts(
+    home: LakeResource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as later:
+        later.setattr(clock, "now", lambda: TWO_YEARS_LATER)
+        assert said("expire", "--yes")[0] == 0
+    settings = config.load(overrides={"BLOGDATA_HOME": str(home.landing_path.parent)})
+    asset = build(settings).resolve_assets_def(asset_key("bronze.visits"))
+    done = dg.materialize([asset], partition_key=FIRST, raise_on_error=False)
+    (failed,) = done.filter_events(lambda event: event.is_step_failure)
+    assert f"{FIRST} has expired: its rows have left the table" in str(failed.step_failure_data.user_failure_data)
+    code, _, error = said("run", "--from", FIRST, "--to", "2026-01-05T02", "--select", "bronze.visits")
+    assert (code, error.splitlines()[-1]) == (
+        1,
+        f"next:  begin later: blogdata run --from {SECOND} --to 2026-01-05T02 --select bronze.visits",
+    )
+    code, _, error = said("plan", "--replay", "bronze.visits", "--partitions", FIRST)
+    assert (code, error.splitlines()[0]) == (1, f"error: {FIRST} has expired: its rows have left the table")
+    assert not (settings.home / "services" / "spark").exists()
