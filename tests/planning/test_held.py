@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.evidence.events import EventLog
+from blogdata.lake import expiry
 from blogdata.lake.lake import Lake
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.snapshot import Snapshot, landed
@@ -47,6 +48,14 @@ def test_only_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     outstanding = planner(lake).outstanding()
     assert [run.keys for run in outstanding.runs if "silver.visits" in run.datasets] == [(H[2],)]
     assert [str(error) for error in outstanding.refused] == [str(fault)]
+
+
+def test_a_bad_arrival_that_has_expired_holds_nothing(lake: Lake) -> None:
+    bronze(lake, {H[1]: {H[1]: 10, H[0]: 2}}, dead={H[1]: 100})
+    assert waiting(lake) == [H[0], H[1]]
+    expiry.leave(lake, "bronze.visits", "arrival_hour", [H[1]], run={"run_id": "expires", "code_version": "test"})
+    assert (waiting(lake), stale(lake)) == ([], [])
+    assert planner(lake).outstanding().refused == ()
 
 
 def test_an_hour_without_usable_rows_waits(lake: Lake) -> None:

@@ -2,7 +2,7 @@
 
 An arrival hour that a person accepted is not held again for the same dead letters. The acceptance is not stored: an
 event hour published from the arrival with as many dead letters proves it. An arrival hour that landed again is not
-held: it runs first, and that run shows whether the new files are usable.
+held: it runs first, and that run shows whether the new files are usable. One that has expired holds nothing any more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.lake.commit import Entry
+from blogdata.lake.commit import Entry, kept
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import TooManyDeadLetters
 from blogdata.planning.graph import Graph
@@ -80,7 +80,7 @@ def _held(
     integrated, arrivals = look.published(dataset), look.published(source)
     suspect = {
         hour: entry
-        for hour, entry in sorted(arrivals.items())
+        for hour, entry in sorted(kept(arrivals).items())
         if hour not in rerunning and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
     }
     unseen = {

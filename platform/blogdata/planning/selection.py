@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.lake.commit import Entry
+from blogdata.lake.commit import Entry, kept
 from blogdata.planning.expiry import InputExpired, PartitionExpired
 from blogdata.planning.faults import by_reason
 from blogdata.planning.graph import Task
@@ -101,10 +101,10 @@ class Selection:
         )
 
     def published(self, planner: Planner) -> Iterator[Entry]:
-        """Yield the newest publication of each selected partition of each dataset: a run of them computes it again."""
+        """Yield the newest publication of each selected partition that is kept: a run of them computes it again."""
         for task in self._tasks(planner):
             for dataset in task.datasets:
-                entries = planner.look.published(dataset).items()
+                entries = kept(planner.look.published(dataset)).items()
                 yield from (entry for key, entry in entries if self.holds(task, key))
 
     def _tasks(self, planner: Planner) -> list[Task]:
