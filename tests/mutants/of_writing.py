@@ -228,7 +228,7 @@ WRITING = (
     in_code(
         "rows that are gone from a table are no problem",
         "platform/blogdata/evidence/ledger.py",
-        "if rows_there != entry.rows_out:",
+        "if rows_there != entry.rows_kept:",
         "if False:",
         LEDGER,
     ),
