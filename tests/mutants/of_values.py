@@ -86,7 +86,7 @@ VALUES = (
     in_code(
         "the login of a visitor is for everybody",
         "quality/contracts/columns.py",
-        'Column(name="login", type="STRING", classification=PERSONAL, description="Login, when connected")',
+        'Column(name="login", type="STRING", subject=USER_DIRECT, description="Login, when connected")',
         'Column(name="login", type="STRING", description="Login, when connected")',
         f"{SEEN}::test_no_view_of_the_lake_shows_a_person_or_a_line",
     ),
