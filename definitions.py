@@ -8,6 +8,7 @@ from assets import detector_checks, landing_checks, ops, serving, sources, strea
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
+from assets.maintenance import maintained_tables
 from assets.serving.page_files import page_files
 from assets.streams import STREAMS
 from blogdata.cli import remedies
@@ -58,6 +59,7 @@ def build(settings: Settings) -> dg.Definitions:
             ops.lineage,
             ops.report,
             ops.retired_copies,
+            maintained_tables,
             data_docs,
             profiles,
         ],

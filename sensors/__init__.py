@@ -8,6 +8,7 @@ from sensors.consumers import consumers_called
 from sensors.dead_runs import end_dead_runs
 from sensors.detectors import detector_readings
 from sensors.external_events import start_runs
+from sensors.maintenance import tables_scattered
 from sensors.overdue import overdue_arrivals
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
@@ -29,8 +30,9 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
     requesting = [whatever_is_stale(sensing), replay_runs(sensing), page_files_due(sensing), consumers_called(sensing)]
+    tidying = tables_scattered(sensing)
     landed = [visits_landed, enriched_landed, ads_landed, sessions_landed]
-    return [*requesting, *watching, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
+    return [*requesting, *watching, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 
 __all__ = ["JOBS", "instigators"]

@@ -10,6 +10,7 @@ from assets import ops
 from assets.bronze.access_logs import split_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
+from assets.maintenance import maintained_tables
 from assets.streams import STREAMS
 from blogdata.orchestration.feeds import PartnerFeed
 from blogdata.orchestration.names import asset_key
@@ -54,6 +55,7 @@ freeze = _over(
 retention = _over(
     "retention", ops.retired_copies, "Remove the copies and replaced tables whose time is over; never what is visible"
 )
+maintain = _over("maintain", maintained_tables, "Compact the tables that have too many small files")
 data_docs = _over(
     "data_docs", data_docs_of_newest, "Validate the newest partitions with Great Expectations and render the Data Docs"
 )
@@ -62,4 +64,4 @@ profiles = _over(
 )
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
-JOBS = (live, live_enriched, live_ads, live_sessions, freeze, retention, data_docs, profiles, lineage, report)
+JOBS = (live, live_enriched, live_ads, live_sessions, freeze, retention, maintain, data_docs, profiles, lineage, report)

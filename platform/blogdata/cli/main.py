@@ -44,6 +44,10 @@ COMMANDS = {
         "blogdata.cli.expire_command:expire",
         "Remove what is older than its contract keeps it, and count it as expired; the ledger still adds up.",
     ),
+    "maintain": Deferred(
+        "blogdata.cli.maintain_command:maintain_",
+        "Compact the tables that have too many small files; what is due is read from their logs, without Spark.",
+    ),
     "lineage": Deferred(
         "blogdata.cli.lineage_command:lineage",
         "Show which datasets the newest publications really read, and who owns them.",

@@ -37,9 +37,9 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Options: {@code path}, {@code audit} ({@link AuditSpec} as JSON), {@code txnAppId} and {@code txnVersion}. At most
  * one of: {@code replaceWhere} to overwrite rows, {@code merge} ({@link Merge} as JSON) to change some, or {@code
- * statement} for a Delta SQL statement, which ignores the given rows. {@code kept} (partition values, a list as
- * JSON) are partitions to which an overwrite only adds rows; they are audited with those they have. {@code at} is the
- * required table version. {@code turn} is the batch's number among all batches of the table; the write is refused if another batch has taken it.
+ * statement} for a Delta SQL statement, which ignores the given rows, and with {@code same_rows} may change none
+ * ({@link SameRows}). {@code kept} (partition values, a list as JSON) are partitions to which an overwrite only adds
+ * rows; they are audited with those they have. {@code at} is the required table version. {@code turn} is the batch's number among all batches of the table; the write is refused if another batch has taken it.
  * {@code companions} (a list of {@link Companion} as JSON) are written and audited before the commit, and recorded in
  * its metadata. {@code probe} names a folder for stepping through the phases in tests.
  */
@@ -82,6 +82,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
                 Option.apply((Object) lastUsed))
             : null;
     boolean whole = merge != null || statement != null;
+    boolean same = options.containsKey("same_rows");
     Companion[] companions =
         options.containsKey("companions") ? Json.read(options.get("companions"), Companion[].class) : new Companion[0];
     Runnable command =
@@ -101,7 +102,10 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
             AuditedTransaction transaction =
                 AuditedTransaction.insteadOf(
                     begun,
-                    (open, actions) -> audited(log, open, actions, spec, data, whole, kept, companions, probe),
+                    (open, actions) ->
+                        same
+                            ? SameRows.audited(log, open, actions, spec)
+                            : audited(log, open, actions, spec, data, whole, kept, companions, probe),
                     once,
                     turn,
                     probe);

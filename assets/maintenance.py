@@ -1,0 +1,62 @@
+"""ops: the maintenance of the tables, by what their logs tell of their files."""
+
+from dataclasses import asdict
+from datetime import datetime, timezone
+
+import dagster as dg
+
+from assets.code_version import version
+from blogdata.errors import PlatformError
+from blogdata.orchestration.computation import run_context
+from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.maintenance import Done, Due, Inspection, Upkeep, look, maintain
+from blogdata.orchestration.retries import failure
+from blogdata.orchestration.upkeep import ACTIONS
+from quality.contracts import EVERY
+
+MAINTAINED = dg.AssetKey(["ops", "maintained_tables"])
+
+
+@dg.asset(
+    key=MAINTAINED,
+    description="What was done to the files of the tables: small ones compacted; no row changes",
+    group_name="ops",
+    owners=["team:platform"],
+    kinds={"spark", "deltalake"},
+    tags={"pattern/compactor": ""},
+    required_resource_keys={"spark", "lake"},
+)
+def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Do what is due, and report it; a table that another run publishes is left for the next time."""
+    access: LakeResource = context.resources.lake
+    upkeep = Upkeep(
+        lake=access.lake,
+        events=access.events,
+        now=datetime.now(timezone.utc),
+        run=run_context(context, version()),
+        spark=context.resources.spark.guard,
+        engine=access.engine,
+        probe=access.probe,
+    )
+    try:
+        done = list(maintain(upkeep, ACTIONS, EVERY.values()))
+    except PlatformError as error:
+        raise failure(context, error) from error
+    return dg.MaterializeResult(
+        metadata={
+            "done": sum(not one.left for one in done),
+            "left": sum(bool(one.left) for one in done),
+            **({"tables": dg.MetadataValue.table([_record(one) for one in done])} if done else {}),
+        }
+    )
+
+
+def what_is_due(access: LakeResource) -> list[Due]:
+    """List the work that is due, without Spark."""
+    seen = Inspection(lake=access.lake, events=access.events, now=datetime.now(timezone.utc))
+    return look(seen, ACTIONS, EVERY.values())
+
+
+def _record(done: Done) -> dg.TableRecord:
+    due = {**asdict(done.due), "partitions": len(done.due.partitions)}
+    return dg.TableRecord({**due, "files_after": done.files, "bytes_after": done.bytes, "left": done.left})

@@ -1,0 +1,164 @@
+"""Keeps the tables of the lake tidy: a list of actions, each of which decides without Spark whether it has work to do.
+
+An action works on one dataset at a time, under a claim, so that a run that publishes the dataset meanwhile loses
+nothing. A dataset that another run is publishing is left for the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from blogdata.evidence.claims import Claims
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.orchestration import owners
+from blogdata.publish.contract import Contract
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Engine, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BUSY = "another run is publishing it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What an action decides by.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        now: Current time, timezone-aware.
+    """
+
+    lake: Lake
+    events: EventLog
+    now: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upkeep(Inspection):
+    """A run that maintains tables.
+
+    Args:
+        run: The run that the commits name.
+        spark: Opens the Spark session; called only if there is something to do that needs it.
+        engine: How writes are audited.
+        probe: Folder through which a test steps writes; None in real use.
+    """
+
+    run: RunContext
+    spark: Callable[[], AbstractContextManager[SparkSession]]
+    engine: Engine = Engine.TRANSACTION
+    probe: str | None = None
+
+    def target(self, contract: Contract) -> Target:
+        """Return what is written of a dataset."""
+        return Target(lake=self.lake, contract=contract, run=self.run, engine=self.engine, probe=self.probe)
+
+    @contextmanager
+    def claimed(self, contract: Contract, partitions: Sequence[str]) -> Iterator[list[str]]:
+        """Claim partitions of a dataset, unless another run has claimed any of them.
+
+        Args:
+            contract: Contract of the dataset.
+            partitions: Keys of the partitions.
+
+        Yields:
+            Keys of the claimed partitions; empty if another run publishes anything of the dataset.
+        """
+        # A companion is published under the claim of its main dataset.
+        claims, owner = Claims(self.lake, contract.main, alive=owners.alive), owners.this_run()
+        taken = [] if claims.held() else claims.take(partitions, owner)
+        try:
+            yield taken
+        finally:
+            claims.release(taken, owner)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Due:
+    """Work that an action has found.
+
+    Args:
+        dataset: Name as `layer.table`.
+        action: Name of the action.
+        partitions: Keys of the partitions concerned; empty if it concerns the table as a whole.
+        files: Number of files that it replaces or removes.
+        bytes: Their size in bytes.
+    """
+
+    dataset: str
+    action: str
+    partitions: tuple[str, ...] = ()
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """Work that an action has done, or has left for the next time.
+
+    Args:
+        due: The work.
+        files: Number of files that are there instead.
+        bytes: Their size in bytes.
+        left: Why it was not done; empty: it was.
+    """
+
+    due: Due
+    files: int = 0
+    bytes: int = 0
+    left: str = ""
+
+
+class Action(Protocol):
+    """One kind of maintenance."""
+
+    name: str
+
+    def due(self, seen: Inspection, contract: Contract) -> Due | None:
+        """Decide, without Spark, whether there is work on a dataset; None if there is none.
+
+        Args:
+            seen: What it decides by.
+            contract: Contract of the dataset.
+        """
+
+    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
+        """Do the work."""
+
+
+def look(seen: Inspection, actions: Iterable[Action], contracts: Iterable[Contract]) -> list[Due]:
+    """List the work that is due, without Spark and without a claim.
+
+    Args:
+        seen: What the actions decide by.
+        actions: What may be done.
+        contracts: Contracts of the datasets.
+    """
+    found = [action.due(seen, contract) for contract in contracts for action in actions]
+    return [due for due in found if due is not None]
+
+
+def maintain(upkeep: Upkeep, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Done]:
+    """Do what is due, dataset by dataset, in the order of the actions; each one sees what those before it have left.
+
+    Args:
+        upkeep: The run.
+        actions: What may be done.
+        contracts: Contracts of the datasets.
+
+    Yields:
+        What was done.
+    """
+    for contract in contracts:
+        for action in actions:
+            due = action.due(upkeep, contract)
+            if due is not None:
+                yield action.do(upkeep, contract, due)

@@ -1,0 +1,139 @@
+"""Compactor: many small files of a table become few large ones, so that reading it stays as fast as it was.
+
+Problem: a stream that commits every five seconds leaves 17,280 files a day. After some months a query spends most of
+its time on listing and opening files.
+
+How it works: the sizes of a table's files are read from its log, without Spark (:func:`files`), and show which
+partitions have too many small ones (:func:`due`). Only partitions at rest are due: nothing was added to them in the
+last hour, and they are final where the dataset says when that is. A partition that is never at rest, because a stream
+adds rows to it all day, is due once it is crowded. :func:`compact` rewrites the small files by Delta's OPTIMIZE, in one
+commit; before it is visible, the new files are compared with the old ones: the same rows. The commit is no publication,
+so nothing that reads the table becomes stale.
+
+The trap: a compaction removes files, which a publication of the same partition replaces, too. The one that comes second
+is refused and has to be computed again. Hence a compaction claims its partitions, as a publication does, and leaves a
+dataset alone while another run publishes it. A batch that is only appended needs no claim: both commits stand. And a
+compaction frees nothing: the old files stay until a vacuum, since older versions and running readers need them.
+
+When not to use it: for tables that are written once, whole, in large files, such as the copies behind a pointer.
+
+Source: Data Engineering Design Patterns, ch. 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from blogdata.lake import arrow
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.publish import compaction
+from blogdata.publish.compaction import Compaction
+from blogdata.publish.target import Target
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import SparkSession
+
+TARGET_BYTES = 128 * 1024**2
+"""Largest size of a file that a compaction writes: Spark reads one such file by one task."""
+SMALL_BYTES = TARGET_BYTES // 2
+"""Size below which a file is small: two of them fit into one."""
+MANY = 5
+"""Number of small files from which a partition at rest is compacted: fewer would save less than the rewrite costs."""
+CROWDED = 200
+"""Number of small files from which a partition is compacted although rows are still added to it."""
+AT_REST = timedelta(hours=1)
+"""Time without a new file after which a partition is at rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFile:
+    """A data file of a table, as its log has it.
+
+    Args:
+        partition: Key of its partition; :data:`WHOLE_TABLE` for a table without a partition column.
+        bytes: Its size in bytes.
+        written_at: When it was written, UTC.
+    """
+
+    partition: str
+    bytes: int
+    written_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scattered:
+    """A partition with too many small files.
+
+    Args:
+        partition: Its key.
+        files: Number of its small files.
+        bytes: Their size in bytes.
+    """
+
+    partition: str
+    files: int
+    bytes: int
+
+
+def files(table: DeltaTable) -> list[DataFile]:
+    """List the data files of a table at its opened version, from its log alone.
+
+    Args:
+        table: The table, with one partition column at most.
+    """
+    columns = table.metadata().partition_columns
+    names = ["size_bytes", "modification_time", *(f"partition.{column}" for column in columns)]
+    return [
+        DataFile(
+            partition=WHOLE_TABLE if not columns else str(row[names[-1]]),
+            bytes=int(row["size_bytes"]),
+            written_at=datetime.fromtimestamp(int(row["modification_time"]) / 1000, timezone.utc),
+        )
+        for row in arrow.rows_of(table.get_add_actions(flatten=True), names)
+    ]
+
+
+def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> list[Scattered]:
+    """Decide which partitions are compacted.
+
+    Args:
+        found: The data files of a table.
+        now: Current time, timezone-aware.
+        is_final: Returns whether a partition is not published again by itself.
+
+    Returns:
+        The partitions, in order of their keys; after their compaction none of them is due.
+    """
+    of: dict[str, list[DataFile]] = {}
+    for file in found:
+        of.setdefault(file.partition, []).append(file)
+    scattered = []
+    for key, there in sorted(of.items()):
+        small = [file for file in there if file.bytes < SMALL_BYTES]
+        at_rest = max(file.written_at for file in there) <= now - AT_REST
+        if len(small) >= CROWDED or (len(small) >= MANY and at_rest and is_final(key)):
+            scattered.append(Scattered(partition=key, files=len(small), bytes=sum(file.bytes for file in small)))
+    return scattered
+
+
+def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> Compaction | None:
+    """Merge the small files of some partitions, in one audited commit.
+
+    Args:
+        spark: The session.
+        target: The table, its contract and the run; it exists.
+        partitions: Keys of the partitions, claimed by the run; :data:`WHOLE_TABLE` alone for an unpartitioned table.
+
+    Returns:
+        What was compacted; None if there was nothing to do.
+
+    Raises:
+        ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
+        PlatformError: As :func:`blogdata.publish.compaction.compact`.
+    """
+    keys = [key for key in partitions if key != WHOLE_TABLE]
+    return compaction.compact(spark, target, keys, small=SMALL_BYTES, most=TARGET_BYTES)

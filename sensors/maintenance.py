@@ -1,0 +1,39 @@
+"""Requests the maintenance of the tables when the statistics in their logs ask for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+
+import dagster as dg
+
+from assets.maintenance import what_is_due
+from blogdata.orchestration.lake_resource import LakeResource
+from sensors import jobs, request_throttle
+from sensors.run_requests import EVERYTHING
+
+
+def tables_scattered(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
+    """Build the sensor.
+
+    Args:
+        status: Whether it is on from the start.
+    """
+    return dg.sensor(
+        name="maintenance",
+        job=jobs.maintain,
+        minimum_interval_seconds=600,
+        default_status=status,
+        description="Compacts the tables that have too many small files",
+        tags={"pattern/compactor": "", **EVERYTHING},
+    )(_tick)
+
+
+def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult:
+    """Read the logs of all tables, without Spark; one run does all that is due."""
+    due = what_is_due(lake)
+    content = json.dumps([asdict(one) for one in due])
+    key = hashlib.sha256(content.encode()).hexdigest()[:16]
+    requests = [dg.RunRequest(run_key=key)] if due else []
+    return request_throttle.request_runs(context.instance, requests, quiet="every table is tidy")

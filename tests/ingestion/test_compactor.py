@@ -1,0 +1,245 @@
+"""Small files become few, at rest or beside a stream; a publication that meets a compaction loses nothing.
+
+Pattern: Compactor (:mod:`blogdata.patterns.ingestion.compactor`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blogdata.evidence import ledger
+from blogdata.evidence.claims import Claims
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.lake.lake import Lake
+from blogdata.orchestration import maintenance, owners
+from blogdata.orchestration.compacting import Compacting
+from blogdata.orchestration.maintenance import BUSY, Done, Upkeep
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.ingestion import compactor
+from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, SMALL_BYTES, TARGET_BYTES, DataFile
+from blogdata.planning import clock
+from blogdata.publish.changes import AppendBatch
+from blogdata.publish.contract import Runs
+from blogdata.publish.publish import publish
+from blogdata.publish.target import Engine, Provenance
+from laws.stepping import Held, Probe
+from toy import CONTRACT, HOURS, clicks, target
+
+NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
+LONG_AGO = NOW - timedelta(days=1)
+BATCHES, ROWS = 12, 10
+LIVE = replace(CONTRACT, reasons={}, stands_for="count(1)", audits=())
+ACTIONS = (Compacting(),)
+
+
+def some(number: int, *, partition: str = HOURS[0], size: int = 1000, at: datetime = LONG_AGO) -> list[DataFile]:
+    return [DataFile(partition=partition, bytes=size, written_at=at)] * number
+
+
+def due(found: list[DataFile], *, final: bool = True) -> dict[str, int]:
+    return {one.partition: one.files for one in compactor.due(found, NOW, is_final=lambda key: final)}
+
+
+def test_partitions_with_many_small_files_are_due() -> None:
+    assert due([]) == {}
+    assert due(some(MANY - 1) + some(MANY, partition=HOURS[1])) == {HOURS[1]: MANY}
+
+
+def test_large_files_are_left_alone() -> None:
+    assert due(some(100, size=SMALL_BYTES)) == {}
+    assert due(some(100, size=SMALL_BYTES) + some(MANY)) == {HOURS[0]: MANY}
+
+
+def test_a_partition_that_is_added_to_is_left_until_it_is_crowded() -> None:
+    latest = some(1, at=NOW - AT_REST + timedelta(seconds=1))
+    assert due(some(CROWDED - 2) + latest) == {}
+    assert due(some(CROWDED - 1) + latest) == {HOURS[0]: CROWDED}
+    assert due(some(MANY) + some(1, at=NOW - AT_REST)) == {HOURS[0]: MANY + 1}
+
+
+def test_a_partition_that_is_not_final_is_left() -> None:
+    assert due(some(MANY), final=False) == {}
+
+
+def append(spark: Any, root: Path, batch: int, probe: Probe | None = None) -> None:
+    """Append a batch, half of it to each hour, as a stream does."""
+    aim = target(root, f"batch-{batch}", contract=LIVE, probe=str(probe.folder) if probe else None)
+    change = AppendBatch(stream="clicks", batch=batch, turn=batch)
+    rows = clicks(spark, ROWS, first=batch * ROWS).coalesce(1)
+    publish(rows, aim, change=change, partitions=HOURS, provenance=Provenance())
+
+
+@pytest.fixture(scope="module")
+def appended(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with the table after some batches."""
+    root = tmp_path_factory.mktemp("appended") / "lake"
+    for batch in range(BATCHES):
+        append(spark, root, batch)
+    return root
+
+
+class Table:
+    """The table, and runs that maintain it."""
+
+    def __init__(self, spark: Any, root: Path) -> None:
+        self.spark, self.root, self.lake = spark, root, Lake(root=str(root))
+        self.events = EventLog(self.lake)
+
+    def upkeep(self, probe: Probe | None = None) -> Upkeep:
+        @contextmanager
+        def session() -> Iterator[Any]:
+            yield self.spark
+
+        aim = target(self.root, "maintain", contract=LIVE)
+        later = datetime.now(timezone.utc) + 2 * AT_REST
+        folder = str(probe.folder) if probe else None
+        return Upkeep(lake=self.lake, events=self.events, run=aim.run, spark=session, now=later, probe=folder)
+
+    def maintain(self, probe: Probe | None = None) -> list[Done]:
+        return list(maintenance.maintain(self.upkeep(probe), ACTIONS, [LIVE]))
+
+    def rows(self, version: int | None = None) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in self.lake.read(self.spark, LIVE.dataset, version).collect())
+
+    def files(self) -> list[int]:
+        table = self.lake.caught_up(LIVE.dataset)
+        assert table is not None
+        return [file.bytes for file in compactor.files(table)]
+
+    def expected(self, batches: int) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in clicks(self.spark, batches * ROWS).collect())
+
+    def problems(self) -> list[str]:
+        return [line.problem for line in ledger.audit(self.lake, self.events, LIVE) if line.problem]
+
+
+@pytest.fixture
+def table(spark: Any, appended: Path, tmp_path: Path) -> Table:
+    return Table(spark, shutil.copytree(appended, tmp_path / "lake"))
+
+
+def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
+    before, version, history = table.files(), table.lake.version(LIVE.dataset), table.events.history(LIVE.dataset)
+    assert len(before) == BATCHES * len(HOURS)
+    (done,) = table.maintain()
+    assert (done.due.partitions, done.due.files, done.due.bytes) == (HOURS, len(before), sum(before))
+    assert (done.files, done.bytes, done.left) == (len(HOURS), sum(table.files()), "")
+    assert done.bytes < sum(before) / 2
+    assert table.rows() == table.rows(version) == table.expected(BATCHES)
+    assert table.events.history(LIVE.dataset) == history, "it is no publication"
+    assert table.problems() == []
+    assert table.maintain() == []
+    assert not Claims(table.lake, LIVE.dataset, alive=lambda claim: True).held()
+
+
+def test_nothing_is_due_while_rows_are_added(table: Table) -> None:
+    upkeep = replace(table.upkeep(), now=datetime.now(timezone.utc))
+    assert maintenance.look(upkeep, ACTIONS, [LIVE]) == []
+    assert [due.partitions for due in maintenance.look(table.upkeep(), ACTIONS, [LIVE])] == [HOURS]
+
+
+def test_an_hour_within_the_lookback_is_left(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: NOW)
+    late = replace(LIVE, runs=Runs(lookback=1))
+    assert maintenance.look(table.upkeep(), ACTIONS, [late]) == []
+    append_one = clicks(table.spark, 2, first=9000).selectExpr("'2026-01-05T02' AS hour", "click", "stands_for", "page")
+    change = AppendBatch(stream="clicks", batch=BATCHES, turn=BATCHES)
+    aim = target(table.root, "next", contract=LIVE)
+    publish(append_one, aim, change=change, partitions=["2026-01-05T02"], provenance=Provenance())
+    assert [due.partitions for due in maintenance.look(table.upkeep(), ACTIONS, [late])] == [HOURS[:1]]
+
+
+def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> None:
+    with Held(lambda: table.maintain(probe), probe, "audited") as held:
+        append(table.spark, table.root, BATCHES)
+        append(table.spark, table.root, BATCHES)
+    assert held.error is None
+    assert len(table.files()) == 2 * len(HOURS), "those of the compaction, and of the batch beside it"
+    append(table.spark, table.root, BATCHES + 1)
+    assert table.rows() == table.expected(BATCHES + 2)
+    assert table.problems() == []
+
+
+def test_a_batch_goes_on_beside_a_whole_compaction(table: Table, probe: Probe) -> None:
+    with Held(lambda: append(table.spark, table.root, BATCHES, probe), probe, "audited") as held:
+        (done,) = table.maintain()
+    assert (held.error, done.left) == (None, "")
+    assert table.rows() == table.expected(BATCHES + 1)
+
+
+def overwrite(table: Table) -> None:
+    rows = clicks(table.spark, 4, first=5000).where(f"hour = '{HOURS[0]}'")
+    overwrite_partitions(rows, target(table.root, "overwrite", contract=LIVE), HOURS[:1], Provenance())
+
+
+def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
+    claims, owner = Claims(table.lake, LIVE.dataset, alive=owners.alive), owners.this_run()
+    claims.take(["2026-01-05T23"], owner)
+    version = table.lake.version(LIVE.dataset)
+    assert [done.left for done in table.maintain()] == [BUSY]
+    assert table.lake.version(LIVE.dataset) == version
+    claims.release(["2026-01-05T23"], owner)
+    assert [done.left for done in table.maintain()] == [""]
+
+
+def test_a_partition_that_is_replaced_meanwhile_is_as_published(table: Table, probe: Probe) -> None:
+    found: list[Done] = []
+    with Held(lambda: found.extend(table.maintain(probe)), probe, "audited") as held:
+        overwrite(table)
+        replaced = table.rows()
+    assert held.error is None
+    assert [done.left for done in found] == ["another run published the same partitions while this one was writing"]
+    assert table.rows() == replaced
+    assert [done.due.partitions for done in table.maintain()] == [HOURS[1:]]
+    assert table.rows() == replaced
+
+
+@pytest.mark.parametrize("phase", ["opened", "written", "audited", "committed"])
+def test_a_compaction_cut_off_is_repeated(table: Table, probe: Probe, phase: str) -> None:
+    probe.end(phase)
+    with pytest.raises(Exception, match=f"the write was ended at {phase}"):
+        table.maintain(probe)
+    assert table.rows() == table.expected(BATCHES)
+    assert len(table.maintain()) == (phase != "committed")
+    assert len(table.files()) == len(HOURS)
+    assert (table.rows(), table.problems()) == (table.expected(BATCHES), [])
+
+
+def test_a_statement_that_changes_rows_is_refused_as_a_compaction(table: Table) -> None:
+    version = table.lake.version(LIVE.dataset)
+    path = table.lake.path(LIVE.dataset)
+    writer = table.spark.range(0).write.format("audited-delta").mode("overwrite")
+    writer = writer.option("statement", f"DELETE FROM delta.`{path}` WHERE click = 7").option("same_rows", "true")
+    with pytest.raises(Exception, match="a compaction would change the rows"):
+        writer.options(audit=json.dumps({"info": {}}), txnAppId="delete", txnVersion="1").save(path)
+    assert table.lake.version(LIVE.dataset) == version
+
+
+def test_without_the_engine_it_is_left(table: Table) -> None:
+    upkeep = replace(table.upkeep(), engine=Engine.CHECKPOINT)
+    (done,) = maintenance.maintain(upkeep, ACTIONS, [LIVE])
+    assert "without the engine's jar" in done.left
+
+
+def test_one_table_is_compacted_as_a_whole(spark: Any, tmp_path: Path) -> None:
+    whole = replace(LIVE, dataset="silver.whole", partitioning=None)
+    for batch in range(MANY):
+        rows, change = clicks(spark, ROWS, first=batch * ROWS).coalesce(1), AppendBatch(stream="clicks", batch=batch)
+        publish(rows, target(tmp_path, "run", contract=whole), change=change, partitions=(), provenance=Provenance())
+    upkeep = replace(Table(spark, tmp_path).upkeep(), lake=Lake(root=str(tmp_path)))
+    (done,) = maintenance.maintain(upkeep, ACTIONS, [whole])
+    assert (done.due.partitions, done.due.files, done.files) == ((WHOLE_TABLE,), MANY, 1)
+
+
+def test_a_small_file_fits_twice_into_a_new_one() -> None:
+    assert 2 * SMALL_BYTES <= TARGET_BYTES
