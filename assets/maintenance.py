@@ -9,9 +9,9 @@ from assets.code_version import version
 from blogdata.errors import PlatformError
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.maintenance import Done, Due, Inspection, Upkeep, look, maintain
+from blogdata.orchestration.maintenance import OWN, Done, Due, Inspection, Upkeep, look, maintain
 from blogdata.orchestration.retries import failure
-from blogdata.orchestration.upkeep import ACTIONS
+from blogdata.orchestration.upkeep import actions
 from quality.contracts import EVERY
 
 MAINTAINED = dg.AssetKey(["ops", "maintained_tables"])
@@ -19,7 +19,7 @@ MAINTAINED = dg.AssetKey(["ops", "maintained_tables"])
 
 @dg.asset(
     key=MAINTAINED,
-    description="What was done to the files of the tables: small ones compacted; no row changes",
+    description="Small files that were compacted, and files that were removed because nobody needs them",
     group_name="ops",
     owners=["team:platform"],
     kinds={"spark", "deltalake"},
@@ -39,7 +39,7 @@ def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult
         probe=access.probe,
     )
     try:
-        done = list(maintain(upkeep, ACTIONS, EVERY.values()))
+        done = list(maintain(upkeep, actions(EVERY.values()), (*EVERY.values(), *OWN)))
     except PlatformError as error:
         raise failure(context, error) from error
     return dg.MaterializeResult(
@@ -54,7 +54,7 @@ def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult
 def what_is_due(access: LakeResource) -> list[Due]:
     """List the work that is due, without Spark."""
     seen = Inspection(lake=access.lake, events=access.events, now=datetime.now(timezone.utc))
-    return look(seen, ACTIONS, EVERY.values())
+    return look(seen, actions(EVERY.values()), (*EVERY.values(), *OWN))
 
 
 def _record(done: Done) -> dg.TableRecord:

@@ -55,7 +55,7 @@ freeze = _over(
 retention = _over(
     "retention", ops.retired_copies, "Remove the copies and replaced tables whose time is over; never what is visible"
 )
-maintain = _over("maintain", maintained_tables, "Compact the tables that have too many small files")
+maintain = _over("maintain", maintained_tables, "Compact tables with too many small files, remove files nobody needs")
 data_docs = _over(
     "data_docs", data_docs_of_newest, "Validate the newest partitions with Great Expectations and render the Data Docs"
 )

@@ -25,7 +25,7 @@ def tables_scattered(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STO
         job=jobs.maintain,
         minimum_interval_seconds=600,
         default_status=status,
-        description="Compacts the tables that have too many small files",
+        description="Compacts the tables that have too many small files, and removes files that nobody needs",
         tags={"pattern/compactor": "", **EVERYTHING},
     )(_tick)
 

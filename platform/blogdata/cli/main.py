@@ -46,7 +46,7 @@ COMMANDS = {
     ),
     "maintain": Deferred(
         "blogdata.cli.maintain_command:maintain_",
-        "Compact the tables that have too many small files; what is due is read from their logs, without Spark.",
+        "Compact tables with too many small files, and remove files that nobody needs; their logs tell, without Spark.",
     ),
     "lineage": Deferred(
         "blogdata.cli.lineage_command:lineage",

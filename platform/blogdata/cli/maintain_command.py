@@ -13,8 +13,8 @@ from blogdata.cli.output import DATASET, console, existing, say_json
 from blogdata.errors import refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.maintenance import Done, Due, Inspection, Upkeep, look, maintain
-from blogdata.orchestration.upkeep import ACTIONS
+from blogdata.orchestration.maintenance import OWN, Done, Due, Inspection, Upkeep, look, maintain
+from blogdata.orchestration.upkeep import actions
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine
 from blogdata.services.config import Settings
@@ -28,14 +28,15 @@ def maintain_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what is due; nothing is changed")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what is due, or was done, as JSON")] = False,
 ) -> None:
-    """Compact the tables that have too many small files; what is due is read from their logs, without Spark."""
-    refuse_unknown(datasets or [], EVERY, where="maintain")
+    """Compact tables with too many small files, and remove files that nobody needs; their logs tell, without Spark."""
+    known = {contract.dataset: contract for contract in (*EVERY.values(), *OWN)}
+    refuse_unknown(datasets or [], known, where="maintain")
     settings = existing()
     lake = Lake(root=str(settings.lake))
     seen = Inspection(lake=lake, events=EventLog(lake), now=datetime.now(timezone.utc))
-    chosen = [contract for name, contract in EVERY.items() if not datasets or name in datasets]
+    chosen = [contract for name, contract in known.items() if not datasets or name in datasets]
     if dry_run:
-        found = look(seen, ACTIONS, chosen)
+        found = look(seen, actions(EVERY.values()), chosen)
         if as_json:
             say_json([asdict(due) for due in found])
         for due in () if as_json else found:
@@ -43,7 +44,7 @@ def maintain_(
         _say_nothing(found, as_json)
         return
     results = []
-    for done in maintain(_upkeep(settings, seen), ACTIONS, chosen):
+    for done in maintain(_upkeep(settings, seen), actions(EVERY.values()), chosen):
         results.append(done)
         if not as_json:
             console.print(_outcome(done))

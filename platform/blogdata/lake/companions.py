@@ -106,6 +106,18 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
     )
 
 
+def followed(store: Store, dataset: str) -> int:
+    """Return the version of its main table that a companion has followed last; -1 before the first one.
+
+    Args:
+        store: Where the tables are.
+        dataset: The companion; it follows all there is first.
+    """
+    table = caught_up(store, dataset)
+    main = None if table is None else main_of(table)
+    return -1 if table is None or main is None else _followed(table, main)
+
+
 def version_with(store: Store, dataset: str, version: int) -> int:
     """Find the version of a companion that belongs to a version of its main table.
 

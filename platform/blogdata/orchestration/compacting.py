@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from blogdata.lake import members
-from blogdata.orchestration.maintenance import BUSY, Done, Due, Inspection, Upkeep
+from blogdata.orchestration.maintenance import BUSY, OWN, Done, Due, Inspection, Upkeep
 from blogdata.patterns.ingestion import compactor
 from blogdata.planning.finality import lookback_of, newest_ended
 from blogdata.publish.contract import Contract
@@ -20,7 +20,7 @@ class Compacting:
 
     def due(self, seen: Inspection, contract: Contract) -> Due | None:
         """Decide whether partitions of a dataset have too many small files."""
-        table = seen.lake.caught_up(contract.dataset)
+        table = None if contract in OWN else seen.lake.caught_up(contract.dataset)
         if table is None or members.is_pointer(table):
             return None
         files = compactor.files(table)

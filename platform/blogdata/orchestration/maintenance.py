@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from blogdata.evidence.claims import Claims
-from blogdata.evidence.events import EventLog
+from blogdata.evidence.claims import PARTITION_STATE, Claims
+from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners
 from blogdata.publish.contract import Contract
@@ -23,6 +23,11 @@ from blogdata.publish.target import Engine, Target
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+OWN = tuple(
+    Contract(dataset=name, description=what, owner="team:platform", columns=())
+    for name, what in ((EVENTS, "The event log"), (PARTITION_STATE, "Claims on partitions"))
+)
+"""The platform's own tables: what writes them compacts them, too."""
 BUSY = "another run is publishing it"
 
 

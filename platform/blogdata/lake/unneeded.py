@@ -1,0 +1,117 @@
+"""Finds the files of a local table that nobody can need any more: data files, and the log of versions long gone.
+
+Delta's own vacuum knows no versions to keep, and that of delta-rs takes the checksum files and deletion vectors of the
+newest version for files of nobody. So both are done here, without a JVM. Nothing is committed: a publication that was
+computed for a version of the table is not disturbed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltalake.exceptions import TableNotFoundError
+
+from blogdata.lake import arrow
+from blogdata.lake.checksums import file_of, sums_of
+from blogdata.lake.store import Store
+from blogdata.lake.store_faults import LogDamaged
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+READABLE = timedelta(days=7)
+"""How long a replaced version stays readable, unless the table says otherwise: no reader may use one for longer."""
+LOGGED = timedelta(days=30)
+"""How long the log tells of a version, unless the table says otherwise."""
+MARGIN = timedelta(days=1)
+"""A file is written before the commit that adds it, and no write takes so long."""
+_LOG_FILE = re.compile(r"^\.?(\d{20})\.")
+_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(\..+)?\.parquet$")
+_COMMIT = re.compile(r"^(\d{20})\.json$")
+
+
+def data_files(store: Store, name: str, held: Collection[int], now: datetime) -> list[Path]:
+    """List the data files that no version needs that may still be read, those of writes that were cut off included.
+
+    Args:
+        store: Where the tables are.
+        name: Name as `layer.table`, or of a member's table.
+        held: Versions that stay readable however old they are.
+        now: Current time, timezone-aware.
+
+    Returns:
+        The files; empty if the lake is in an object store, or the version of that time is no longer in the log.
+    """
+    table, folder = store.table(name), store.folder(name)
+    if table is None or folder is None:
+        return []
+    cutoff = now - _interval(table, "delta.deletedFileRetentionDuration", READABLE)
+    oldest = _version_at(folder, cutoff)
+    if oldest is None:
+        return []
+    try:
+        # Files that were added in between are younger than these.
+        needed = _files(table, folder) | _files(store.at(name, oldest), folder)
+        for version in held:
+            # One that is no longer in the log cannot be opened at any rate.
+            with suppress(TableNotFoundError):
+                needed |= _files(store.at(name, version), folder)
+    except LogDamaged:
+        # What that version needs is unknown.
+        return []
+    last = (cutoff - MARGIN).timestamp()
+    found = (file for file in folder.rglob("*.parquet") if not file.relative_to(folder).parts[0].startswith("_"))
+    return sorted(file for file in found if file not in needed and file.stat().st_mtime < last)
+
+
+def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Path]:
+    """List the files of a table's log that are older than it has to tell of, with their checksum files.
+
+    Args:
+        store: Where the tables are.
+        name: Name as `layer.table`, or of a member's table.
+        keep_from: Oldest version that must stay in the log.
+        now: Current time, timezone-aware.
+
+    Returns:
+        The files, the oldest first; the log then begins with a checkpoint.
+    """
+    table, folder = store.table(name), store.folder(name)
+    if table is None or folder is None:
+        return []
+    oldest = _version_at(folder, now - _interval(table, "delta.logRetentionDuration", LOGGED))
+    log = folder / "_delta_log"
+    numbered = [(int(match[1]), file) for file in log.iterdir() if (match := _LOG_FILE.match(file.name))]
+    bound = min(keep_from, -1 if oldest is None else oldest)
+    first = max((number for number, file in numbered if _CHECKPOINT.match(file.name) and number <= bound), default=-1)
+    return [file for number, file in sorted(numbered) if number < first]
+
+
+def remove(files: Collection[Path]) -> None:
+    """Remove files with their checksum files; a removal that is cut off is completed by the next one."""
+    for file in files:
+        sums_of(file).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
+
+
+def _files(table: DeltaTable, folder: Path) -> set[Path]:
+    paths = [row["path"] for row in arrow.rows_of(table.get_add_actions(flatten=True), ["path"])]
+    # As it is and decoded: the name of a folder may have been encoded when it was made.
+    return {file for path in paths for file in (folder / path, file_of(folder, path))}
+
+
+def _version_at(folder: Path, moment: datetime) -> int | None:
+    """Return the version that was the newest one at a moment; None if the log does not go back so far."""
+    commits = [(file, match) for file in (folder / "_delta_log").iterdir() if (match := _COMMIT.match(file.name))]
+    return max((int(match[1]) for file, match in commits if file.stat().st_mtime <= moment.timestamp()), default=None)
+
+
+def _interval(table: DeltaTable, name: str, default: timedelta) -> timedelta:
+    """Return a retention of a table, written as `interval 32 days`."""
+    words = (table.metadata().configuration.get(name) or "").split()
+    return timedelta(days=int(words[-2])) if words and words[-1].startswith("day") else default

@@ -1,0 +1,85 @@
+"""The maintenance actions that remove files that nobody can need any more: data files, and old files of the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from blogdata.evidence.held_versions import first_needed, held_versions
+from blogdata.lake import members, unneeded
+from blogdata.orchestration.maintenance import OWN, Done, Due, Inspection, Upkeep
+from blogdata.publish.contract import Contract
+
+
+class Vacuuming:
+    """Removes the data files that no version needs which may still be read; members are looked at one by one."""
+
+    name = "vacuum"
+
+    def due(self, seen: Inspection, contract: Contract) -> Due | None:
+        """Decide whether files of a dataset are needed by no version, and have been for a day: not for every one."""
+        if not list(
+            _data_files(Inspection(lake=seen.lake, events=seen.events, now=seen.now - unneeded.MARGIN), contract)
+        ):
+            return None
+        return _due(contract, self.name, _data_files(seen, contract))
+
+    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
+        """Remove the files; no commit is made."""
+        unneeded.remove(list(_data_files(upkeep, contract)))
+        return Done(due=due)
+
+
+class LogCleaning:
+    """Removes the files of logs that nobody has to read any more; before, the event log has read all there is.
+
+    Args:
+        companions: Dataset to the datasets that appear with it, whose logs follow its own.
+    """
+
+    name = "log"
+
+    def __init__(self, companions: Mapping[str, Iterable[str]]) -> None:
+        self._companions = companions
+
+    def due(self, seen: Inspection, contract: Contract) -> Due | None:
+        """Decide whether a log has files that are older than it has to tell of."""
+        return _due(contract, self.name, self._files(seen, contract))
+
+    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
+        """Remove the files."""
+        unneeded.remove(self._files(upkeep, contract))
+        return Done(due=due)
+
+    def _files(self, seen: Inspection, contract: Contract) -> list[Path]:
+        table = seen.lake.table(contract.dataset)
+        if table is None:
+            return []
+        # Without a file to remove at any rate, the event log is not asked.
+        if contract in OWN or not unneeded.log_files(seen.lake, contract.dataset, table.version(), seen.now):
+            return unneeded.log_files(seen.lake, contract.dataset, table.version(), seen.now)
+        needed = first_needed(seen.lake, seen.events, contract, self._companions.get(contract.dataset, ()))
+        return unneeded.log_files(seen.lake, contract.dataset, needed, seen.now)
+
+
+def _data_files(seen: Inspection, contract: Contract) -> Iterator[Path]:
+    for table in _tables(seen, contract.dataset):
+        held = {} if contract in OWN else held_versions(seen.lake, seen.events, contract, table)
+        yield from unneeded.data_files(seen.lake, table, held, seen.now)
+
+
+def _tables(seen: Inspection, dataset: str) -> list[str]:
+    table = seen.lake.caught_up(dataset)
+    if table is None:
+        return []
+    kept = (
+        {one.location for one in members.members_of(table).all if not one.removed_at}
+        if members.is_pointer(table)
+        else ()
+    )
+    return [dataset, *(members.table_of(dataset, location) for location in sorted(kept))]
+
+
+def _due(contract: Contract, action: str, files: Iterable[Path]) -> Due | None:
+    sizes = [file.stat().st_size for file in files]
+    return Due(dataset=contract.dataset, action=action, files=len(sizes), bytes=sum(sizes)) if sizes else None

@@ -1,0 +1,76 @@
+"""What a log must still tell of: commits that the event log or a companion has not read, and versions that are held."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+import published
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.evidence.held_versions import first_needed, held_versions
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.maintenance import Inspection, Upkeep
+from blogdata.orchestration.vacuuming import LogCleaning
+from blogdata.publish.run import RunContext
+from quality.contracts import CONTRACTS
+from resources.spark import SparkResource
+
+ARRIVED = CONTRACTS["bronze.visits"]
+PUBLICATIONS = 12
+LONG_AGO = 60 * 24 * 3600
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Two months old publications, of which the event log has recorded the first ones."""
+    made = Lake(root=str(tmp_path))
+    for hour in range(PUBLICATIONS):
+        published.bronze(made, {f"2026-01-05T{hour:02}": {f"2026-01-05T{hour:02}": 3}})
+        if hour == 4:
+            EventLog(made).publications(ARRIVED.dataset)
+    DeltaTable(made.path(ARRIVED.dataset)).create_checkpoint()
+    then = time.time() - LONG_AGO
+    for file in (tmp_path / "bronze" / "visits").rglob("*"):
+        os.utime(file, (then, then))
+    return made
+
+
+def upkeep(lake: Lake) -> Upkeep:
+    return Upkeep(
+        lake=lake,
+        events=EventLog(lake),
+        run=RunContext(run_id="maintain", job="tests", code_version="v1"),
+        spark=SparkResource().guard,
+        now=datetime.now(timezone.utc),
+    )
+
+
+def test_commits_are_recorded_before_they_leave_the_log(lake: Lake) -> None:
+    newest = lake.version(ARRIVED.dataset)
+    assert EventLog(lake).recorded(ARRIVED.dataset) == 4
+    clean, at_work = LogCleaning({}), upkeep(lake)
+    due = clean.due(at_work, ARRIVED)
+    assert due is not None
+    clean.do(at_work, ARRIVED, due)
+    assert clean.due(at_work, ARRIVED) is None
+    assert [version for version, _ in lake.commits(DeltaTable(lake.path(ARRIVED.dataset)))] == [newest]
+    history = EventLog(lake).history(ARRIVED.dataset)
+    assert [entry.version for entry in history] == list(range(PUBLICATIONS))
+    assert len(EventLog(lake).publications(ARRIVED.dataset)) == PUBLICATIONS
+
+
+def test_what_a_companion_has_not_followed_stays_in_the_log(lake: Lake) -> None:
+    seen = Inspection(lake=lake, events=EventLog(lake), now=datetime.now(timezone.utc))
+    assert first_needed(lake, seen.events, ARRIVED, ()) == lake.version(ARRIVED.dataset)
+    # The event log follows no table, so to it everything of the other one is still to come.
+    assert first_needed(lake, seen.events, ARRIVED, (EVENTS,)) == -1
+    assert LogCleaning({ARRIVED.dataset: [EVENTS]}).due(seen, ARRIVED) is None
+
+
+def test_nothing_is_held_of_a_dataset_without_state(lake: Lake) -> None:
+    assert held_versions(lake, EventLog(lake), ARRIVED, ARRIVED.dataset) == {}

@@ -1,0 +1,141 @@
+"""Files that no readable version needs are found; what may still be read, or is held, stays."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from blogdata.lake import unneeded
+from blogdata.lake.checksums import seal_newest, sums_of
+from blogdata.lake.lake import Lake
+from blogdata.lake.unneeded import LOGGED, READABLE
+
+NAME = "silver.pages"
+NOW = datetime.now(timezone.utc)
+LONG_AGO = timedelta(days=60)
+
+
+class Table:
+    """A table that was replaced day by day, for weeks; version n was published n days after the first one."""
+
+    def __init__(self, root: Path, days: int) -> None:
+        self.lake, self.folder = Lake(root=str(root)), root / "silver" / "pages"
+        for day in range(days):
+            rows = pa.table({"part": ["a b", "c"], "n": [day, day]})
+            write_deltalake(self.folder, rows, mode="overwrite", partition_by=["part"])
+            seal_newest(DeltaTable(self.folder))
+            for file in self.folder.rglob("*"):
+                if file.is_file() and file.stat().st_mtime > NOW.timestamp() - 3600:
+                    self.age(file, NOW - LONG_AGO + timedelta(days=day))
+
+    @staticmethod
+    def age(file: Path, moment: datetime) -> None:
+        os.utime(file, (moment.timestamp(), moment.timestamp()))
+
+    def rows(self, version: int | None = None) -> int:
+        return int(DeltaTable(self.folder, version=version).to_pyarrow_table().num_rows)
+
+    def readable(self) -> list[int]:
+        return [version for version in range(DeltaTable(self.folder).version() + 1) if self.has(version)]
+
+    def has(self, version: int) -> bool:
+        try:
+            return self.rows(version) > 0
+        except FileNotFoundError:
+            return False
+
+    def unneeded(self, *held: int, now: datetime = NOW) -> list[Path]:
+        return unneeded.data_files(self.lake, NAME, held, now)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return Table(tmp_path_factory.mktemp("lake"), 50)
+
+
+@pytest.fixture
+def weeks(tmp_path: Path) -> Table:
+    """Forty versions of sixty to twenty days ago."""
+    return Table(tmp_path, 40)
+
+
+def test_versions_of_the_retention_stay_readable(weeks: Table) -> None:
+    now = NOW - LONG_AGO + timedelta(days=39)
+    found = weeks.unneeded(now=now)
+    unneeded.remove(found)
+    # Files of one more day stay: a write may have begun so long before its commit.
+    assert weeks.readable() == list(range(39 - READABLE.days - 1, 40))
+    assert weeks.unneeded(now=now) == []
+    assert weeks.rows() == weeks.rows(32) == 2
+
+
+def test_held_versions_stay_readable(weeks: Table) -> None:
+    unneeded.remove(weeks.unneeded(3, 17))
+    assert weeks.readable() == [3, 17, 39]
+    assert weeks.rows(3) == weeks.rows(17) == weeks.rows() == 2
+    unneeded.remove(weeks.unneeded(17))
+    assert weeks.readable() == [17, 39]
+
+
+def test_checksum_files_go_with_their_files_and_stay_with_the_others(weeks: Table) -> None:
+    found = weeks.unneeded()
+    assert all(sums_of(file).exists() for file in found)
+    unneeded.remove(found)
+    files = [file for file in weeks.folder.rglob("*.parquet") if "_delta_log" not in file.parts]
+    assert len(files) == 2
+    assert sorted(weeks.folder.glob("part=*/.*.crc")) == sorted(map(sums_of, files))
+
+
+def test_files_of_writes_that_were_cut_off_go_when_they_are_old(weeks: Table) -> None:
+    unneeded.remove(weeks.unneeded())
+    left = weeks.folder / "part=c" / "part-left.parquet"
+    left.touch()
+    assert weeks.unneeded() == []
+    Table.age(left, NOW - READABLE - timedelta(days=2))
+    assert weeks.unneeded() == [left]
+
+
+def test_the_tables_own_retention_counts(weeks: Table) -> None:
+    DeltaTable(weeks.folder).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 32 days"})
+    unneeded.remove(weeks.unneeded())
+    assert weeks.readable() == list(range(60 - 32 - 1, 41))
+
+
+def test_a_version_that_left_the_log_holds_nothing(weeks: Table) -> None:
+    DeltaTable(weeks.folder, version=10).create_checkpoint()
+    unneeded.remove(unneeded.log_files(weeks.lake, NAME, 39, NOW))
+    assert len(weeks.unneeded(10)) < len(weeks.unneeded()) == len(weeks.unneeded(3))
+
+
+def test_a_young_table_has_nothing_to_remove(table: Table) -> None:
+    assert table.unneeded(now=NOW - LONG_AGO) == []
+    assert unneeded.data_files(table.lake, "silver.none", (), NOW) == []
+
+
+def versions_of(files: list[Path]) -> list[int]:
+    return sorted({int(file.name.lstrip(".")[:20]) for file in files})
+
+
+def test_the_log_begins_with_a_checkpoint_that_nobody_needs_to_be_older(weeks: Table) -> None:
+    assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == [], "without a checkpoint the table needs all of it"
+    for version in (10, 20, 35):
+        DeltaTable(weeks.folder, version=version).create_checkpoint()
+    assert versions_of(unneeded.log_files(weeks.lake, NAME, 39, NOW)) == list(range(20)), f"it tells of {LOGGED}"
+    assert versions_of(unneeded.log_files(weeks.lake, NAME, 15, NOW)) == list(range(10)), "somebody reads from 15 on"
+    unneeded.remove(unneeded.log_files(weeks.lake, NAME, 39, NOW))
+    assert weeks.rows() == weeks.rows(20) == weeks.rows(37) == 2
+    assert not [file for file in (weeks.folder / "_delta_log").iterdir() if file.name.lstrip(".") < f"{20:020}"]
+    assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == []
+
+
+def test_a_removal_that_is_cut_off_is_completed(weeks: Table) -> None:
+    DeltaTable(weeks.folder, version=20).create_checkpoint()
+    found = unneeded.log_files(weeks.lake, NAME, 39, NOW)
+    unneeded.remove(found[: len(found) // 2])
+    assert weeks.rows() == 2
+    assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == found[len(found) // 2 :]
