@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,11 @@ import pytest
 
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.executions import ReplayTooLong, due, state
+from blogdata.evidence.held_versions import held_versions
+from blogdata.lake import unneeded
+from blogdata.orchestration import maintenance
+from blogdata.orchestration.maintenance import Inspection
+from blogdata.orchestration.vacuuming import Vacuuming
 from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
 from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import restate
@@ -250,6 +258,21 @@ def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
     assert daily.backfill(*DAYS) == list(DAYS)
     assert (daily.rows(), daily.gone()) == (before, [])
+
+
+def test_maintenance_keeps_the_restore_points_of_the_executions_that_may_run_again(daily: Table) -> None:
+    contract, folder = replace(daily.contract, write=InOrder(period=Grain.DAY, replay_limit=1)), daily.lake.folder
+    then_there = [daily.rows(version) for version in (2, 3, 4)]
+    then = time.time() - 60 * 24 * 3600
+    for file in Path(folder(contract.dataset) or "").rglob("*"):
+        os.utime(file, (then, then))
+    seen = Inspection(lake=daily.lake, events=daily.events, now=datetime.now(timezone.utc))
+    assert set(held_versions(daily.lake, daily.events, contract, contract.dataset)) == {2, 3}
+    assert maintenance.look(seen, [Vacuuming()], [contract]) != []
+    unneeded.remove(unneeded.data_files(daily.lake, contract.dataset, {2, 3}, seen.now))
+    assert [restorable(daily.lake, contract.dataset, version) for version in (1, 2, 3, 4)] == [False, True, True, True]
+    assert maintenance.look(seen, [Vacuuming()], [contract]) == []
+    assert [daily.rows(version) for version in (2, 3, 4)] == then_there
 
 
 @pytest.mark.campaign

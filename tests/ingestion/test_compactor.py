@@ -21,9 +21,11 @@ from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
+from blogdata.lake.unneeded import READABLE
 from blogdata.orchestration import maintenance, owners
 from blogdata.orchestration.compacting import Compacting
 from blogdata.orchestration.maintenance import BUSY, Done, Upkeep
+from blogdata.orchestration.upkeep import actions
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, SMALL_BYTES, TARGET_BYTES, DataFile
@@ -95,15 +97,15 @@ class Table:
         self.spark, self.root, self.lake = spark, root, Lake(root=str(root))
         self.events = EventLog(self.lake)
 
-    def upkeep(self, probe: Probe | None = None) -> Upkeep:
+    def upkeep(self, probe: Probe | None = None, *, later: timedelta = 2 * AT_REST) -> Upkeep:
         @contextmanager
         def session() -> Iterator[Any]:
             yield self.spark
 
         aim = target(self.root, "maintain", contract=LIVE)
-        later = datetime.now(timezone.utc) + 2 * AT_REST
+        now = datetime.now(timezone.utc) + later
         folder = str(probe.folder) if probe else None
-        return Upkeep(lake=self.lake, events=self.events, run=aim.run, spark=session, now=later, probe=folder)
+        return Upkeep(lake=self.lake, events=self.events, run=aim.run, spark=session, now=now, probe=folder)
 
     def maintain(self, probe: Probe | None = None) -> list[Done]:
         return list(maintenance.maintain(self.upkeep(probe), ACTIONS, [LIVE]))
@@ -140,6 +142,21 @@ def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
     assert table.problems() == []
     assert table.maintain() == []
     assert not Claims(table.lake, LIVE.dataset, alive=lambda claim: True).held()
+
+
+def test_the_small_files_go_when_no_reader_can_need_them(table: Table) -> None:
+    everything = actions([LIVE])
+    assert [done.due.action for done in maintenance.maintain(table.upkeep(), everything, [LIVE])] == ["compact"]
+    assert maintenance.look(table.upkeep(later=READABLE), everything, [LIVE]) == []
+    (done,) = maintenance.maintain(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE])
+    assert (done.due.action, done.due.files) == ("vacuum", BATCHES * len(HOURS))
+    folder = Path(table.lake.path(LIVE.dataset))
+    assert len(list(folder.glob("hour=*/*.parquet"))) == len(list(folder.glob("hour=*/.*.crc"))) == len(HOURS)
+    assert table.rows() == table.expected(BATCHES)
+    assert maintenance.look(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE]) == []
+    append(table.spark, table.root, BATCHES)
+    assert table.rows() == table.expected(BATCHES + 1)
+    assert table.problems() == []
 
 
 def test_nothing_is_due_while_rows_are_added(table: Table) -> None:

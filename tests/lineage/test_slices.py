@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,8 +20,10 @@ from blogdata.lake import arrow
 from blogdata.lake.commit import Entry
 from blogdata.orchestration import computation, slices
 from blogdata.orchestration.step import Step
+from blogdata.patterns.ingestion import compactor
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Additions
+from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.phases import Hold
@@ -264,6 +267,27 @@ def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypat
     monkeypatch.setattr(slices, "additions", moved)
     assert whole(world.arrive(event("10:58", "/moved"))) >= {"10"}, "somebody else has changed the table by then"
     assert retries(world.deployment, VISITS)[-1:] == ["ConcurrentWrite"]
+
+
+def test_hours_that_are_compacted_are_added_to(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.arrive(event("10:56", "/before"))
+    world.arrive(event("10:57", "/before"))
+    assert (files := len(world.files()["10"])) > 1
+    monkeypatch.setattr(compactor, "MANY", 2)
+    monkeypatch.setattr(compactor, "AT_REST", timedelta(0))
+    monkeypatch.setenv("BLOGDATA_HOME", str(world.deployment.settings.home))
+    said = Said(monkeypatch, capsys)
+    (due,) = json.loads(said("maintain", VISITS, "--dry-run", "--json")[1])
+    assert (due["action"], due["partitions"]) == ("compact", [hour(10)])
+    (done,) = json.loads(said("maintain", VISITS, "--json")[1])
+    assert (done["files"], done["files_after"], done["left"]) == (files, 1, None)
+    assert said("maintain", VISITS)[1] == "nothing is due\n"
+    found = world.arrive(event("10:46", "/after"))
+    assert added(found) == {"10": 1}, "a compaction is no change by somebody else"
+    assert len(world.files()["10"]) == 2
+    assert world.deployment.problems() == []
 
 
 def test_an_hour_that_is_due_computes_no_day_or_week_again(world: World) -> None:

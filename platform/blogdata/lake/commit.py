@@ -251,6 +251,14 @@ def _sum(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
     return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
 
 
+_ROWS_KEPT = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+
+
+def keeps_rows(commit: Mapping[str, Any]) -> bool:
+    """Return whether a commit, by its `commitInfo`, is a compaction or a vacuum, which change no row."""
+    return commit.get("operation") in _ROWS_KEPT
+
+
 def parse(user_metadata: str | None) -> dict[str, Any] | None:
     """Parse a commit's user metadata; None if the platform did not publish rows with the commit."""
     return _parsed(user_metadata, "measures")

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from blogdata.evidence import ledger
 from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
-from blogdata.lake.commit import Added, Entry, parse, parse_expiry
+from blogdata.lake.commit import Added, Entry, keeps_rows, parse, parse_expiry
 from blogdata.lake.companions import version_with
 from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
 from blogdata.orchestration.step import Step
@@ -155,14 +155,14 @@ def _intact(step: Step, contract: Contract, keys: Collection[str]) -> set[str]:
 
 
 def _only_published_since(step: Step, table: DeltaTable, oldest: int) -> int:
-    """Return the version, `oldest` or later, since which all commits of the table are publications of the platform."""
+    """Return the version, `oldest` or later, since which all commits of the table are publications or change no row."""
     since = table.version()
     # A damaged commit may be anything; nobody needs it while a later checkpoint is there.
     with suppress(LogDamaged):
         for version, commit in step.lake.commits(table, max(oldest, since - _LOOK_BACK)):
             metadata = commit.get("userMetadata")
             # Partitions that have expired leave those that rows are added to as they are.
-            if version != since or (parse(metadata) is None and parse_expiry(metadata) is None):
+            if version != since or not (keeps_rows(commit) or parse(metadata) or parse_expiry(metadata)):
                 break
             since = version - 1
     return since
