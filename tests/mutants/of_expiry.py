@@ -6,6 +6,7 @@ from mutants.mutant import in_code
 
 PLANS = "tests/planning/test_expiry.py"
 EXPIRY = "platform/blogdata/planning/expiry.py"
+LANDINGS = "platform/blogdata/planning/expired_landings.py"
 
 EXPIRED = (
     in_code(
@@ -61,14 +62,14 @@ EXPIRED = (
     ),
     in_code(
         "landed files go before a stream has read them",
-        EXPIRY,
+        LANDINGS,
         "        and not any(partition.folder in file.parents for file in unread)\n",
         "",
         f"{PLANS}::test_files_that_a_stream_has_not_read_yet_stay",
     ),
     in_code(
         "landed files go that were never taken in",
-        EXPIRY,
+        LANDINGS,
         " and published_files.is_published(partition, entry.landed)",
         "",
         f"{PLANS}::test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in",

@@ -16,7 +16,7 @@ from blogdata.lake import expiry as lake_expiry
 from blogdata.orchestration import owners, turns
 from blogdata.patterns.ingestion import expired_files
 from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
-from blogdata.planning import expiry
+from blogdata.planning import expired_landings, expiry
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import landed_input
@@ -61,7 +61,7 @@ class Retention:
         look = Snapshot(self.zone, self.events)
         over = {task.main: (task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)}
         rows = {name: self._rows(task, keys) for name, (task, keys) in over.items() if keys}
-        return Expired(rows_of=rows, landed=expiry.landed_over(look, self.graph, self.streams))
+        return Expired(rows_of=rows, landed=expired_landings.landed_over(look, self.graph, self.streams))
 
     def expire(self, now: datetime) -> Expired:
         """Take the partitions whose retention has ended out of their tables, then remove their landed files.
@@ -83,7 +83,7 @@ class Retention:
             if (keys := expiry.over(look, self.graph, task, now))
         }
         # Read again: the tables have changed.
-        landed = expiry.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
+        landed = expired_landings.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
         for table in sorted({source.table for one in self.graph.contracts.values() if (source := landed_input(one))}):
             expired_files.finish(self.zone.folder / table)
         for partition in landed:
