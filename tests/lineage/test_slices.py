@@ -274,15 +274,17 @@ def test_hours_that_are_compacted_are_added_to(
 ) -> None:
     world.arrive(event("10:56", "/before"))
     world.arrive(event("10:57", "/before"))
-    assert (files := len(world.files()["10"])) > 1
+    assert len(world.files()["10"]) > 1
     monkeypatch.setattr(compactor, "MANY", 2)
     monkeypatch.setattr(compactor, "AT_REST", timedelta(0))
     monkeypatch.setenv("BLOGDATA_HOME", str(world.deployment.settings.home))
     said = Said(monkeypatch, capsys)
     (due,) = json.loads(said("maintain", VISITS, "--dry-run", "--json")[1])
-    assert (due["action"], due["partitions"]) == ("compact", [hour(10)])
+    assert due["action"] == "compact"
+    assert hour(10) in due["partitions"]
     (done,) = json.loads(said("maintain", VISITS, "--json")[1])
-    assert (done["files"], done["files_after"], done["left"]) == (files, 1, None)
+    assert (done["partitions"], done["files_after"], done["left"]) == (due["partitions"], len(due["partitions"]), None)
+    assert len(world.files()["10"]) == 1
     assert said("maintain", VISITS)[1] == "nothing is due\n"
     found = world.arrive(event("10:46", "/after"))
     assert added(found) == {"10": 1}, "a compaction is no change by somebody else"
