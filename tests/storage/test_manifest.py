@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,7 +19,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from blogdata.errors import ConfigurationError
-from blogdata.lake import members, retired, shares
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.held_versions import held_versions
+from blogdata.lake import members, retired, shares, unneeded
 from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import manifest
@@ -156,6 +158,24 @@ def test_the_files_of_a_share_outlive_a_vacuum(lake: Lake, read: Read) -> None:
     assert read(manifest.location(lake, PAGES.dataset), "day") == OLD
     (reason,) = shares.shared_versions(lake, PAGES.dataset).values()
     assert reason.startswith("shared by a manifest since 2026-01-05 12:00;")
+
+
+def test_the_removal_of_old_files_obeys_a_share(lake: Lake) -> None:
+    """The platform's own removal, a year later, by its one list of held versions."""
+    later = datetime.now(timezone.utc) + timedelta(days=365)
+
+    def removable() -> list[str]:
+        held = held_versions(lake, EventLog(lake), PAGES, PAGES.dataset)
+        return [str(file) for file in unneeded.data_files(lake, PAGES.dataset, held, later)]
+
+    manifest.share(lake, PAGES)
+    shared = set(files_of(manifest.location(lake, PAGES.dataset)))
+    for _ in range(3):
+        publish_monday(lake)
+    assert removable()
+    assert shared.isdisjoint(removable())
+    manifest.withdraw(lake, PAGES.dataset)
+    assert not shared.isdisjoint(removable())
 
 
 def test_a_withdrawn_share_is_gone_and_holds_nothing(lake: Lake) -> None:
