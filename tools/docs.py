@@ -16,7 +16,15 @@ from blogdata.errors import PlatformError
 from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.partner_settings import PartnerSettings
 from quality.contracts import EVERY
-from tools import command_pages, contract_pages, detector_page, lineage_picture, pattern_index, pattern_pages
+from tools import (
+    command_pages,
+    contract_pages,
+    detector_page,
+    lineage_picture,
+    pattern_index,
+    pattern_pages,
+    persons_page,
+)
 from tools.call_graph import Definitions
 from tools.pattern_figures import Measured
 from tools.pattern_index import Pattern
@@ -74,6 +82,7 @@ def generated(project: Project) -> dict[Path, str]:
     return {
         **{root / page: text for page, text in pattern_pages.render(patterns, Measured.read(root)).items()},
         root / "docs" / "reference" / "contracts.md": contract_pages.render(EVERY.values()),
+        root / persons_page.PAGE: persons_page.render(EVERY.values()),
         root / detector_page.PAGE: detector_page.page(root),
         root / "docs" / "reference" / "command-line.md": command_pages.render(COMMANDS),
         root / "docs" / "explanation" / "lineage.md": lineage_picture.page(project.definitions),

@@ -86,9 +86,10 @@ def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
     }
     try:
         kept = rows if column is None else rows.where(rows[column].isin(partitions))
-        kept.write.format("delta").mode("overwrite").option("overwriteSchema", "true").option(
-            "userMetadata", json.dumps({_KEY: notes}, default=str)
-        ).save(target.lake.path(name))
+        writer = kept.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        # Without statistics: they would put values of persons into the log.
+        writer = writer.option("delta.dataSkippingNumIndexedCols", "0")
+        writer.option("userMetadata", json.dumps({_KEY: notes}, default=str)).save(target.lake.path(name))
     except PySparkException as error:
         failed.not_kept(foreign.unquoted(error))
     else:

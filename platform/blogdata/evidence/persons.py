@@ -1,0 +1,120 @@
+"""The places of a deployment that have values of persons, as data: for the documentation, and to be held against files.
+
+A place has what identifies a user or visitor, directly or by a pseudonym. Quasi-identifiers are in more places: counts
+are grouped by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from blogdata.publish.contract import Contract
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Files of a deployment that have values of persons.
+
+    Args:
+        name: What they are.
+        files: Patterns of their paths below the home, with landing zone and lake at their default places; `*` matches
+            folders, too.
+        values: The values of persons in them.
+        always: Every deployment with such data has them; False: only if something else happens, which `values` says.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    values: str
+    always: bool = True
+
+    def has(self, path: str) -> bool:
+        """Return whether a file is among them.
+
+        Args:
+            path: Its path below the home.
+        """
+        return any(fnmatchcase(path, pattern) for pattern in self.files)
+
+
+OUTSIDE_TABLES = (
+    Place(
+        name="landed visit events and requests",
+        files=("landing/visits/*",),
+        values="everything that was sent, corrections of dead letters included",
+    ),
+    Place(name="landed users", files=("landing/users/*",), values="ids, logins, e-mails"),
+    Place(name="landed ads", files=("landing/ads/*",), values="`visit_id`"),
+    Place(
+        name="landed access logs",
+        files=("landing/access_logs/*",),
+        values="the logs as they were landed by `blogdata land logs`, beside the hours that they were split into",
+        always=False,
+    ),
+    Place(
+        name="refused batches",
+        files=("lake/refused/*.parquet",),
+        values="the rows that an audit refused, all columns; for 14 days",
+        always=False,
+    ),
+    Place(
+        name="state of streams",
+        files=("checkpoints/*/state/*",),
+        values="what a stream remembers of open sessions and of displays that wait for events",
+    ),
+    Place(
+        name="outbox of the partner's feed",
+        files=("partner.sqlite*",),
+        values="`user_id` as the key and `visit_id` in the payload; if events are sent to a partner",
+        always=False,
+    ),
+    Place(
+        name="events received by the partner's stand-in",
+        files=("partner/*",),
+        values="the same; if `blogdata feed` runs a receiver to try it with",
+        always=False,
+    ),
+    Place(
+        name="journal of the geolocation service",
+        files=("geolocation.sqlite*",),
+        values="addresses and their places; if a service is asked",
+        always=False,
+    ),
+    Place(
+        name="events from outside",
+        files=("events.sqlite*",),
+        values="what a sender puts into the payload of an event; no value of a visit is expected there",
+        always=False,
+    ),
+    Place(
+        name="Spark's log and temporary files",
+        files=("services/spark/*",),
+        values="rows on which Spark fails; spilled and shuffled rows while the server runs",
+        always=False,
+    ),
+    Place(
+        name="copies to break",
+        files=("break/*",),
+        values="all of the above; if `blogdata break` was tried, until its folder is removed",
+        always=False,
+    ),
+)
+
+
+def places(contracts: Iterable[Contract]) -> Iterator[Place]:
+    """List all places: tables by their contracts, and everything else.
+
+    Args:
+        contracts: Contracts of the datasets of the lake.
+    """
+    for contract in contracts:
+        if columns := [column.name for column in contract.columns if column.singles_out]:
+            yield Place(
+                name=contract.dataset,
+                # A dataset of several tables has them beside its own folder.
+                files=tuple(f"lake/{contract.layer}/{own}{contract.name}/*.parquet" for own in ("", "_")),
+                values=", ".join(f"`{name}`" for name in columns),
+            )
+    yield from OUTSIDE_TABLES
