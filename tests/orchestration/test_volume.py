@@ -90,6 +90,12 @@ def test_a_weekend_or_an_unfinished_day_is_no_fault(days: Days) -> None:
     assert EventLog(days.lake).publications(PAGES.dataset)[MONDAY].rows_in == 5_000
 
 
+def test_a_long_log_that_lands_at_once_is_published_with_its_quiet_days(spark: Any, lake_root: Path) -> None:
+    new = Days(spark, lake_root, Engine.TRANSACTION)
+    new.publish({**BEFORE, MONDAY: 5_000})
+    assert new.shown() == {MONDAY: 5_000}
+
+
 def test_only_a_dataset_that_asks_has_the_guard(tmp_path: Path) -> None:
     settings = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
     Pipeline(settings, accept=GUARD)

@@ -230,7 +230,7 @@ class Step:
             engine=self.engine,
             probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
-            audits=volume_audits(self.contract, self.events, accounts),
+            audits=volume_audits(self.contract, self.events, accounts, run_id=self.run.run_id),
         )
 
 

@@ -17,18 +17,25 @@ from blogdata.publish.watch import VOLUME
 _NAMED = 5
 
 
-def volume_audits(contract: Contract, events: EventLog, accounts: Mapping[str, Account]) -> tuple[Audit, ...]:
+def volume_audits(
+    contract: Contract, events: EventLog, accounts: Mapping[str, Account], *, run_id: str
+) -> tuple[Audit, ...]:
     """Build the audit of a write whose partitions have too few rows; empty if none has, or if the contract only warns.
+
+    Only earlier runs tell what is usual. A long log that lands at once is published as it is: nobody is told of its
+    quiet days in time any more.
 
     Args:
         contract: Contract of the dataset.
         events: The event log, with the partitions published so far.
         accounts: Partition that is about to be published to its account of the layer above.
+        run_id: The run that is about to publish them.
     """
     if not contract.watch.refuses_too_few or not accounts:
         return ()
     assert contract.grain is not None
-    published = events.publications(contract.dataset, since=comparable_since(accounts, contract.grain))
+    known = events.publications(contract.dataset, since=comparable_since(accounts, contract.grain))
+    published = {key: entry for key, entry in known.items() if entry.run_id != run_id}
     found = detectors.too_few(contract, published, {key: account.rows_in for key, account in accounts.items()})
     if not found:
         return ()

@@ -159,7 +159,7 @@ def too_few(
 
     Args:
         contract: Contract of the dataset; it watches its volume.
-        published: As for :func:`skew`.
+        published: As for :func:`skew`; only these tell what is usual.
         incoming: Partition to its rows of the layer above, for what is about to be published.
     """
     spec, grain = contract.watch.skew, contract.grain
@@ -167,7 +167,11 @@ def too_few(
     assert grain is not None
     assert spec.tolerance is not None
     rows = {key: entry.rows_in for key, entry in published.items() if _is_complete(contract, entry)}
-    found = skew_detector.volumes({**rows, **incoming}, incoming, grain=grain, tolerance=spec.tolerance)
+    found = [
+        deviation
+        for key, count in sorted(incoming.items())
+        for deviation in skew_detector.volumes({**rows, key: count}, [key], grain=grain, tolerance=spec.tolerance)
+    ]
     return [one for one in found if one.verdict == skew_detector.FEWER]
 
 
