@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Account
+from blogdata.lake.commit import Account, Entry
 from blogdata.patterns.observability import skew_detector
 from blogdata.planning import detectors
 from blogdata.publish.contract import Contract
@@ -23,7 +23,8 @@ def volume_audits(
     """Build the audit of a write whose partitions have too few rows; empty if none has, or if the contract only warns.
 
     Only earlier runs tell what is usual. A long log that lands at once is published as it is: nobody is told of its
-    quiet days in time any more.
+    quiet days in time any more. Nor is a partition refused of which readers see about as many rows already: a quiet one
+    that a person has let through, or that came in a long log, may be computed again.
 
     Args:
         contract: Contract of the dataset.
@@ -36,7 +37,7 @@ def volume_audits(
     assert contract.grain is not None
     known = events.publications(contract.dataset, since=comparable_since(accounts, contract.grain))
     published = {key: entry for key, entry in known.items() if entry.run_id != run_id}
-    found = detectors.too_few(contract, published, {key: account.rows_in for key, account in accounts.items()})
+    found = detectors.too_few(contract, published, _fewer_than_shown(contract, known, accounts))
     if not found:
         return ()
     listed = ", ".join(f"'{one.partition}'" for one in found)
@@ -52,6 +53,21 @@ def volume_audits(
             description="A partition has about as many rows of the layer above as comparable ones",
         ),
     )
+
+
+def _fewer_than_shown(
+    contract: Contract, known: Mapping[str, Entry], accounts: Mapping[str, Account]
+) -> dict[str, int]:
+    """Map partitions to their new rows; without those that are shown, with all parts, from about as many rows."""
+    skew = contract.watch.skew
+    assert skew is not None
+    assert skew.tolerance is not None
+    least = {
+        key: entry.rows_in * (1 - skew.tolerance)
+        for key, entry in known.items()
+        if detectors.is_complete(contract, entry)
+    }
+    return {key: each.rows_in for key, each in accounts.items() if key not in least or each.rows_in < least[key]}
 
 
 def comparable_since(partitions: Iterable[str], grain: Grain) -> str:

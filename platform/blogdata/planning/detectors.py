@@ -139,7 +139,7 @@ def skew(
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None
     assert grain is not None, f"{contract.dataset} has no partitions to compare"
-    complete = {key: entry for key, entry in published.items() if _is_complete(contract, entry)}
+    complete = {key: entry for key, entry in published.items() if is_complete(contract, entry)}
     newest = sorted(complete)[-max(1, int(timedelta(days=1) / grain.length)) :]
     judged = {*newest, *also}
     found: list[skew_detector.Deviation] = []
@@ -166,7 +166,7 @@ def too_few(
     assert spec is not None
     assert grain is not None
     assert spec.tolerance is not None
-    rows = {key: entry.rows_in for key, entry in published.items() if _is_complete(contract, entry)}
+    rows = {key: entry.rows_in for key, entry in published.items() if is_complete(contract, entry)}
     found = [
         deviation
         for key, count in sorted(incoming.items())
@@ -248,7 +248,8 @@ def _stopped_together(deployment: Observed, *two: Reading) -> bool:
     )
 
 
-def _is_complete(contract: Contract, entry: Entry) -> bool:
+def is_complete(contract: Contract, entry: Entry) -> bool:
+    """Return whether a publication has all parts of its partition, as far as its contract counts them."""
     # Tables from before parts were counted lack the measure.
     return contract.parts is None or int(entry.measures.get("parts") or 0) >= contract.parts
 
