@@ -118,7 +118,7 @@ def seal_newest(table: DeltaTable) -> None:
             commit = folder / "_delta_log" / f"{version:020}.json"
             if sums_of(commit).exists():
                 return
-            for file in _added(folder, commit):
+            for file in added(folder, commit):
                 if not sums_of(file).exists():
                     seal(file)
             # Last, so that it shows that all are done.
@@ -165,7 +165,8 @@ def file_of(folder: Path, path: str) -> Path:
     return folder / unquote(path)
 
 
-def _added(folder: Path, commit: Path) -> Iterator[Path]:
+def added(folder: Path, commit: Path) -> Iterator[Path]:
+    """Iterate over the data files that a commit of a table adds."""
     for line in commit.read_bytes().splitlines():
         action = json.loads(line)
         if "add" in action:

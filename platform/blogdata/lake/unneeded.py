@@ -8,7 +8,7 @@ computed for a version of the table is not disturbed.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import TableNotFoundError
 
 from blogdata.lake import arrow
-from blogdata.lake.checksums import file_of, sums_of
+from blogdata.lake.checksums import added, file_of, sums_of
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import LogDamaged
 
@@ -55,7 +55,6 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
     if oldest is None:
         return []
     try:
-        # Files that were added in between are younger than these.
         needed = _files(table, folder) | _files(store.at(name, oldest), folder)
         for version in held:
             # One that is no longer in the log cannot be opened at any rate.
@@ -66,7 +65,9 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
         return []
     last = (cutoff - MARGIN).timestamp()
     found = (file for file in folder.rglob("*.parquet") if not file.relative_to(folder).parts[0].startswith("_"))
-    return sorted(file for file in found if file not in needed and file.stat().st_mtime < last)
+    old = {file for file in found if file not in needed and file.stat().st_mtime < last}
+    # Files that were added in between are younger than these, unless a restoration has added old ones again.
+    return sorted(old - _added_again(folder, range(oldest + 1, table.version()), old)) if old else []
 
 
 def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Path]:
@@ -103,6 +104,16 @@ def _files(table: DeltaTable, folder: Path) -> set[Path]:
     paths = [row["path"] for row in arrow.rows_of(table.get_add_actions(flatten=True), ["path"])]
     # As it is and decoded: the name of a folder may have been encoded when it was made.
     return {file for path in paths for file in (folder / path, file_of(folder, path))}
+
+
+def _added_again(folder: Path, versions: Iterable[int], files: Collection[Path]) -> set[Path]:
+    """Return those of some files that commits add; all of them if what a commit adds is unknown."""
+    commits = (folder / "_delta_log" / f"{version:020}.json" for version in versions)
+    try:
+        names = {file.name for commit in commits for file in added(folder, commit)}
+    except (OSError, ValueError):
+        return set(files)
+    return {file for file in files if file.name in names}
 
 
 def _version_at(folder: Path, moment: datetime) -> int | None:
