@@ -23,13 +23,18 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import members, retired, shares, unneeded
 from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.lake.shares import MANIFEST
+from blogdata.orchestration.maintenance import Upkeep, maintain
+from blogdata.orchestration.vacuuming import Vacuuming
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import manifest
-from blogdata.patterns.storage.manifest import MANIFEST, NotShareable
+from blogdata.patterns.storage.manifest import NotShareable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
+from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
 from blogdata.publish.target import Provenance
+from resources.spark import SparkResource
 from toy import CONTRACT, HOURS, accounts, clicks, target
 from toy_members import DATASET, NOON, member
 
@@ -176,6 +181,28 @@ def test_the_removal_of_old_files_obeys_a_share(lake: Lake) -> None:
     assert shared.isdisjoint(removable())
     manifest.withdraw(lake, PAGES.dataset)
     assert not shared.isdisjoint(removable())
+
+
+def test_a_share_keeps_its_files_when_the_log_tells_no_more_of_its_version(lake: Lake, read: Read) -> None:
+    """Delta cleans its log up by itself, thirty days later, whoever holds a version."""
+    manifest.share(lake, PAGES)
+    publish_monday(lake)
+    publish_monday(lake)
+    table = DeltaTable(lake.path(PAGES.dataset))
+    table.create_checkpoint()
+    (Path(lake.path(PAGES.dataset)) / "_delta_log" / f"{0:020}.json").unlink()
+    later = datetime.now(timezone.utc) + timedelta(days=60)
+    upkeep = Upkeep(
+        lake=lake,
+        events=EventLog(lake),
+        now=later,
+        run=RunContext(run_id="maintain", job="tests", code_version="v1"),
+        spark=SparkResource().guard,
+    )
+    before = set(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
+    (done,) = maintain(upkeep, [Vacuuming()], [PAGES])
+    assert done.due.files == len(before - set(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))) == 1
+    assert read(manifest.location(lake, PAGES.dataset), "day") == OLD
 
 
 def test_a_withdrawn_share_is_gone_and_holds_nothing(lake: Lake) -> None:

@@ -17,12 +17,14 @@ from typing import Any
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, WithdrawShare
 from blogdata.lake import members
-from blogdata.lake.store import Store
+from blogdata.lake.store import Store, plain
 
 FOLDER = "_shares"
 """Folder of the lake; by the underscore it is no layer."""
 RECORD = "_share.json"
 """File beside a manifest; readers of the manifest pass over it because of the underscore."""
+MANIFEST = "manifest"
+"""Name of the text files with the addresses of data files."""
 CURRENT = "current"
 """Link to the share that readers are to open."""
 
@@ -91,6 +93,13 @@ def shares(store: Store, dataset: str) -> list[Share]:
     records = [] if store.folder(FOLDER) is None else home(store, dataset).glob(f"[!.]*/{RECORD}")
     found = {record.parent.resolve(): _read(record) for record in records}
     return sorted(found.values(), key=lambda share: share.version)
+
+
+def shared_files(store: Store, dataset: str) -> set[Path]:
+    """List the data files that manifests name: their readers need no log, which may tell of the version no more."""
+    records = [] if store.folder(FOLDER) is None else home(store, dataset).glob(f"[!.]*/{RECORD}")
+    named = {manifest for record in records for manifest in record.parent.resolve().rglob(MANIFEST)}
+    return {Path(plain(line)) for manifest in named for line in manifest.read_text("utf-8").splitlines()}
 
 
 def current(store: Store, dataset: str) -> Share | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake import members, unneeded
+from blogdata.lake.shares import shared_files
 from blogdata.orchestration.maintenance import OWN, Done, Due, Inspection, Upkeep
 from blogdata.publish.contract import Contract
 
@@ -63,9 +64,11 @@ class LogCleaning:
 
 
 def _data_files(seen: Inspection, contract: Contract) -> Iterator[Path]:
+    shared = shared_files(seen.lake, contract.dataset)
     for table in _tables(seen, contract.dataset):
         held = {} if contract in OWN else held_versions(seen.lake, seen.events, contract, table)
-        yield from unneeded.data_files(seen.lake, table, held, seen.now)
+        # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
+        yield from (file for file in unneeded.data_files(seen.lake, table, held, seen.now) if file not in shared)
 
 
 def _tables(seen: Inspection, dataset: str) -> list[str]:

@@ -42,12 +42,9 @@ from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.lake import arrow, shares
 from blogdata.lake.checksums import file_of
 from blogdata.lake.lake import DatasetMissing, Lake, TableSlice
-from blogdata.lake.shares import CURRENT, RECORD, Held, Share
+from blogdata.lake.shares import CURRENT, MANIFEST, RECORD, Held, Share
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-
-MANIFEST = "manifest"
-"""Name of the text files with the addresses."""
 
 
 class NotShareable(PlatformError):
