@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from blogdata.lake import unneeded
-from blogdata.lake.checksums import seal_newest, sums_of
+from blogdata.lake.checksums import seal, seal_newest, sums_of
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import LOGGED, READABLE
 
@@ -109,10 +109,26 @@ def test_files_of_writes_that_were_cut_off_go_when_they_are_old(weeks: Table) ->
     assert weeks.unneeded() == [left]
 
 
-def test_the_tables_own_retention_counts(weeks: Table) -> None:
-    DeltaTable(weeks.folder).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 32 days"})
+@pytest.mark.parametrize("interval", ["interval 32 days", "INTERVAL 768 HOURS"])
+def test_the_tables_own_retention_counts(weeks: Table, interval: str) -> None:
+    keep(weeks, interval)
     unneeded.remove(weeks.unneeded())
     assert weeks.readable() == list(range(60 - 32 - 1, 41))
+
+
+@pytest.mark.parametrize("interval", ["interval 5 weeks 3 days", "interval 100 weeks"])
+def test_a_retention_that_is_long_or_unknown_keeps_every_file(weeks: Table, interval: str) -> None:
+    keep(weeks, interval)
+    assert weeks.unneeded() == []
+
+
+def keep(table: Table, interval: str) -> None:
+    """Declare the retention in the log: delta-rs refuses some of what Spark takes."""
+    delta = DeltaTable(table.folder)
+    delta.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 32 days"})
+    commit = table.folder / "_delta_log" / f"{delta.version():020}.json"
+    commit.write_text(commit.read_text("utf-8").replace("interval 32 days", interval), "utf-8")
+    seal(commit)
 
 
 def test_a_version_that_left_the_log_holds_nothing(weeks: Table) -> None:

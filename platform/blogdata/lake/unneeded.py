@@ -32,6 +32,8 @@ MARGIN = timedelta(days=1)
 """A file is written before the commit that adds it, and no write takes so long."""
 _LOG_FILE = re.compile(r"^\.?(\d{20})\.")
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(\..+)?\.parquet$")
+_INTERVAL = re.compile(r"^\s*interval\s+(\d+)\s+(week|day|hour|minute|second)s?\s*$", re.IGNORECASE)
+_ENDLESS = timedelta(weeks=52 * 100)
 _COMMIT = re.compile(r"^(\d{20})\.json$")
 
 
@@ -123,6 +125,9 @@ def _version_at(folder: Path, moment: datetime) -> int | None:
 
 
 def _interval(table: DeltaTable, name: str, default: timedelta) -> timedelta:
-    """Return a retention of a table, written as `interval 32 days`."""
-    words = (table.metadata().configuration.get(name) or "").split()
-    return timedelta(days=int(words[-2])) if words and words[-1].startswith("day") else default
+    """Return a retention of a table, written as `interval 32 days`; one that is written otherwise never ends."""
+    found = table.metadata().configuration.get(name)
+    if found is None:
+        return default
+    match = _INTERVAL.match(found)
+    return timedelta(**{f"{match[2].lower()}s": int(match[1])}) if match else _ENDLESS
