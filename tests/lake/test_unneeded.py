@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -155,6 +156,31 @@ def test_the_log_begins_with_a_checkpoint_that_nobody_needs_to_be_older(weeks: T
     unneeded.remove(unneeded.log_files(weeks.lake, NAME, 39, NOW))
     assert weeks.rows() == weeks.rows(20) == weeks.rows(37) == 2
     assert not [file for file in (weeks.folder / "_delta_log").iterdir() if file.name.lstrip(".") < f"{20:020}"]
+    assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == []
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("damage", [lambda old: old[:-100], lambda old: old[:200] + b"?" + old[201:]])
+def test_a_log_does_not_begin_with_a_damaged_checkpoint(
+    weeks: Table, damage: Callable[[bytes], bytes], sealed: bool
+) -> None:
+    for version in (10, 20, 39):
+        DeltaTable(weeks.folder, version=version).create_checkpoint()
+    file = weeks.folder / "_delta_log" / f"{20:020}.checkpoint.parquet"
+    if sealed:
+        seal(file)
+    file.write_bytes(damage(file.read_bytes()))
+    assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == [], "versions 20 to 38 are computed from the commits"
+    file.unlink()
+    assert versions_of(unneeded.log_files(weeks.lake, NAME, 39, NOW)) == list(range(10))
+
+
+def test_a_log_does_not_begin_with_a_part_of_a_checkpoint(weeks: Table) -> None:
+    DeltaTable(weeks.folder, version=20).create_checkpoint()
+    log = weeks.folder / "_delta_log"
+    whole = log / f"{20:020}.checkpoint.parquet"
+    whole.rename(log / f"{20:020}.checkpoint.{1:010}.{2:010}.parquet")
+    (log / "_last_checkpoint").unlink()
     assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == []
 
 

@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.lake import arrow
-from blogdata.lake.checksums import added, file_of, sums_of
+from blogdata.lake.checksums import added, file_of, mismatch, sums_of
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import LogDamaged
 
@@ -31,7 +31,8 @@ LOGGED = timedelta(days=30)
 MARGIN = timedelta(days=1)
 """A file is written before the commit that adds it, and no write takes so long."""
 _LOG_FILE = re.compile(r"^\.?(\d{20})\.")
-_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(\..+)?\.parquet$")
+_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
+"""One in several files may lack some of them, and is no beginning."""
 _INTERVAL = re.compile(r"^\s*interval\s+(\d+)\s+(week|day|hour|minute|second)s?\s*$", re.IGNORECASE)
 _ENDLESS = timedelta(weeks=52 * 100)
 _COMMIT = re.compile(r"^(\d{20})\.json$")
@@ -91,7 +92,11 @@ def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Pa
     log = folder / "_delta_log"
     numbered = [(int(match[1]), file) for file in log.iterdir() if (match := _LOG_FILE.match(file.name))]
     bound = min(keep_from, -1 if oldest is None else oldest)
-    first = max((number for number, file in numbered if _CHECKPOINT.match(file.name) and number <= bound), default=-1)
+    checkpoints = {number: file for number, file in numbered if _CHECKPOINT.match(file.name) and number <= bound}
+    first = max(checkpoints, default=-1)
+    # Without the commits before it, a damaged checkpoint is the end of the table.
+    if checkpoints and not _is_whole(store, name, first, checkpoints[first]):
+        return []
     return [file for number, file in sorted(numbered) if number < first]
 
 
@@ -100,6 +105,17 @@ def remove(files: Collection[Path]) -> None:
     for file in files:
         sums_of(file).unlink(missing_ok=True)
         file.unlink(missing_ok=True)
+
+
+def _is_whole(store: Store, name: str, version: int, checkpoint: Path) -> bool:
+    if mismatch(checkpoint) is not None:
+        return False
+    # One that a writer without a JVM has made has no checksums.
+    try:
+        store.at(name, version)
+    except (LogDamaged, DeltaError):
+        return False
+    return True
 
 
 def _files(table: DeltaTable, folder: Path) -> set[Path]:
