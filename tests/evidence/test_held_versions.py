@@ -15,7 +15,7 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.maintenance import Inspection, Upkeep
-from blogdata.orchestration.vacuuming import LogCleaning
+from blogdata.orchestration.vacuuming import LogCleaning, Vacuuming
 from blogdata.publish.run import RunContext
 from quality.contracts import CONTRACTS
 from resources.spark import SparkResource
@@ -74,3 +74,19 @@ def test_what_a_companion_has_not_followed_stays_in_the_log(lake: Lake) -> None:
 
 def test_nothing_is_held_of_a_dataset_without_state(lake: Lake) -> None:
     assert held_versions(lake, EventLog(lake), ARRIVED, ARRIVED.dataset) == {}
+
+
+def test_files_of_commits_that_were_lost_stay_for_the_backup_of_the_log(lake: Lake) -> None:
+    """The disk has lost the end of the log; the event log knows that there was more."""
+    table, log = DeltaTable(lake.path(ARRIVED.dataset)), Path(lake.path(ARRIVED.dataset)) / "_delta_log"
+    EventLog(lake).publications(ARRIVED.dataset)
+    at_work = upkeep(lake)
+    assert Vacuuming().due(at_work, ARRIVED) is None
+    backup = {file: file.read_bytes() for file in log.glob(f"*{table.version():020}*")}
+    for file in [*backup, log / "_last_checkpoint"]:
+        file.unlink()
+    assert lake.version(ARRIVED.dataset) == table.version() - 1
+    assert Vacuuming().due(at_work, ARRIVED) is None
+    for file, content in backup.items():
+        file.write_bytes(content)
+    assert lake.is_whole(ARRIVED.dataset, table.version())

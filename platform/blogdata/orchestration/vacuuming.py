@@ -19,15 +19,14 @@ class Vacuuming:
 
     def due(self, seen: Inspection, contract: Contract) -> Due | None:
         """Decide whether files of a dataset are needed by no version, and have been for a day: not for every one."""
-        if not list(
-            _data_files(Inspection(lake=seen.lake, events=seen.events, now=seen.now - unneeded.MARGIN), contract)
-        ):
+        earlier = Inspection(lake=seen.lake, events=seen.events, now=seen.now - unneeded.MARGIN)
+        if not _data_files(earlier, contract):
             return None
         return _due(contract, self.name, _data_files(seen, contract))
 
     def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
         """Remove the files; no commit is made."""
-        unneeded.remove(list(_data_files(upkeep, contract)))
+        unneeded.remove(_data_files(upkeep, contract))
         return Done(due=due)
 
 
@@ -63,12 +62,22 @@ class LogCleaning:
         return unneeded.log_files(seen.lake, contract.dataset, needed, seen.now)
 
 
-def _data_files(seen: Inspection, contract: Contract) -> Iterator[Path]:
+def _data_files(seen: Inspection, contract: Contract) -> list[Path]:
+    found = [file for table in _tables(seen, contract.dataset) for file in _unneeded(seen, contract, table)]
+    # Commits that the table's log has lost may come back from a backup, and need their files then.
+    return found if found and _is_whole(seen, contract.dataset) else []
+
+
+def _unneeded(seen: Inspection, contract: Contract, table: str) -> Iterator[Path]:
+    held = {} if contract in OWN else held_versions(seen.lake, seen.events, contract, table)
     shared = shared_files(seen.lake, contract.dataset)
-    for table in _tables(seen, contract.dataset):
-        held = {} if contract in OWN else held_versions(seen.lake, seen.events, contract, table)
-        # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
-        yield from (file for file in unneeded.data_files(seen.lake, table, held, seen.now) if file not in shared)
+    # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
+    return (file for file in unneeded.data_files(seen.lake, table, held, seen.now) if file not in shared)
+
+
+def _is_whole(seen: Inspection, dataset: str) -> bool:
+    table = seen.lake.table(dataset)
+    return table is not None and table.version() >= seen.events.recorded(dataset)
 
 
 def _tables(seen: Inspection, dataset: str) -> list[str]:
