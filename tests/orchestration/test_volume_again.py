@@ -1,4 +1,4 @@
-"""What readers see already is computed again: a quiet day that was let through is not refused at each time."""
+"""Which quiet days are published: those that readers see already, and those that no earlier weeks tell of."""
 
 from __future__ import annotations
 
@@ -56,3 +56,13 @@ def test_a_usual_day_does_not_lose_half_of_its_rows(lake: Lake) -> None:
 def test_a_day_that_was_published_unfinished_is_judged_once_it_is_whole(lake: Lake) -> None:
     publish(lake, {MONDAY: 4_000}, HALF_A_DAY)
     assert refused(lake, MONDAY, 4_000)
+
+
+def test_the_quiet_weekends_of_a_new_blog_are_published(tmp_path: Path) -> None:
+    """Read at work: one fifth of the rows on a weekend; each day is published by a run of its own."""
+    new = Lake(root=str(tmp_path))
+    for number in range(28):
+        day, rows = str(BEGIN + timedelta(days=number)), 400 if number % 7 > 4 else 2_000
+        assert not refused(new, day, rows), day
+        publish(new, {day: rows})
+    assert refused(new, MONDAY, 400), "three weeks tell what is usual on a Monday"

@@ -157,6 +157,8 @@ def too_few(
 ) -> list[skew_detector.Deviation]:
     """Find the partitions that would be published from fewer rows than the contract's tolerance allows.
 
+    None is found while too few partitions of the same weekday are published: the check only warns of it.
+
     Args:
         contract: Contract of the dataset; it watches its volume.
         published: As for :func:`skew`; only these tell what is usual.
@@ -170,6 +172,8 @@ def too_few(
     found = [
         deviation
         for key, count in sorted(incoming.items())
+        # By other weekdays a quiet weekend would be refused, and then no weekend ever became usual.
+        if skew_detector.has_weeks(rows, key, grain)
         for deviation in skew_detector.volumes({**rows, key: count}, [key], grain=grain, tolerance=spec.tolerance)
     ]
     return [one for one in found if one.verdict == skew_detector.FEWER]

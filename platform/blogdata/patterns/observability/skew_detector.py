@@ -125,6 +125,19 @@ def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grai
     return found
 
 
+def has_weeks(rows: Mapping[str, int], partition: str, grain: Grain) -> bool:
+    """Return whether a partition is compared with those of the same weekday and hour, of which there are enough.
+
+    Args:
+        rows: Complete, published partition to its rows.
+        partition: Key of the partition.
+        grain: Length of a partition.
+    """
+    start = start_of(partition, grain)
+    weeks = (key_of(start - timedelta(weeks=week), grain) for week in range(1, WEEKS + 1))
+    return sum(key in rows for key in weeks) >= LEAST_ALIKE
+
+
 def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str]) -> list[Deviation]:
     """Compare the relative deviation of keys in some partitions with the usual one of earlier partitions.
 
