@@ -35,7 +35,7 @@ from blogdata.evidence.lines import newest_lines
 from blogdata.evidence.newest_log import NewestLog
 from blogdata.lake import arrow, companions
 from blogdata.lake.checksums import require_whole, seal_newest
-from blogdata.lake.commit import Commit, Entry, parse, parse_expiry
+from blogdata.lake.commit import Commit, Entry, kept, parse, parse_expiry
 from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import store_faults
@@ -178,7 +178,7 @@ class EventLog:
         lost: int | None = None,
         unreadable: bool = False,
     ) -> list[str]:
-        """Invalidate the publications of some partitions, so that they are computed again.
+        """Invalidate the publications of some partitions, so that they are computed again; those that expired stay so.
 
         Args:
             dataset: Name as `layer.table`.
@@ -191,7 +191,8 @@ class EventLog:
         """
         log = self._log.table() if unreadable else self._catch_up(dataset)
         newest = self._lines(log, dataset, partitions, None, None)
-        keys = sorted(key for key, entry in newest.items() if lost is None or entry.version == lost)
+        # An expired one would count as never published, and its readers would be computed without its rows.
+        keys = sorted(key for key, entry in kept(newest).items() if lost is None or entry.version == lost)
         back = [
             Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in keys
         ]
