@@ -159,6 +159,19 @@ def test_the_log_begins_with_a_checkpoint_that_nobody_needs_to_be_older(weeks: T
     assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == []
 
 
+@pytest.mark.parametrize("damage", [lambda old: old[:-100], lambda old: old[:200] + b"?" + old[201:]])
+def test_nothing_is_removed_while_it_is_unknown_what_a_version_needs(
+    weeks: Table, damage: Callable[[bytes], bytes]
+) -> None:
+    for version in (10, 39):
+        DeltaTable(weeks.folder, version=version).create_checkpoint()
+    assert weeks.unneeded(15)
+    file = weeks.folder / "_delta_log" / f"{10:020}.checkpoint.parquet"
+    file.write_bytes(damage(file.read_bytes()))
+    assert weeks.unneeded(15) == []
+    assert weeks.unneeded()
+
+
 @pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize("damage", [lambda old: old[:-100], lambda old: old[:200] + b"?" + old[201:]])
 def test_a_log_does_not_begin_with_a_damaged_checkpoint(

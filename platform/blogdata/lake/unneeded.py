@@ -63,7 +63,7 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
             # One that is no longer in the log cannot be opened at any rate.
             with suppress(TableNotFoundError):
                 needed |= _files(store.at(name, version), folder)
-    except (LogDamaged, TableNotFoundError):
+    except (LogDamaged, DeltaError):
         # What that version needs is unknown.
         return []
     last = (cutoff - MARGIN).timestamp()
