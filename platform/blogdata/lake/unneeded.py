@@ -94,10 +94,9 @@ def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Pa
     bound = min(keep_from, -1 if oldest is None else oldest)
     checkpoints = {number: file for number, file in numbered if _CHECKPOINT.match(file.name) and number <= bound}
     first = max(checkpoints, default=-1)
+    before = [file for number, file in sorted(numbered) if number < first]
     # Without the commits before it, a damaged checkpoint is the end of the table.
-    if checkpoints and not _is_whole(store, name, first, checkpoints[first]):
-        return []
-    return [file for number, file in sorted(numbered) if number < first]
+    return before if before and _is_whole(store, name, first, checkpoints[first]) else []
 
 
 def remove(files: Collection[Path]) -> None:
