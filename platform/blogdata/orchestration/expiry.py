@@ -78,7 +78,7 @@ class Retention:
         """
         look = Snapshot(self.zone, self.events)
         left = {
-            task.main: self._leave(task, keys)
+            task.main: self._leave(task, keys, now)
             for task in reversed(self.graph.tasks)
             if (keys := expiry.over(look, self.graph, task, now))
         }
@@ -94,19 +94,22 @@ class Retention:
         there = self.events.lake.row_counts(task.main, task.contracts[0].partition_column, partitions=keys)
         return {key: there.get(key, 0) for key in keys}
 
-    def _leave(self, task: Task, over: Sequence[str]) -> Mapping[str, int]:
+    def _leave(self, task: Task, over: Sequence[str], now: datetime) -> Mapping[str, int]:
         column = task.contracts[0].partition_column
         assert column is not None, f"{task.main} has no partitions"
         claims, owner = turns.claims(self.events.lake, task.main), owners.this_run()
-        keys = claims.take(over, owner)
-        if not keys:
-            return {}
+        claimed = claims.take(over, owner)
         try:
+            # Read again: another removal that has ended meanwhile would be counted as one of no rows.
+            still = set(expiry.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
+            keys = [key for key in claimed if key in still]
+            if not keys:
+                return {}
             rows = lake_expiry.leave(
                 self.events.lake, task.main, column, keys, run=asdict(self.run), companions=task.datasets[1:]
             )
         finally:
-            claims.release(keys, owner)
+            claims.release(claimed, owner)
         for dataset in task.datasets:
             # Otherwise the next reader records it.
             self.events.publications(dataset, keys)
