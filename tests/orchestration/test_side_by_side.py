@@ -53,14 +53,16 @@ def job(
     ).to_job(executor_def=executor(at_once))
 
 
-def executed(instance: dg.DagsterInstance, steps: dg.JobDefinition) -> str:
-    """Execute a job, and give the id of its run."""
+def executed(instance: dg.DagsterInstance, steps: dg.JobDefinition, *, interrupted: bool = False) -> str:
+    """Execute a job, and give the id of its run; an interrupt may come before the last stored event is seen."""
     run = instance.create_run_for_job(steps, run_config=QUIET)
     seen = defaultdict(list)
     for event in execute_run_iterator(InMemoryJob(steps), run, instance):
         if event.step_key is not None:
             seen[event.step_key].append(event.event_type_value)
-    assert seen == stored(instance, run.run_id), "who looks at a run sees what is stored of each step"
+    there = stored(instance, run.run_id)
+    missed = {step: events for step, events in there.items() if seen[step] != events}
+    assert len(missed) <= interrupted, "who looks at a run sees what is stored of each step"
     return run.run_id
 
 
@@ -208,7 +210,7 @@ def test_an_interrupt_ends_all_steps_that_run(
         finally:
             cleaned_up.append(context.op.name)
 
-    run = executed(instance, job(op("a", endless), op("b", endless), op("after"), after=("a", "b")))
+    run = executed(instance, job(op("a", endless), op("b", endless), op("after"), after=("a", "b")), interrupted=True)
     assert sorted(cleaned_up) == ["a", "b"]
     assert stored(instance, run) == {"a": [START, FAILURE], "b": [START, FAILURE]}
     assert status(instance, run) == ends

@@ -50,7 +50,7 @@ OUTSIDE_TABLES = (
     Place(
         name="landed access logs",
         files=("landing/access_logs/*",),
-        values="the logs as they were landed by `blogdata land logs`, beside the hours that they were split into",
+        values="whole logs as they were landed, beside the hours that they were split into",
         always=False,
     ),
     Place(
@@ -73,7 +73,7 @@ OUTSIDE_TABLES = (
     Place(
         name="events received by the partner's stand-in",
         files=("partner/*",),
-        values="the same; if `blogdata feed` runs a receiver to try it with",
+        values="the same; if such a receiver was run to try the feed with",
         always=False,
     ),
     Place(
@@ -97,7 +97,7 @@ OUTSIDE_TABLES = (
     Place(
         name="copies to break",
         files=("break/*",),
-        values="all of the above; if `blogdata break` was tried, until its folder is removed",
+        values="all of the above; if the deployment was copied to be broken on purpose, until the folder is removed",
         always=False,
     ),
 )
