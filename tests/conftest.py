@@ -104,7 +104,7 @@ def _settings(folders: pytest.TempPathFactory) -> Settings:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # With several test processes, each has a subfolder of the main process's folder.
     root = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
-    found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "4g"})
+    found = config.load({**environ, **kept, "BLOGDATA_HOME": str(root / "home"), "BLOGDATA_SPARK_HEAP": "5g"})
     conf = {**plans.FOR_FEW_ROWS, **plans.COMPILED_ONCE, **plans.counted(found.home)}
     return replace(found, spark=replace(found.spark, conf=tuple(conf.items())))
 
