@@ -88,8 +88,16 @@ def passes(lake: LakeResource, read: int, *, grows: bool, **asked: object) -> li
 
 def test_sessions_go_on_to_the_newest_hour(lake: LakeResource) -> None:
     sessions(lake, {5: 1, 6: 1, 7: 1, 8: 1}, read=visits(lake, 5, 6, 7, 8))
-    # Hour 8 runs first for its own rows, and again for the sessions that hour 7 finally leaves pending.
-    assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7], [8]]
+    # Hour 8 runs first for its own rows, and again with hour 7, which leaves other sessions pending.
+    assert passes(lake, visits(lake, 5, 8), grows=True) == [[5, 8], [6], [7, 8]]
+    assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
+
+
+def test_what_goes_on_for_long_takes_twice_as_many_hours_at_each_pass(lake: LakeResource) -> None:
+    hours = range(1, 24)
+    sessions(lake, dict.fromkeys(hours, 1), read=visits(lake, *hours))
+    found = passes(lake, visits(lake, 1), grows=True)
+    assert found == [[1], [2], [3, 4], [5, 6, 7, 8], [*range(9, 17)], [*range(17, 24)]]
     assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
 
 

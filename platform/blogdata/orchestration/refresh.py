@@ -224,9 +224,9 @@ class Refresh:
         faults: dict[str, PlatformError] = {}
         asked = self._again(task)
         ran: dict[str, str] = {}
-        planner = self._planner()
+        planner, passes = self._planner(), 0
         # Partitions may make others of their own dataset stale: repeat until none is left.
-        while todo := self._left(task, planner, asked, ran):
+        while todo := self._left(task, planner, asked, ran, passes):
             with self._claimed(task, self._piece(task, todo)) as mine:
                 if not mine:
                     self._context.log.warning(
@@ -236,13 +236,13 @@ class Refresh:
                 # Another run may have computed some of these before its claim ended.
                 asked = self._again(task)
                 self._waiting = planner.waiting(task)
-                left = self._left(task, self._planner(), asked, ran, among=mine)
+                left = self._left(task, self._planner(), asked, ran, passes, among=mine)
                 self._not_asked = left.keys() - asked
                 for batch in self._batches(task, sorted(left)):
                     faults = {key: fault for key, fault in faults.items() if key not in batch}
                     faults.update(self._batch(task, batch))
             ran |= {**dict.fromkeys(mine, _ASKED), **left}
-            planner = self._planner()
+            planner, passes = self._planner(), passes + 1
         held = self._newly_held(task, planner)
         if ran or held:
             self._judge_waiting(task, faults, planner)
@@ -301,20 +301,20 @@ class Refresh:
         planner: Planner,
         asked: Collection[str],
         ran: Mapping[str, str],
+        passes: int,
         among: Collection[str] | None = None,
     ) -> dict[str, str]:
         """Return the partitions to compute, each with the input state that it lacks.
 
         Each partition runs once, since one whose inputs change all the time would run for ever. Only one that continues
-        from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition.
+        from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition. Each
+        pass takes twice as many as the one before, so that a session of a whole day needs a few of them.
         """
         todo = {**dict.fromkeys(set(asked) - ran.keys(), _ASKED), **self._stale(task, planner, first=not ran)}
         again = planner.continuing(task, after=ran)
-        return {
-            key: state
-            for key, state in todo.items()
-            if (among is None or key in among) and (key not in ran or (key in again and ran[key] != state))
-        }
+        left = {key: state for key, state in todo.items() if key not in ran or (key in again and ran[key] != state)}
+        found = {**dict.fromkeys(planner.ahead(task, left.keys() & again, 2 ** max(passes - 1, 0) - 1), _ASKED), **left}
+        return found if among is None else {key: found[key] for key in found.keys() & set(among)}
 
     def _stale(self, task: Task, planner: Planner, *, first: bool) -> dict[str, str]:
         if self._request.only_again:

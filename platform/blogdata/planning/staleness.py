@@ -25,7 +25,7 @@ from blogdata.planning.reach import Landed, Within
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import is_there
 from blogdata.publish.contract import Clock, Contract, On, Wanted
-from blogdata.publish.partitions import Grain, key_of, previous, start_of
+from blogdata.publish.partitions import Grain, following, key_of, previous, start_of
 
 
 class Scope(str, Enum):
@@ -173,6 +173,23 @@ class Staleness:
             for key in read.reach.behind(self.look, edge)
             if task.grain is not None and previous(key, task.grain) in after
         }
+
+    def ahead(self, task: Task, keys: Collection[str], count: int) -> set[str]:
+        """Find the published partitions that follow some partitions, as far as they can be computed again.
+
+        Args:
+            task: The task.
+            keys: Keys of its partitions.
+            count: How many after each.
+        """
+        if task.grain is None or not keys or count <= 0:
+            return set()
+        there = (self.look.published(task.main).keys() & self.computable(task)) - self.waiting(task).keys()
+        found, at = set[str](), set(keys)
+        for _ in range(count):
+            at = {following(key, task.grain) for key in at} & there
+            found |= at
+        return found
 
     def known(self, task: Task) -> set[str]:
         """Find all partitions a task could run: landed, published and stale ones, expired ones among them."""
