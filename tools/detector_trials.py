@@ -125,11 +125,7 @@ def quiet_quarters() -> list[Quiet]:
 
 
 def scores(trials: Mapping[FaultKind, Callable[[Random], Trial]]) -> list[Score]:
-    """Try every kind of fault.
-
-    Args:
-        trials: Each kind of fault and its trial.
-    """
+    """Try every kind of fault, each by its trial."""
     return [
         Score(kind=kind, trials=[trial(Random(f"{kind.fault} {number}")) for number in range(FAULTS)])
         for kind, trial in trials.items()

@@ -266,15 +266,15 @@ def test_a_partition_that_a_run_computes_waits_for_the_next_time(published: Lake
 
 
 def test_another_commit_in_between_keeps_its_rows(published: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    count = lake_expiry._rows
+    count = lake_expiry.rows_of
 
     def overtaken(*arguments: Any) -> Mapping[str, int]:
-        monkeypatch.setattr(lake_expiry, "_rows", count)
+        monkeypatch.setattr(lake_expiry, "rows_of", count)
         found = count(*arguments)
         hours(published, "silver.visits_enriched", "event_hour", {H[0]: 9, H[5]: 7})
         return found
 
-    monkeypatch.setattr(lake_expiry, "_rows", overtaken)
+    monkeypatch.setattr(lake_expiry, "rows_of", overtaken)
     assert expired(published, 1, graph(silver__visits_enriched=1)) == {"silver.visits_enriched": {H[0]: 13}}
     assert published.row_counts("silver.visits_enriched", "event_hour") == {H[1]: 4, H[2]: 5, H[5]: 7}
 

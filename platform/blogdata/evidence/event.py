@@ -102,7 +102,7 @@ def publication_events(dataset: str, version: int, committed_at: int, info: dict
     for partition, entry in entries_of(dataset, version, info).items():
         yield Event(
             kind=PUBLICATION if entry.restored is None else RESTORATION,
-            identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
+            identity=_identity(dataset, version, partition),
             dataset=dataset,
             partition=partition,
             run_id=info["run"]["run_id"],
@@ -136,7 +136,7 @@ def expiry_events(dataset: str, version: int, info: dict[str, Any]) -> Iterable[
     for partition, rows in info[EXPIRED_ROWS].items():
         yield Event(
             kind=EXPIRED,
-            identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}")),
+            identity=_identity(dataset, version, partition),
             dataset=dataset,
             partition=partition,
             run_id=info["run"]["run_id"],
@@ -144,6 +144,10 @@ def expiry_events(dataset: str, version: int, info: dict[str, Any]) -> Iterable[
             table_version=version,
             payload={"rows": rows},
         )
+
+
+def _identity(dataset: str, version: int, partition: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{dataset}@{version}/{partition}"))
 
 
 def entry_of(row: dict[str, Any]) -> Entry:

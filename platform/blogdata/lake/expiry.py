@@ -64,11 +64,11 @@ def leave(
     for _ in range(_TRIES):
         table = lake.caught_up(dataset)
         assert table is not None, f"{dataset} has no table"
-        rows = _rows(lake, dataset, column, keys, table.version())
+        rows = rows_of(lake, dataset, column, keys, table.version())
         info = {
             **_info(column, rows, run),
             "companions": {
-                name: {"info": _info(column, _rows(lake, name, column, keys), run), "added": [], "partitions": keys}
+                name: {"info": _info(column, rows_of(lake, name, column, keys), run), "added": [], "partitions": keys}
                 for name in companions
             },
         }
@@ -92,7 +92,18 @@ def _info(column: str, rows: Mapping[str, int], run: Mapping[str, Any]) -> dict[
     }
 
 
-def _rows(lake: Lake, dataset: str, column: str, keys: Sequence[str], version: int | None = None) -> Mapping[str, int]:
+def rows_of(
+    lake: Lake, dataset: str, column: str, keys: Sequence[str], version: int | None = None
+) -> Mapping[str, int]:
+    """Count the rows of some partitions of a table, from its log; 0 for one that is not there.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`.
+        column: Its partition column.
+        keys: Keys of the partitions.
+        version: Version of the dataset; None for the newest.
+    """
     there = lake.row_counts(dataset, column, version, partitions=keys)
     return {key: there.get(key, 0) for key in keys}
 

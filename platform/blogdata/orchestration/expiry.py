@@ -60,7 +60,12 @@ class Retention:
         """List what :meth:`expire` would take out, without changing anything."""
         look = Snapshot(self.zone, self.events)
         over = {task.main: (task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)}
-        rows = {name: self._rows(task, keys) for name, (task, keys) in over.items() if keys}
+        lake = self.events.lake
+        rows = {
+            name: lake_expiry.rows_of(lake, name, str(task.contracts[0].partition_column), keys)
+            for name, (task, keys) in over.items()
+            if keys
+        }
         return Expired(rows_of=rows, landed=expired_landings.landed_over(look, self.graph, self.streams))
 
     def expire(self, now: datetime) -> Expired:
@@ -89,10 +94,6 @@ class Retention:
         for partition in landed:
             expired_files.remove(partition)
         return Expired(rows_of={name: rows for name, rows in left.items() if rows}, landed=landed)
-
-    def _rows(self, task: Task, keys: Sequence[str]) -> Mapping[str, int]:
-        there = self.events.lake.row_counts(task.main, task.contracts[0].partition_column, partitions=keys)
-        return {key: there.get(key, 0) for key in keys}
 
     def _leave(self, task: Task, over: Sequence[str], now: datetime) -> Mapping[str, int]:
         column = task.contracts[0].partition_column

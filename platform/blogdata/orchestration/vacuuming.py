@@ -55,9 +55,10 @@ class LogCleaning:
         table = seen.lake.table(contract.dataset)
         if table is None:
             return []
+        old = unneeded.log_files(seen.lake, contract.dataset, table.version(), seen.now)
         # Without a file to remove at any rate, the event log is not asked.
-        if contract in OWN or not unneeded.log_files(seen.lake, contract.dataset, table.version(), seen.now):
-            return unneeded.log_files(seen.lake, contract.dataset, table.version(), seen.now)
+        if contract in OWN or not old:
+            return old
         needed = first_needed(seen.lake, seen.events, contract, self._companions.get(contract.dataset, ()))
         return unneeded.log_files(seen.lake, contract.dataset, needed, seen.now)
 
