@@ -1,15 +1,15 @@
 """ops: the maintenance of the tables, by what their logs tell of their files."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime, timezone
 
 import dagster as dg
 
 from assets.code_version import version
-from blogdata.errors import PlatformError
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.maintenance import OWN, Done, Due, Inspection, Upkeep, look, maintain
+from blogdata.orchestration.maintenance import OWN, Done, Due, Fault, Inspection, Upkeep, look, maintain
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.upkeep import actions
 from quality.contracts import EVERY
@@ -27,7 +27,10 @@ MAINTAINED = dg.AssetKey(["ops", "maintained_tables"])
     required_resource_keys={"spark", "lake"},
 )
 def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Do what is due, and report it; a table that another run publishes is left for the next time."""
+    """Do what is due, and report it; a table that another run publishes is left for the next time.
+
+    A table that cannot be read fails the run when all others are done.
+    """
     access: LakeResource = context.resources.lake
     upkeep = Upkeep(
         lake=access.lake,
@@ -38,10 +41,12 @@ def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult
         engine=access.engine,
         probe=access.probe,
     )
-    try:
-        done = list(maintain(upkeep, actions(EVERY.values()), (*EVERY.values(), *OWN)))
-    except PlatformError as error:
-        raise failure(context, error) from error
+    found = list(maintain(upkeep, actions(EVERY.values()), (*EVERY.values(), *OWN)))
+    done, faults = [one for one in found if isinstance(one, Done)], [one for one in found if isinstance(one, Fault)]
+    for fault in faults:
+        context.log.error(f"{fault.dataset} is left: {fault.error}")
+    if faults:
+        raise failure(context, faults[0].error)
     return dg.MaterializeResult(
         metadata={
             "done": sum(not one.left for one in done),
@@ -51,8 +56,8 @@ def maintained_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult
     )
 
 
-def what_is_due(access: LakeResource) -> list[Due]:
-    """List the work that is due, without Spark."""
+def what_is_due(access: LakeResource) -> Iterator[Due | Fault]:
+    """Find the work that is due, without Spark."""
     seen = Inspection(lake=access.lake, events=access.events, now=datetime.now(timezone.utc))
     return look(seen, actions(EVERY.values()), (*EVERY.values(), *OWN))
 

@@ -30,6 +30,7 @@ from blogdata.publish.writes import InOrder, Replace
 from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, SEVEN, TABLE_4_1, TEN, Table
 from laws.stepping import Held, Probe
 from laws.writers import meanwhile
+from tidied import whole
 from toy import target
 
 
@@ -270,10 +271,10 @@ def test_maintenance_keeps_the_restore_points_of_the_executions_that_may_run_aga
         os.utime(file, (then, then))
     seen = Inspection(lake=daily.lake, events=daily.events, now=datetime.now(timezone.utc))
     assert set(held_versions(daily.lake, daily.events, contract, contract.dataset)) == {2, 3}
-    assert maintenance.look(seen, [Vacuuming()], [contract]) != []
+    assert whole(maintenance.look(seen, [Vacuuming()], [contract])) != []
     unneeded.remove(unneeded.data_files(daily.lake, contract.dataset, {2, 3}, seen.now))
     assert [restorable(daily.lake, contract.dataset, version) for version in (1, 2, 3, 4)] == [False, True, True, True]
-    assert maintenance.look(seen, [Vacuuming()], [contract]) == []
+    assert whole(maintenance.look(seen, [Vacuuming()], [contract])) == []
     assert [one.to_pyarrow_table().num_rows for one in held] == rows_then
 
 

@@ -35,6 +35,7 @@ from blogdata.publish.contract import Runs
 from blogdata.publish.publish import publish
 from blogdata.publish.target import Engine, Provenance
 from laws.stepping import Held, Probe
+from tidied import whole
 from toy import CONTRACT, HOURS, clicks, target
 
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
@@ -108,7 +109,7 @@ class Table:
         return Upkeep(lake=self.lake, events=self.events, run=aim.run, spark=session, now=now, probe=folder)
 
     def maintain(self, probe: Probe | None = None) -> list[Done]:
-        return list(maintenance.maintain(self.upkeep(probe), ACTIONS, [LIVE]))
+        return whole(maintenance.maintain(self.upkeep(probe), ACTIONS, [LIVE]))
 
     def rows(self, version: int | None = None) -> list[tuple[Any, ...]]:
         return sorted(tuple(row) for row in self.lake.read(self.spark, LIVE.dataset, version).collect())
@@ -146,14 +147,14 @@ def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
 
 def test_the_small_files_go_when_no_reader_can_need_them(table: Table) -> None:
     everything = actions([LIVE])
-    assert [done.due.action for done in maintenance.maintain(table.upkeep(), everything, [LIVE])] == ["compact"]
-    assert maintenance.look(table.upkeep(later=READABLE), everything, [LIVE]) == []
-    (done,) = maintenance.maintain(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE])
+    assert [done.due.action for done in whole(maintenance.maintain(table.upkeep(), everything, [LIVE]))] == ["compact"]
+    assert whole(maintenance.look(table.upkeep(later=READABLE), everything, [LIVE])) == []
+    (done,) = whole(maintenance.maintain(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE]))
     assert (done.due.action, done.due.files) == ("vacuum", BATCHES * len(HOURS))
     folder = Path(table.lake.path(LIVE.dataset))
     assert len(list(folder.glob("hour=*/*.parquet"))) == len(list(folder.glob("hour=*/.*.crc"))) == len(HOURS)
     assert table.rows() == table.expected(BATCHES)
-    assert maintenance.look(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE]) == []
+    assert whole(maintenance.look(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE])) == []
     append(table.spark, table.root, BATCHES)
     assert table.rows() == table.expected(BATCHES + 1)
     assert table.problems() == []
@@ -161,19 +162,19 @@ def test_the_small_files_go_when_no_reader_can_need_them(table: Table) -> None:
 
 def test_nothing_is_due_while_rows_are_added(table: Table) -> None:
     upkeep = replace(table.upkeep(), now=datetime.now(timezone.utc))
-    assert maintenance.look(upkeep, ACTIONS, [LIVE]) == []
-    assert [due.partitions for due in maintenance.look(table.upkeep(), ACTIONS, [LIVE])] == [HOURS]
+    assert whole(maintenance.look(upkeep, ACTIONS, [LIVE])) == []
+    assert [due.partitions for due in whole(maintenance.look(table.upkeep(), ACTIONS, [LIVE]))] == [HOURS]
 
 
 def test_an_hour_within_the_lookback_is_left(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "now", lambda: NOW)
     late = replace(LIVE, runs=Runs(lookback=1))
-    assert maintenance.look(table.upkeep(), ACTIONS, [late]) == []
+    assert whole(maintenance.look(table.upkeep(), ACTIONS, [late])) == []
     append_one = clicks(table.spark, 2, first=9000).selectExpr("'2026-01-05T02' AS hour", "click", "stands_for", "page")
     change = AppendBatch(stream="clicks", batch=BATCHES, turn=BATCHES)
     aim = target(table.root, "next", contract=LIVE)
     publish(append_one, aim, change=change, partitions=["2026-01-05T02"], provenance=Provenance())
-    assert [due.partitions for due in maintenance.look(table.upkeep(), ACTIONS, [late])] == [HOURS[:1]]
+    assert [due.partitions for due in whole(maintenance.look(table.upkeep(), ACTIONS, [late]))] == [HOURS[:1]]
 
 
 def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> None:
@@ -244,17 +245,19 @@ def test_a_statement_that_changes_rows_is_refused_as_a_compaction(table: Table) 
 
 def test_without_the_engine_it_is_left(table: Table) -> None:
     upkeep = replace(table.upkeep(), engine=Engine.CHECKPOINT)
-    (done,) = maintenance.maintain(upkeep, ACTIONS, [LIVE])
+    (done,) = whole(maintenance.maintain(upkeep, ACTIONS, [LIVE]))
     assert "without the engine's jar" in done.left
 
 
 def test_one_table_is_compacted_as_a_whole(spark: Any, tmp_path: Path) -> None:
-    whole = replace(LIVE, dataset="silver.whole", partitioning=None)
+    unpartitioned = replace(LIVE, dataset="silver.whole", partitioning=None)
     for batch in range(MANY):
         rows, change = clicks(spark, ROWS, first=batch * ROWS).coalesce(1), AppendBatch(stream="clicks", batch=batch)
-        publish(rows, target(tmp_path, "run", contract=whole), change=change, partitions=(), provenance=Provenance())
+        publish(
+            rows, target(tmp_path, "run", contract=unpartitioned), change=change, partitions=(), provenance=Provenance()
+        )
     upkeep = replace(Table(spark, tmp_path).upkeep(), lake=Lake(root=str(tmp_path)))
-    (done,) = maintenance.maintain(upkeep, ACTIONS, [whole])
+    (done,) = whole(maintenance.maintain(upkeep, ACTIONS, [unpartitioned]))
     assert (done.due.partitions, done.due.files, done.files) == ((WHOLE_TABLE,), MANY, 1)
 
 

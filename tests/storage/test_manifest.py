@@ -35,6 +35,7 @@ from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
 from blogdata.publish.target import Provenance
 from resources.spark import SparkResource
+from tidied import whole
 from toy import CONTRACT, HOURS, accounts, clicks, target
 from toy_members import DATASET, NOON, member
 
@@ -200,7 +201,7 @@ def test_a_share_keeps_its_files_when_the_log_tells_no_more_of_its_version(lake:
         spark=SparkResource().guard,
     )
     before = set(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
-    (done,) = maintain(upkeep, [Vacuuming()], [PAGES])
+    (done,) = whole(maintain(upkeep, [Vacuuming()], [PAGES]))
     assert done.due.files == len(before - set(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))) == 1
     assert read(manifest.location(lake, PAGES.dataset), "day") == OLD
 

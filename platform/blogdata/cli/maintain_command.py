@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import DATASET, console, existing, say_json
+from blogdata.cli.output import DATASET, console, existing, say_error, say_json
 from blogdata.errors import refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.maintenance import OWN, Done, Due, Inspection, Upkeep, look, maintain
+from blogdata.orchestration.maintenance import OWN, Done, Due, Fault, Inspection, Upkeep, look, maintain
 from blogdata.orchestration.upkeep import actions
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine
@@ -35,22 +35,26 @@ def maintain_(
     lake = Lake(root=str(settings.lake))
     seen = Inspection(lake=lake, events=EventLog(lake), now=datetime.now(timezone.utc))
     chosen = [contract for name, contract in known.items() if not datasets or name in datasets]
-    if dry_run:
-        found = look(seen, actions(EVERY.values()), chosen)
-        if as_json:
-            say_json([asdict(due) for due in found])
-        for due in () if as_json else found:
-            console.print(_line(due))
-        _say_nothing(found, as_json)
-        return
-    results = []
-    for done in maintain(_upkeep(settings, seen), actions(EVERY.values()), chosen):
-        results.append(done)
+    steps = actions(EVERY.values())
+    found = look(seen, steps, chosen) if dry_run else maintain(_upkeep(settings, seen), steps, chosen)
+    faults: list[Fault] = []
+    results: list[Due | Done] = []
+    for one in found:
+        if isinstance(one, Fault):
+            faults.append(one)
+        else:
+            results.append(one)
         if not as_json:
-            console.print(_outcome(done))
+            console.print(_line(one))
     if as_json:
-        say_json([_as_json(done) for done in results])
-    _say_nothing(results, as_json)
+        say_json([_as_json(one) for one in [*results, *faults]])
+        raise typer.Exit(1 if faults else 0)
+    for another in faults[1:]:
+        say_error(another.error)
+    if faults:
+        raise faults[0].error
+    if not results:
+        console.print("nothing is due")
 
 
 def _upkeep(settings: Settings, seen: Inspection) -> Upkeep:
@@ -72,22 +76,21 @@ def _upkeep(settings: Settings, seen: Inspection) -> Upkeep:
     )
 
 
-def _say_nothing(found: list[Any], as_json: bool) -> None:
-    if not found and not as_json:
-        console.print("nothing is due")
+def _line(found: Due | Done | Fault) -> str:
+    if isinstance(found, Fault):
+        return f"{found.dataset:<{DATASET}} is left: {found.error.what}"
+    if isinstance(found, Done):
+        now = f"left, {found.left}" if found.left else f"now {found.files:,} files, {found.bytes:,} bytes"
+        return f"{_line(found.due)}: {now}"
+    where = f" in {len(found.partitions):,} partitions" if found.partitions not in ((), ("",)) else ""
+    return f"{found.dataset:<{DATASET}} {found.action:<8} {found.files:,} files{where}, {found.bytes:,} bytes"
 
 
-def _line(due: Due) -> str:
-    where = f" in {len(due.partitions):,} partitions" if due.partitions != ("",) and due.partitions else ""
-    return f"{due.dataset:<{DATASET}} {due.action:<8} {due.files:,} files{where}, {due.bytes:,} bytes"
-
-
-def _outcome(done: Done) -> str:
-    if done.left:
-        return f"{_line(done.due)}: left, {done.left}"
-    return f"{_line(done.due)}: now {done.files:,} files, {done.bytes:,} bytes"
-
-
-def _as_json(done: Done) -> dict[str, Any]:
-    flat = asdict(done)
-    return {**flat.pop("due"), "left": flat["left"] or None, "files_after": done.files, "bytes_after": done.bytes}
+def _as_json(found: Due | Done | Fault) -> dict[str, Any]:
+    if isinstance(found, Fault):
+        error = {"what": found.error.what, "where": found.error.where, "next_step": found.error.next_step}
+        return {"dataset": found.dataset, "error": error}
+    if isinstance(found, Due):
+        return asdict(found)
+    after = {"left": found.left or None, "files_after": found.files, "bytes_after": found.bytes}
+    return {**asdict(found.due), **after}

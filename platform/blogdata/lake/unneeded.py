@@ -68,7 +68,7 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
         return []
     last = (cutoff - MARGIN).timestamp()
     found = (file for file in folder.rglob("*.parquet") if not file.relative_to(folder).parts[0].startswith("_"))
-    old = {file for file in found if file not in needed and file.stat().st_mtime < last}
+    old = {file for file in found if file not in needed and _is_older(file, last)}
     # Files that were added in between are younger than these, unless a restoration has added old ones again.
     return sorted(old - _added_again(folder, range(oldest + 1, table.version()), old)) if old else []
 
@@ -99,6 +99,15 @@ def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Pa
     return before if before and _is_whole(store, name, first, checkpoints[first]) else []
 
 
+def sizes(files: Iterable[Path]) -> list[int]:
+    """Return the bytes of each file; one that another removal has taken meanwhile is left out."""
+    found = []
+    for file in files:
+        with suppress(FileNotFoundError):
+            found.append(file.stat().st_size)
+    return found
+
+
 def remove(files: Collection[Path]) -> None:
     """Remove files with their checksum files; a removal that is cut off is completed by the next one."""
     for file in files:
@@ -107,14 +116,22 @@ def remove(files: Collection[Path]) -> None:
 
 
 def _is_whole(store: Store, name: str, version: int, checkpoint: Path) -> bool:
-    if mismatch(checkpoint) is not None:
-        return False
-    # One that a writer without a JVM has made has no checksums.
     try:
+        if mismatch(checkpoint) is not None:
+            return False
+        # One that a writer without a JVM has made has no checksums.
         store.at(name, version)
-    except (LogDamaged, DeltaError):
+    except (LogDamaged, DeltaError, FileNotFoundError):
         return False
     return True
+
+
+def _is_older(file: Path, moment: float) -> bool:
+    """Return whether a file is there and was written before a moment; another removal may have taken it."""
+    try:
+        return file.stat().st_mtime < moment
+    except FileNotFoundError:
+        return False
 
 
 def _files(table: DeltaTable, folder: Path) -> set[Path]:
@@ -136,7 +153,8 @@ def _added_again(folder: Path, versions: Iterable[int], files: Collection[Path])
 def _version_at(folder: Path, moment: datetime) -> int | None:
     """Return the version that was the newest one at a moment; None if the log does not go back so far."""
     commits = [(file, match) for file in (folder / "_delta_log").iterdir() if (match := _COMMIT.match(file.name))]
-    return max((int(match[1]) for file, match in commits if file.stat().st_mtime <= moment.timestamp()), default=None)
+    at = moment.timestamp()
+    return max((int(match[1]) for file, match in commits if _is_older(file, at)), default=None)
 
 
 def _interval(table: DeltaTable, name: str, default: timedelta) -> timedelta:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from blogdata.errors import PlatformError
 from blogdata.evidence.claims import PARTITION_STATE, Claims
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake.lake import Lake
@@ -122,6 +123,19 @@ class Done:
     left: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Maintenance of a dataset that an error has ended; that of the other datasets goes on.
+
+    Args:
+        dataset: Name as `layer.table`.
+        error: The error.
+    """
+
+    dataset: str
+    error: PlatformError
+
+
 class Action(Protocol):
     """One kind of maintenance."""
 
@@ -139,19 +153,25 @@ class Action(Protocol):
         """Do the work."""
 
 
-def look(seen: Inspection, actions: Iterable[Action], contracts: Iterable[Contract]) -> list[Due]:
-    """List the work that is due, without Spark and without a claim.
+def look(seen: Inspection, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Due | Fault]:
+    """Find the work that is due, without Spark and without a claim.
 
     Args:
         seen: What the actions decide by.
         actions: What may be done.
         contracts: Contracts of the datasets.
+
+    Yields:
+        The work, and the datasets of which it is unknown.
     """
-    found = [action.due(seen, contract) for contract in contracts for action in actions]
-    return [due for due in found if due is not None]
+    for contract in contracts:
+        try:
+            yield from (due for action in actions if (due := action.due(seen, contract)) is not None)
+        except PlatformError as error:
+            yield Fault(dataset=contract.dataset, error=error)
 
 
-def maintain(upkeep: Upkeep, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Done]:
+def maintain(upkeep: Upkeep, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Done | Fault]:
     """Do what is due, dataset by dataset, in the order of the actions; each one sees what those before it have left.
 
     Args:
@@ -160,10 +180,12 @@ def maintain(upkeep: Upkeep, actions: Sequence[Action], contracts: Iterable[Cont
         contracts: Contracts of the datasets.
 
     Yields:
-        What was done.
+        What was done, and the datasets of which the rest could not be.
     """
     for contract in contracts:
-        for action in actions:
-            due = action.due(upkeep, contract)
-            if due is not None:
-                yield action.do(upkeep, contract, due)
+        try:
+            for action in actions:
+                if (due := action.due(upkeep, contract)) is not None:
+                    yield action.do(upkeep, contract, due)
+        except PlatformError as error:
+            yield Fault(dataset=contract.dataset, error=error)

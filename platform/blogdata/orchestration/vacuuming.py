@@ -94,5 +94,5 @@ def _tables(seen: Inspection, dataset: str) -> list[str]:
 
 
 def _due(contract: Contract, action: str, files: Iterable[Path]) -> Due | None:
-    sizes = [file.stat().st_size for file in files]
+    sizes = unneeded.sizes(files)
     return Due(dataset=contract.dataset, action=action, files=len(sizes), bytes=sum(sizes)) if sizes else None
