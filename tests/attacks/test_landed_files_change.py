@@ -202,7 +202,11 @@ def rewrite(file: Path, content: str) -> None:
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-RECORDS = {"now": published_files.state_of, "earlier": lambda partition: partition.fingerprint}
+RECORDS = {
+    "now": published_files.state_of,
+    "earlier": lambda partition: f"{partition.fingerprint}.{partition.changes}",
+    "earliest": lambda partition: partition.fingerprint,
+}
 
 
 @pytest.mark.parametrize("release", RECORDS)
@@ -219,6 +223,29 @@ def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource, re
     assert (stale(lake), found_touched(lake)) == ([HOUR], [])
     publish(lake, published_files.state_of)
     assert (stale(lake), found_touched(lake)) == ([], [])
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_copy_without_its_times_is_compared_once(lake: LakeResource, same: bool) -> None:
+    publish(lake, published_files.state_of)
+    folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
+    for file in (folder / "a.json", folder / "b.json"):
+        os.utime(file, (1, 1))
+    (folder / "a.json").write_text("1\n2\n" if same else "1\n7\n")
+    assert (stale(lake), found_touched(lake)) == ([], [HOUR])
+    assert compare(lake) == ({} if same else {"bronze.visits": [HOUR]})
+    assert (stale(lake), found_touched(lake)) == ([] if same else [HOUR], [])
+    publish(lake, published_files.state_of)
+    assert (stale(lake), found_touched(lake)) == ([], [])
+
+
+@pytest.mark.parametrize("touch", [lambda file: file.write_text("1\n2\n3\n"), lambda file: file.rename(f"{file}.1")])
+def test_other_names_and_sizes_are_another_delivery_at_once(
+    lake: LakeResource, touch: Callable[[Path], object]
+) -> None:
+    publish(lake, published_files.state_of)
+    touch(lake.landing_path / "visits" / "date=2026-01-05" / "hour=10" / "a.json")
+    assert (stale(lake), found_touched(lake)) == ([HOUR], [])
 
 
 @pytest.mark.parametrize("release", RECORDS)
@@ -376,10 +403,12 @@ def test_no_published_row_vanishes_with_its_file(deploy: Deploy) -> None:
     assert made.run(for_=READERS).runs == 0
     assert made.problems() == []
 
-    # The landing zone is restored from a backup: every file is read once, nothing is recomputed.
+    # The landing zone is restored from a backup, with its times and without: every file is read once, nothing is
+    # recomputed.
     versions = {name: version for name, version in made.versions().items() if name != "ops.events"}
-    shutil.copytree(made.landing, made.landing.with_name("backup"))
-    shutil.rmtree(made.landing)
-    made.landing.with_name("backup").rename(made.landing)
-    assert (made.run(for_=READERS).problems, made.run(for_=READERS).runs) == ([], 0)
-    assert {name: version for name, version in made.versions().items() if name != "ops.events"} == versions
+    for copy in (shutil.copy2, shutil.copyfile):
+        shutil.copytree(made.landing, made.landing.with_name("backup"), copy_function=copy)
+        shutil.rmtree(made.landing)
+        made.landing.with_name("backup").rename(made.landing)
+        assert (made.run(for_=READERS).problems, made.run(for_=READERS).runs) == ([], 0)
+        assert {name: version for name, version in made.versions().items() if name != "ops.events"} == versions

@@ -16,6 +16,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.patterns.ingestion.landed_entries import Obstacle, printable
 from blogdata.patterns.ingestion.landed_links import StrayLink
 from blogdata.patterns.ingestion.log_splitter import refused_logs
+from blogdata.patterns.ingestion.published_files import is_published
 from blogdata.patterns.ingestion.readiness_marker import (
     FLAG,
     Lack,
@@ -27,7 +28,7 @@ from blogdata.patterns.ingestion.readiness_marker import (
     start_of_key,
 )
 from blogdata.planning.clock import EARLIEST, is_possible
-from blogdata.planning.reach import Landed, landed_input, not_published
+from blogdata.planning.reach import Landed, landed_input
 from blogdata.planning.snapshot import Snapshot, usable
 from blogdata.planning.touched import touched_in
 from blogdata.publish.contract import Contract, Look
@@ -175,8 +176,8 @@ class Arrivals:
     def landed_after_expiry(self, look: Look) -> list[str]:
         """List the complete partitions whose rows have expired, and whose files are not those that were published."""
         published = look.published(self.contract.dataset)
-        expired = [one for one in self.ready if one.key in published and published[one.key].expired is not None]
-        return [one.key for one in not_published(expired, published)]
+        entries = [(one, published[one.key]) for one in self.ready if one.key in published]
+        return [one.key for one, entry in entries if entry.expired and not is_published(one, entry.landed)]
 
     def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
         """Return the warning that misnamed partitions are not ingested, with the remedy."""
@@ -233,7 +234,7 @@ def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> li
         if changed := touched_in(look, contract):
             found.append(
                 f"{contract.dataset}: published files of {_first(list(changed))} were changed or only copied, with the "
-                "same names, sizes and times; the next run compares their content"
+                "same names and sizes; the next run compares their content"
             )
         if astray := arrivals.astray_warning:
             found.append(astray)

@@ -331,7 +331,7 @@ class Landed:
             entry = published.get(WHOLE_TABLE)
             # A delivery that is gone from the landing zone stays published: an older one does not take its place.
             gone = newest is not None and entry is not None and delivered_on(entry) > newest.key
-            if newest is None or gone or (entry is not None and published_files.is_published(newest, entry.landed)):
+            if newest is None or gone or (entry is not None and not published_files.is_stale(newest, entry.landed)):
                 return {}
             return {WHOLE_TABLE: f"{newest.key}:{published_files.state_of(newest)}"}
         # A reverted delivery has its old state again; the replaced version makes the text unique.
@@ -351,12 +351,11 @@ WITHIN = Within()
 
 
 def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> list[Arrival]:
-    """Keep the landed partitions whose files differ from those published."""
+    """Keep the landed partitions whose files differ from those published, by their names and sizes."""
     return [
         partition
         for partition in ready
-        if partition.key not in published
-        or not published_files.is_published(partition, published[partition.key].landed)
+        if partition.key not in published or published_files.is_stale(partition, published[partition.key].landed)
     ]
 
 

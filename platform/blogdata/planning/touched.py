@@ -1,8 +1,9 @@
 """Published partitions whose landed files were changed in place, or only copied: their content is compared once.
 
-A change time moves with the content, but also by a `chmod`, a hard link, or when the landing zone is restored from a
-backup. So it makes nothing stale by itself. The next run reads the files beside the published lines and records the
-result in the event log: with the same content the files count as published, with another one their partition is stale.
+A time of modification or change moves with the content, but also by a `chmod`, a hard link, or when the landing zone is
+copied or restored from a backup. So it makes nothing stale by itself. The next run reads the files beside the published
+lines and records the result in the event log: with the same content the files count as published, with another one
+their partition is stale.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
-    """Find the published partitions of a dataset whose files were changed, by their change times alone.
+    """Find the published partitions of a dataset whose files were changed, by their times alone.
 
     Args:
         look: What has landed and what is published.

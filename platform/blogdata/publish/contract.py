@@ -44,6 +44,10 @@ class Arrival(Protocol):
         """Digest of its files: names, sizes and times."""
 
     @property
+    def sizes(self) -> str:
+        """Digest of its key, and the names and sizes of its files."""
+
+    @property
     def changes(self) -> str:
         """Digest of the times of the last change of its files."""
 

@@ -6,8 +6,8 @@ How it works: either (a) the producer writes the flag `_SUCCESS` as its last ste
 no flag, by convention a partition is complete once a later one has data and it was not written to for :data:`QUIET`.
 :func:`scan` derives both from the names, sizes and times of files alone, and computes a fingerprint for each partition.
 The same fingerprint is the same delivery, so a consumer that stores it starts once. A copier may preserve the time of
-modification, but not that of the last change (`ctime`): a file came at the later of the two. A changed `ctime` alone
-may be a `chmod`, a hard link or a rewrite that preserved size and time: only the content tells
+modification, but not that of the last change (`ctime`): a file came at the later of the two. Other times alone may be a
+copy, a `chmod`, a hard link or a rewrite of the same size: only the content tells
 (:mod:`blogdata.patterns.ingestion.published_files`).
 
 The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
@@ -158,6 +158,11 @@ class LandedPartition:
     links: tuple[StrayLink | Obstacle, ...]
     fingerprint: str
     flag: LandedFile | None
+
+    @property
+    def sizes(self) -> str:
+        """Digest of the key, and of the files' names and sizes: a copy has the same, whatever its times."""
+        return _digest("\n".join([self.key, *(f"{file.name}\t{file.size}" for file in self.files)]))[:16]
 
     @property
     def changes(self) -> str:
