@@ -19,7 +19,8 @@ from quality.contracts.places import WAITING
 def places(step: Step) -> Mapping[str, Commit]:
     """Ask for the addresses of new visits that no valid answer covers; answers that were given do not change."""
     known = step.events.publications("silver.places").get(WHOLE_TABLE)
-    before = step.lake.read(step.spark, "silver.places", known.version) if known else _nothing(step)
+    # The newest version: that of the publication may be gone, if nothing was published for a long time.
+    before = step.lake.read(step.spark, "silver.places") if known else _nothing(step)
     read = known.inputs.get("silver.visits", -1) if known else -1
     hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
     visits = step.read("silver.visits")

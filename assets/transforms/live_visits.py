@@ -137,7 +137,8 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
     before = _newest(batch, VISITS.dataset, not_of=this)
     progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
     arrived = _usable(landed)
-    lines = batch.place.lake.read(batch.spark, BRONZE.dataset, landed.version).where(
+    # The newest version: that of the batch may be gone, if the stream was cut off and starts again a long time later.
+    lines = batch.place.lake.read(batch.spark, BRONZE.dataset).where(
         F.col("arrival_hour").isin(*landed.entries) & (F.col("batch") == this.label)
     )
     events = visit_events.parse(lines, frozenset({visit_events.JSON})).withColumns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from blogdata.cli.sql_command import version_at
+from blogdata.cli.sql_command import _Asked, version_at
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 
@@ -20,6 +21,8 @@ def lake(lake_root: Path) -> Lake:
     found = Lake(root=str(lake_root))
     for value in (1, 2):
         write_deltalake(found.path("gold.page_stats"), pa.table({"events": [value]}), mode="overwrite")
+        # Times of commits have milliseconds.
+        time.sleep(0.002)
     return found
 
 
@@ -38,11 +41,22 @@ def test_a_time_after_all_commits_reads_the_newest(lake: Lake) -> None:
 def test_a_time_between_commits_reads_the_earlier_one(lake: Lake) -> None:
     first, second = times(lake)
     assert version_at(lake, "gold.page_stats", second) == 1
-    if first < second:
-        assert version_at(lake, "gold.page_stats", first) == 0
+    assert version_at(lake, "gold.page_stats", first) == 0
 
 
 def test_a_time_before_the_table_is_refused(lake: Lake) -> None:
     with pytest.raises(ConfigurationError, match=r"did not exist at 2020-01-01") as refused:
         version_at(lake, "gold.page_stats", datetime(2020, 1, 1, tzinfo=timezone.utc))
     assert f"{times(lake)[0]:%Y-%m-%d}" in refused.value.next_step
+
+
+def test_a_time_whose_files_are_gone_is_refused_without_spark(lake: Lake) -> None:
+    first, second = times(lake)
+    asked = "SELECT * FROM gold.page_stats"
+    assert _Asked.of(lake, asked, second).versions == {"gold.page_stats": 1}
+    table = lake.caught_up("gold.page_stats")
+    assert table is not None
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    with pytest.raises(ConfigurationError, match="can no longer be read") as refused:
+        _Asked.of(lake, asked, first)
+    assert refused.value.next_step == "give a later time: what was replaced less than 7 days ago is kept"

@@ -21,6 +21,7 @@ from blogdata.evidence.column_reads import ColumnRead
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions, store_faults
 from blogdata.lake.lake import Lake
+from blogdata.lake.unneeded import READABLE
 from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
@@ -217,7 +218,15 @@ def _record_reads(asked: _Asked, query: str) -> None:
 def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Mapping[str, int]:
     if moment is None:
         return lake.versions(sorted(names))
-    return {name: version_at(lake, name, moment) for name in names if lake.caught_up(name) is not None}
+    versions = {name: version_at(lake, name, moment) for name in names if lake.caught_up(name) is not None}
+    for name, version in versions.items():
+        if not lake.is_readable(name, version):
+            raise ConfigurationError(
+                what=f"{name} of {moment:%Y-%m-%d %H:%M:%S} (UTC) can no longer be read: files of it were removed",
+                where="--as-of",
+                next_step=f"give a later time: what was replaced less than {READABLE.days} days ago is kept",
+            )
+    return versions
 
 
 def _derived(lake: Lake) -> list[str]:

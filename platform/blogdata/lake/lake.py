@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, ShowVersions
@@ -140,6 +140,22 @@ class Lake(Store):
         """
         name = members.table_of(dataset, member.location)
         return TableSlice(name=name, table=self.at(name, member.version), partitions=_only(member))
+
+    def is_readable(self, dataset: str, version: int) -> bool:
+        """Check, without a JVM, whether the rows of a version can still be read: every file of them exists.
+
+        Args:
+            dataset: Name as `layer.table`; it has a table.
+            version: Its version.
+
+        Raises:
+            MemberRemoved: Retention has removed rows of that version.
+        """
+        try:
+            parts = self.parts(dataset, version)
+        except DeltaError:
+            return False
+        return all(self.is_whole(part.name, part.table.version()) for part in parts)
 
     def columns(
         self,

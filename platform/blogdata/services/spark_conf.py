@@ -104,6 +104,8 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",
+        # Whether a version can be read is a matter of its files: those of held versions stay, however old they are.
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
         "spark.python.worker.faulthandler.enabled": "true",
     }

@@ -150,7 +150,8 @@ def _restore(spark: SparkSession, target: Target, period: str, there: Sequence[E
         back = Execution(period=period, onto=onto, restores=version)
         return _commit_restoration(spark, target, back, kept[-1].rows_out if kept else 0)
     except PySparkException as error:
-        # Delta refuses to restore a version whose files a vacuum may delete, even if none has run.
+        # Delta refuses to restore a version whose files a vacuum may delete, even if none has run, unless the server is
+        # configured as the platform's own ones are.
         if "BEYOND_DELETED_FILE_RETENTION" not in str(error):
             raise
         raise _vacuumed(contract, period, version) from error
