@@ -31,26 +31,28 @@ _NAMED = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """What one look at a dataset found.
+    """What one look at a dataset found, and what stands since earlier ones.
 
     Args:
         dataset: Name as `layer.table`.
-        found: The periods that were looked at, by time.
+        found: The periods that were looked at, by time; none if nothing was new.
+        seen: Observations of all looks, these among them, oldest look first; the newest of each period.
     """
 
     dataset: str
     found: Sequence[Observation]
+    seen: Sequence[Observation]
 
     @property
     def drifts(self) -> list[Drift]:
-        """The columns that differ from what was usual."""
-        return [drift for one in self.found for drift in one.drifts]
+        """The columns that differ from what was usual; they stand while there are no newer rows."""
+        return offline_observer.standing_drifts(self.seen)
 
     @property
     def orphans(self) -> dict[str, int]:
-        """Referenced dataset to the number of rows whose reference does not exist there."""
-        names = {name for one in self.found for name in one.orphans}
-        return {name: sum(one.orphans.get(name, 0) for one in self.found) for name in sorted(names)}
+        """Referenced dataset to the number of rows whose reference does not exist there, in all periods."""
+        found = offline_observer.standing_orphans(self.seen)
+        return {above: sum(rows.values()) for above, rows in found.items()}
 
 
 def check_name(check: str, dataset: str) -> str:
@@ -121,24 +123,26 @@ def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: 
         run_id: The run that looks.
 
     Returns:
-        The periods that were looked at; none if nothing is new.
+        The periods that were looked at, and what stands.
     """
     offline_observer.require_profilable(contract)
     name = contract.dataset
-    before = [one.profile for one in offline_observer.observations(access.events, name)]
+    seen = offline_observer.observations(access.events, name)
+    before = [one.profile for one in seen]
     periods = offline_observer.unseen(kept(access.events.publications(name)), before, contract.grain)
     version = access.lake.version(name)
     if not periods or version is None:
-        return Looked(dataset=name, found=())
+        return Looked(dataset=name, found=(), seen=seen)
     frame, found, left = access.lake.read(spark, name, version), list[Observation](), iter(periods.items())
     while some := dict(islice(left, PERIODS_AT_ONCE)):
         orphans = _orphans(spark, access, contract, frame, some)
         for profile in offline_observer.profile(frame, contract, some, version):
             drifted = drifts(profile, before, contract)
             before.append(profile)
-            found.append(Observation(profile=profile, drifts=drifted, orphans=orphans.get(profile.period, {})))
-    access.events.append([offline_observer.event_of(name, one, run_id) for one in found])
-    return Looked(dataset=name, found=found)
+            missing = orphans.get(profile.period, {})
+            found.append(Observation(profile=profile, drifts=drifted, orphans=missing, run_id=run_id))
+    access.events.append([offline_observer.event_of(name, one) for one in found])
+    return Looked(dataset=name, found=found, seen=offline_observer.newest_of_each([*seen, *found]))
 
 
 def _orphans(
@@ -178,7 +182,7 @@ def _results(looked: Looked) -> Iterator[dg.AssetCheckResult]:
             metadata={"periods": len(looked.found)},
         )
     if contract.references:
-        missing = [f"{rows:,} rows refer to nothing in {name}" for name, rows in looked.orphans.items() if rows]
+        missing = [f"{rows:,} rows refer to nothing in {name}" for name, rows in looked.orphans.items()]
         yield dg.AssetCheckResult(
             check_name=check_name(REFERENCES, looked.dataset),
             asset_key=KEY,

@@ -30,6 +30,7 @@ ENRICHED_LIVE = Contract(
         Verdict.CONFLICT.value: "received twice, with another content",
     },
     measures=VISITS_ENRICHED.measures,
+    profiled=VISITS_ENRICHED.profiled,
     statistics=("event_time", "page", "batch"),
     patterns=("Checkpointer", "Static Joiner", "Windowed Deduplicator", "Audit-Write-Audit-Publish"),
     watch=Watch(lag=Lag(within=timedelta(minutes=5))),

@@ -8,7 +8,7 @@ from blogdata.publish.contract import Contract, Read
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Append
 from quality.contracts.live import BATCH, LATE
-from quality.contracts.sessions import SESSIONS
+from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
 WRITTEN = Append(stream="sessions")
 
@@ -33,6 +33,7 @@ SESSIONS_LIVE = Contract(
         LATE: "page views behind the watermark; read again from the batch's files",
     },
     measures={"private": "count_if(keep_private)"},
+    profiled=SESSIONS_DAILY.profiled,
     statistics=("ended_at", "batch"),
     patterns=("Checkpointer", "Stateful Sessionizer", "Keyed Idempotency", "Audit-Write-Audit-Publish"),
     watch=Watch(lag=Lag(within=timedelta(minutes=5))),

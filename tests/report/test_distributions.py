@@ -13,7 +13,10 @@ from tools.observer_trials import VISITS, profile, profiles
 
 
 def observed(days: list[Profile]) -> list[Observation]:
-    return [Observation(profile=day, drifts=drifts(day, days[:at], VISITS), orphans={}) for at, day in enumerate(days)]
+    return [
+        Observation(profile=day, drifts=drifts(day, days[:at], VISITS), orphans={}, run_id="run-1")
+        for at, day in enumerate(days)
+    ]
 
 
 def test_the_newest_day_stands_beside_its_weekdays() -> None:

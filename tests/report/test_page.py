@@ -90,7 +90,7 @@ def profiled(day: int, pages: dict[str, int]) -> Event:
         rows=sum(pages.values()),
         columns={"page": ColumnProfile(null_share=0, distinct=len(pages), counts=pages)},
     )
-    return event_of("silver.visits_enriched", Observation(profile=profile, drifts=(), orphans={}), "run-1")
+    return event_of("silver.visits_enriched", Observation(profile=profile, drifts=(), orphans={}, run_id="run-1"))
 
 
 @pytest.fixture(scope="module")

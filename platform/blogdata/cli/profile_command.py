@@ -37,7 +37,7 @@ def profile(
         table.add_column(name, justify="right" if name in ("new periods", "rows") else "left")
     for one in looked:
         differs = [f"{drift.column} on {drift.period} ({drift.found:.2f} > {drift.limit:.2f})" for drift in one.drifts]
-        differs += [f"{rows:,} rows refer to nothing in {name}" for name, rows in one.orphans.items() if rows]
+        differs += [f"{rows:,} rows refer to nothing in {name}" for name, rows in one.orphans.items()]
         rows = sum(each.profile.rows for each in one.found)
         table.add_row(one.dataset, f"{len(one.found):,}", f"{rows:,}", "; ".join(differs) or "-")
     console.print(table)
@@ -47,5 +47,6 @@ def _as_json(looked: Looked) -> dict[str, Any]:
     return {
         "dataset": looked.dataset,
         "periods": [asdict(one) for one in looked.found],
+        "drifts": [asdict(drift) for drift in looked.drifts],
         "orphans": looked.orphans,
     }

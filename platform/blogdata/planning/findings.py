@@ -16,7 +16,7 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.evidence.new_fields import NewField
 from blogdata.patterns.data_value.outbox_account import OutboxLine
-from blogdata.patterns.quality.offline_observer import observations
+from blogdata.patterns.quality.offline_observer import observations, standing_orphans
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
 from blogdata.planning.faults import by_reason
@@ -143,7 +143,7 @@ def published_with_warning(deployment: Observed) -> Iterator[Finding]:
 
 def observed(deployment: Observed) -> Iterator[Finding]:
     """Find the drift of the newest period that was looked at, and all rows whose reference does not exist."""
-    for contract in deployment.graph.contracts.values():
+    for contract in deployment.contracts.values():
         if not contract.profiled and not contract.references:
             continue
         seen = observations(deployment.look.events, contract.dataset)
@@ -158,18 +158,16 @@ def observed(deployment: Observed) -> Iterator[Finding]:
                 partition=drift.column,
                 figures={"found": drift.found, "limit": drift.limit},
             )
-        for above in sorted({name for one in seen for name in one.orphans}):
-            rows = {one.profile.period: one.orphans.get(above, 0) for one in seen}
-            if any(rows.values()):
-                yield _warning(
-                    contract,
-                    "references",
-                    what=f"{sum(rows.values()):,} rows refer to nothing in {above}, in "
-                    + ", ".join(period or "the table" for period, count in sorted(rows.items()) if count)[:100],
-                    remedy=Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables"),
-                    partition=above,
-                    figures={"rows": sum(rows.values())},
-                )
+        for above, rows in standing_orphans(seen).items():
+            yield _warning(
+                contract,
+                "references",
+                what=f"{sum(rows.values()):,} rows refer to nothing in {above}, in "
+                + ", ".join(period or "the table" for period in rows)[:100],
+                remedy=Remedy("compute again what is stale: ", Run(), "; if they stay, look at both tables"),
+                partition=above,
+                figures={"rows": sum(rows.values())},
+            )
 
 
 def unannounced(deployment: Observed) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ are read again; :func:`profile` measures them in one pass: rows, shares of nulls
 that the contract names the distribution of their values. The module `drift` compares a distribution with that of
 comparable periods, the same weekday where there are enough: by the population stability index for categories, and by
 the Kolmogorov-Smirnov distance for numbers. Profiles are events of the log, so the next look and every report read
-them without the data.
+them without the data, and a look that finds nothing new repeats what the last one found (:func:`standing_drifts`).
 
 The trap: a fixed limit. Few rows differ by chance, and rows of one session are alike; some columns always vary. So the
 limit is at least what sampling explains, and at least what the periods before differed from each other.
@@ -165,38 +165,89 @@ class Observation:
         profile: The profile.
         drifts: The columns that differed from what was usual.
         orphans: Referenced dataset to the number of rows whose reference does not exist there.
+        run_id: The run that looked.
     """
 
     profile: Profile
     drifts: Sequence[Drift]
     orphans: Mapping[str, int]
+    run_id: str
 
 
-def event_of(dataset: str, one: Observation, run_id: str) -> Event:
+def event_of(dataset: str, one: Observation) -> Event:
     """Build the event that stores an observation.
 
     Args:
         dataset: Name as `layer.table`.
         one: The observation.
-        run_id: The run that looked.
     """
+    payload = asdict(one)
+    run_id = payload.pop("run_id")
     # Without the table version in its own column: that one is of events derived from commits.
-    return Event(kind=PROFILE, dataset=dataset, partition=one.profile.period, run_id=run_id, payload=asdict(one))
+    return Event(kind=PROFILE, dataset=dataset, partition=one.profile.period, run_id=run_id, payload=payload)
 
 
 def observations(events: EventLog, dataset: str) -> list[Observation]:
     """Read the observations of a dataset back, oldest look first; of each period only the newest look."""
+    return newest_of_each(_observation(event) for event in events.notes(PROFILE, dataset=dataset))
+
+
+def newest_of_each(found: Iterable[Observation]) -> list[Observation]:
+    """Keep of each period only the newest look.
+
+    Args:
+        found: Observations, oldest look first.
+    """
     newest: dict[str, Observation] = {}
-    for event in events.notes(PROFILE, dataset=dataset):
-        payload = event.payload or {}
-        one = payload["profile"]
-        columns = {name: ColumnProfile(**values) for name, values in one["columns"].items()}
+    for one in found:
         # A table that is written whole has one period, of which every look is kept to compare with.
-        key = one["period"] or f"version {one['version']}"
+        key = one.profile.period or f"version {one.profile.version}"
         newest.pop(key, None)
-        newest[key] = Observation(
-            profile=Profile(**{**one, "columns": columns}),
-            drifts=[Drift(**each) for each in payload["drifts"]],
-            orphans=payload["orphans"],
-        )
+        newest[key] = one
     return list(newest.values())
+
+
+def standing_drifts(seen: Sequence[Observation]) -> list[Drift]:
+    """List the drifts of the newest look, and of the newest period: they stand until newer rows are looked at.
+
+    Args:
+        seen: Observations of a dataset, oldest look first, the newest of each period.
+    """
+    if not seen:
+        return []
+    newest = max(seen, key=_time)
+    standing = [one for one in seen if one.run_id == seen[-1].run_id or one is newest]
+    return [drift for one in sorted(standing, key=_time) for drift in one.drifts]
+
+
+def standing_orphans(seen: Iterable[Observation]) -> dict[str, dict[str, int]]:
+    """Count the rows whose reference does not exist: referenced dataset to period to rows, without zeros.
+
+    Args:
+        seen: Observations of a dataset, oldest look first, the newest of each period.
+    """
+    orphans: dict[str, dict[str, int]] = {}
+    for one in seen:
+        for above, rows in one.orphans.items():
+            orphans.setdefault(above, {})[one.profile.period] = rows
+    return {
+        above: {period: count for period, count in sorted(rows.items()) if count}
+        for above, rows in sorted(orphans.items())
+        if any(rows.values())
+    }
+
+
+def _time(one: Observation) -> tuple[str, int]:
+    return one.profile.period, one.profile.version
+
+
+def _observation(event: Event) -> Observation:
+    payload = event.payload or {}
+    profile = payload["profile"]
+    columns = {name: ColumnProfile(**values) for name, values in profile["columns"].items()}
+    return Observation(
+        profile=Profile(**{**profile, "columns": columns}),
+        drifts=[Drift(**each) for each in payload["drifts"]],
+        orphans=payload["orphans"],
+        run_id=event.run_id or "",
+    )
