@@ -9,7 +9,7 @@ dataset as its Delta transaction identifier. Events are appended without a JVM, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -248,6 +248,16 @@ class EventLog:
         ends = [name for name in ("min.partition", "max.partition") if name in files.column_names]
         return {key for name in ends for key in files[name].to_pylist() if key}
 
+    def compacted_from(self) -> int | None:
+        """Return the version that the newest compaction rewrote: its files have all of the rows a second time.
+
+        Returns:
+            The version of the log; None if there was no compaction as far back as the log's own log goes.
+        """
+        log = self._log.table()
+        commits = self._lake.commits(log) if log is not None else ()
+        return next((version - 1 for version, commit in commits if _is_compaction(commit)), None)
+
     def changed_at(self) -> datetime | None:
         """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
         log = self._log.table()
@@ -339,6 +349,11 @@ def compact(log: DeltaTable) -> bool:
         return False
     seal_newest(log)
     return True
+
+
+def _is_compaction(commit: Mapping[str, Any]) -> bool:
+    # Everything else that is written here is appended.
+    return bool(commit.get("operationParameters", {}).get("mode") == "Overwrite")
 
 
 def _recorded_version(log: DeltaTable | None, dataset: str) -> int:

@@ -3,6 +3,7 @@
 The event log copies what the tables' commits say about themselves, so its publications are taken from these again. What
 it alone has (findings, observations, notes of replays and of columns that were read) is taken from those of its files
 that can be read: it only ever grows, and a compaction copies its rows, so every row of every file belongs to it, once.
+The files that the newest compaction replaced are kept as a second copy.
 Claims are of processes that are at work now; they are forgotten.
 """
 
@@ -64,7 +65,7 @@ def mend_own(lake: Lake, table: str, datasets: Iterable[str]) -> str:
         rows, unreadable = _events(lake, folder, datasets)
         files = len(gone) + len(unreadable)
         lost = f"findings and notes of {files} of its files are lost" if files else "no file of it is lost"
-        done = f"{rows.num_rows} events were taken from its files and from the tables' commits; {lost}"
+        done = f"{rows.num_rows} events were taken from all of its files and from the tables' commits; {lost}"
     else:
         rows, unreadable = claims.SCHEMA.empty_table(), []
         done = "claims on partitions are forgotten: a run that is at work now may meet another one"

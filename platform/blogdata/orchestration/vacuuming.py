@@ -56,10 +56,13 @@ class LogCleaning:
         if table is None:
             return []
         old = unneeded.log_files(seen.lake, contract.dataset, table.version(), seen.now)
-        # Without a file to remove at any rate, the event log is not asked.
-        if contract in OWN or not old:
-            return old
-        needed = first_needed(seen.lake, seen.events, contract, self._companions.get(contract.dataset, ()))
+        if not old:
+            # Without a file to remove at any rate, the event log is not asked.
+            return []
+        if contract in OWN:
+            needed = min([table.version(), *held_versions(seen.lake, seen.events, contract, contract.dataset)])
+        else:
+            needed = first_needed(seen.lake, seen.events, contract, self._companions.get(contract.dataset, ()))
         return unneeded.log_files(seen.lake, contract.dataset, needed, seen.now)
 
 
@@ -70,7 +73,7 @@ def _data_files(seen: Inspection, contract: Contract) -> list[Path]:
 
 
 def _unneeded(seen: Inspection, contract: Contract, table: str) -> Iterator[Path]:
-    held = {} if contract in OWN else held_versions(seen.lake, seen.events, contract, table)
+    held = held_versions(seen.lake, seen.events, contract, table)
     shared = shared_files(seen.lake, contract.dataset)
     # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
     return (file for file in unneeded.data_files(seen.lake, table, held, seen.now) if file not in shared)
