@@ -1,5 +1,6 @@
 """The team's assets, and its checks on the gold tables they are computed from."""
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -8,9 +9,9 @@ from pathlib import Path
 
 import dagster as dg
 import pyarrow as pa
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from analytics import gold, newsletter
+from analytics import gold, newsletter, openlineage
 from analytics.folders import FoldersResource
 from analytics.forecast import Views, forecasts
 from analytics.gold import DAILY_REPORT, PAGE_STATS, UPSTREAM, GoldChanged, Upstream
@@ -50,9 +51,9 @@ def key_of(upstream: Upstream) -> dg.AssetKey:
     output_required=False,
     check_specs=[dg.AssetCheckSpec(GOLD_CONTRACT, asset=VIEWS_FORECAST)],
 )
-def views_forecast(places: FoldersResource) -> Results:
+def views_forecast(context: dg.AssetExecutionContext, places: FoldersResource) -> Results:
     """Compute all forecasts from the newest report, and replace the table in one commit."""
-    found = places.folders
+    found, started_at = places.folders, _now()
     try:
         table = gold.opened(found.gold, DAILY_REPORT)
     except GoldChanged as error:
@@ -68,6 +69,8 @@ def views_forecast(places: FoldersResource) -> Results:
         schema_mode="overwrite",
         commit_properties=CommitProperties(custom_metadata={DAILY_REPORT.dataset: str(table.version)}),
     )
+    version = DeltaTable(found.own / "views_forecast").version()
+    _leave(context, found.own, table, version=f"{version:020d}", rows=len(expected), started_at=started_at)
     yield _kept(VIEWS_FORECAST, table)
     incomplete = sum(views.whole is None for views in report.values())
     tomorrow = {f"forecast/{expected[-1].day}": expected[-1].views} if expected and expected[-1].views else {}
@@ -102,7 +105,7 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
     )
     def written(context: dg.AssetExecutionContext, places: FoldersResource) -> Results:
         """Write the newsletter of a week; written again, it replaces the file."""
-        week, found = context.partition_key, places.folders
+        week, found, started_at = context.partition_key, places.folders, _now()
         try:
             table = gold.opened(found.gold, PAGE_STATS)
         except GoldChanged as error:
@@ -113,6 +116,15 @@ def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefiniti
         text = newsletter.written(week, rows, newsletter.views_of(earlier, _pages(table, earlier)))
         target = found.own / "newsletter" / f"{week}.md"
         _replace(target, text)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        _leave(
+            context,
+            found.own,
+            table,
+            version=f"{week}@{table.version}-{digest}",
+            rows=text.count("\n"),
+            started_at=started_at,
+        )
         yield _kept(NEWSLETTER, table)
         yield dg.MaterializeResult(
             metadata={
@@ -187,6 +199,30 @@ def _kept(key: dg.AssetKey, table: gold.Table) -> dg.AssetCheckResult:
 
 def _changed(key: dg.AssetKey, error: GoldChanged) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(check_name=GOLD_CONTRACT, asset_key=key, passed=False, description=str(error))
+
+
+def _leave(
+    context: dg.AssetExecutionContext,
+    own: Path,
+    read: gold.Table,
+    *,
+    version: str,
+    rows: int,
+    started_at: datetime,
+) -> None:
+    """Leave what the asset of a run was computed from, for the lineage of others."""
+    result = openlineage.Result(
+        dataset=".".join(context.asset_key.path),
+        version=version,
+        owner=OWNER,
+        description=context.assets_def.descriptions_by_key[context.asset_key],
+        read={read.upstream.dataset: read.version},
+        rows=rows,
+        run_id=context.run.run_id,
+        job=context.run.job_name,
+        started_at=started_at,
+    )
+    openlineage.leave(own, result)
 
 
 def _replace(target: Path, text: str) -> None:

@@ -16,6 +16,7 @@ from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.observability import dataset_tracker
 from blogdata.publish import refused
 from quality.contracts import DECLARED, EVERY
+from quality.reported import reported_in
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
@@ -25,7 +26,7 @@ FOLDER = "openlineage"
 @dg.asset(
     key=LINEAGE,
     description="Which publication read which versions of what, as OpenLineage events for a company's catalog: of "
-    "every dataset, those of streams and what databases are served among them",
+    "every dataset, those of streams, what databases are served, files and another team's results among them",
     group_name="ops",
     owners=["team:platform"],
     kinds={"openlineage"},
@@ -38,10 +39,12 @@ def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     landing = access.landing_path
     folder = landing.parent / FOLDER
     try:
+        # The checkpoints lie in the deployment's home.
+        reported = reported_in(access.checkpoints_path.parent, landing)
         written = dataset_tracker.export_openlineage(
-            access.lake, access.events, DECLARED, landing=str(landing), folder=folder
+            access.lake, access.events, DECLARED, landing=str(landing), folder=folder, reported=reported
         )
-        graph = dataset_tracker.track(access.lake, access.events, DECLARED, landing=str(landing))
+        graph = dataset_tracker.track(access.lake, access.events, DECLARED, landing=str(landing), reported=reported)
     except PlatformError as error:
         raise failure(context, error) from error
     return dg.MaterializeResult(

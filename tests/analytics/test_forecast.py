@@ -5,6 +5,7 @@ Pattern: Isolated Sequencer.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,11 +15,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+import openlineage_events
 from analytics import assets, gold, newsletter
 from analytics.definitions import morning_job
 from analytics.folders import FoldersResource, of
 from analytics.forecast import Forecast, Views, forecasts
 from analytics.newsletter import PageDay
+from blogdata.cli import lineage_command
+from quality.reported import TEAM, reported_in
 
 MONDAY = "2026-01-05"
 
@@ -76,6 +80,39 @@ def test_the_table_names_the_report_it_was_made_of(places: FoldersResource) -> N
         ("2026-01-06", 100.0, 300),
         ("2026-01-07", 200.0, None),
     ]
+
+
+def test_both_results_are_in_the_platforms_lineage_with_what_they_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Patterns: Isolated Sequencer, Dataset Tracker."""
+    home = tmp_path / "home"
+    places = FoldersResource(gold=str(home / "lake" / "gold"), own=str(home / TEAM))
+    for _ in range(2):
+        report(Path(places.gold), {MONDAY: (100, 1.0)})
+    pages = {"event_date": [MONDAY], "page": ["/a"], "events": [3], "hours_present": pa.array([24], pa.int32())}
+    write_deltalake(Path(places.gold) / "page_stats", pa.table(pages), partition_by="event_date")
+    letters = assets.weekly_newsletter(newsletter.weeks_since(MONDAY))
+    for _ in range(2):
+        assert run(places, assets.views_forecast).success
+        assert run(places, letters, MONDAY).success
+    found = reported_in(home, tmp_path / "landing")
+    assert [(one.dataset, one.owner, one.inputs) for one in found] == [
+        ("analytics.views_forecast", "team:analytics", {"gold.daily_report": 1}),
+        ("analytics.views_forecast", "team:analytics", {"gold.daily_report": 1}),
+        ("analytics.newsletter", "team:analytics", {"gold.page_stats": 0}),
+    ], "a newsletter that is written again with the same text is the same"
+    seen = set()
+    for one in found:
+        for line in one.file.read_text().splitlines():
+            seen |= openlineage_events.check(json.loads(line))
+    assert {"parent", "ownership", "documentation", "version", "outputStatistics"} == seen
+    monkeypatch.setenv("BLOGDATA_HOME", str(home))
+    capsys.readouterr()
+    lineage_command.lineage("gold.daily_report", tmp_path / "catalog", as_json=True)
+    (above,) = json.loads(capsys.readouterr().out)
+    assert above["downstream"] == ["analytics.views_forecast"]
+    assert len(list((tmp_path / "catalog").glob("analytics.*/*.json"))) == 3
 
 
 @pytest.mark.parametrize(

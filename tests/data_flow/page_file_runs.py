@@ -11,9 +11,10 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.serving.page_files import COMPARED, page_files
-from blogdata.orchestration.split_files import FOLDER, shared_rows
+from blogdata.orchestration.split_files import shared_rows
 from blogdata.patterns.data_flow import parallel_split
 from blogdata.patterns.data_flow.parallel_split import Receipt
+from blogdata.patterns.observability.reported_results import EXPORTS
 from blogdata.publish.partitions import Grain
 from published import deployment, publish
 from sensors.page_files import write_page_files
@@ -78,7 +79,7 @@ class Files:
 
     def __init__(self, home: Path, instance: dg.DagsterInstance) -> None:
         self.access = deployment(home / "home")
-        self.folder = self.access.landing_path.parent / FOLDER / page_files.name
+        self.folder = self.access.landing_path.parent / EXPORTS / page_files.name
         self.instance = instance
         self.definitions = dg.Definitions(
             assets=page_files.assets(CALENDAR),

@@ -14,10 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import openlineage_events
 from assets.serving import page_files as declared
 from blogdata.orchestration.split_files import compared
 from blogdata.patterns.data_flow.parallel_split import Comparison, SharedRead, compare
-from data_flow.page_file_runs import DAY, PAGES, Files
+from blogdata.patterns.observability.dataset_tracker import track
+from data_flow.page_file_runs import DATASET, DAY, PAGES, Files
+from quality.contracts import DECLARED
+from quality.reported import reported_in
 
 FAILED, SKIPPED = dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED
 
@@ -51,6 +55,30 @@ def test_one_read_feeds_both_writers(files: Files) -> None:
     assert typed.schema.field("events").type == pa.int64()
     assert sorted(typed["page"].to_pylist()) == sorted(PAGES)
     assert files.due() == {}
+
+
+def test_the_files_are_in_the_lineage_with_the_version_they_were_written_from(files: Files) -> None:
+    """Pattern: Dataset Tracker."""
+    files.publish(DAY)
+    assert files.run(DAY, "csv").success
+    files.publish(DAY, views=3)
+    assert files.run(DAY).success
+    lake, landing = files.access.lake, files.access.landing_path
+    found = reported_in(landing.parent, landing)
+    version = files.access.events.publications(DATASET)[DAY].version
+    read = [(one.dataset, one.inputs[DATASET]) for one in found]
+    assert read[1:] == [("serving.page_stats_csv", version), ("serving.page_stats_parquet", version)]
+    assert read[0][0] == "serving.page_stats_csv"
+    assert (read[0][1] or 0) < version, "the file that was replaced has its events, too"
+    graph = track(lake, files.access.events, DECLARED, landing=str(landing), reported=found)
+    assert {edge.target: edge.version for edge in graph.edges if edge.source == DATASET} == dict(read[1:])
+    assert graph.nodes["serving.page_stats_parquet"].owner == "team:analytics"
+    for one in found:
+        start, complete = (json.loads(line) for line in one.file.read_text().splitlines())
+        assert openlineage_events.check(start) | openlineage_events.check(complete) == {
+            *("parent", "ownership", "documentation", "version", "outputStatistics", "schema")
+        }
+        assert start["eventTime"] <= complete["eventTime"]
 
 
 def test_a_day_without_page_views_has_empty_files(files: Files) -> None:

@@ -14,6 +14,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, deliveries, record_deliveries
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
+from blogdata.patterns.observability import openlineage, reported_results
 from blogdata.patterns.observability.dataset_tracker import (
     Lineage,
     LineageEdge,
@@ -21,6 +22,7 @@ from blogdata.patterns.observability.dataset_tracker import (
     publications,
     track,
 )
+from blogdata.patterns.observability.reported_results import ReportUnreadable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
@@ -243,6 +245,63 @@ def test_served_deliveries_are_exported_with_their_input_versions(tmp_path: Path
         if event["eventType"] == "COMPLETE"
     }
     assert told == {"one": ({"gold.stats": "4", "gold.alone": "9"}, "refresh"), "two": ({"gold.stats": "7"}, None)}
+
+
+def left(folder: Path, dataset: str, version: str, *, read: int, hour: int, owner: str = "team:sales") -> None:
+    """Leave the events of a result of another team, as its writer does."""
+    contract = Contract(dataset=dataset, description="A result", owner=owner, columns=())
+    at = datetime(2026, 1, 6, hour, tzinfo=timezone.utc)
+    publication = openlineage.PublishedVersion(
+        dataset=dataset,
+        version=version,
+        run_id=RUN.run_id,
+        job="sales",
+        started_at=at,
+        ended_at=at,
+        inputs={"gold.stats": read},
+        rows=1,
+    )
+    reported_results.leave(
+        folder, dataset, version, openlineage.run_events(publication, {dataset: contract}, "blogdata")
+    )
+
+
+def test_results_outside_the_lake_are_tracked_by_what_their_writers_leave(tmp_path: Path) -> None:
+    lake, landing = Lake(root=str(tmp_path / "lake")), str(tmp_path / "landing")
+    folders = [tmp_path / "sales", tmp_path / "files", tmp_path / "nobody"]
+    left(folders[1], "sales.letters", "b", read=3, hour=2)
+    left(folders[0], "sales.forecast", "a", read=5, hour=1)
+    left(folders[0], "sales.forecast", "b", read=4, hour=3)
+    left(folders[0], "gold.stats", "b", read=9, hour=4)
+    found = reported_results.reported(folders)
+    graph = track(lake, EventLog(lake), CONTRACTS, landing=landing, reported=found)
+    assert graph.edges == (
+        LineageEdge(source="gold.stats", target="sales.forecast", version=4),
+        LineageEdge(source="gold.stats", target="sales.letters", version=3),
+    ), "the newest result counts, and a dataset of the lake has its own records"
+    assert graph.nodes["sales.forecast"].owner == "team:sales"
+    assert graph.nodes["sales.forecast"].published
+    assert graph.nodes["gold.stats"].owner == "team:marketing"
+    assert graph.affected_teams("gold.stats") == {"team:editors", "team:sales"}
+    exported = tmp_path / "exported"
+    for expected in (3, 0):
+        written = export_openlineage(lake, EventLog(lake), CONTRACTS, landing=landing, folder=exported, reported=found)
+        assert written == expected
+    (event, _) = events(exported, "sales.letters")
+    assert openlineage_events.check(event)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"eventType": "START"}', '{"eventType": "COMPLETE", "outputs": []}']
+)
+def test_events_that_no_writer_leaves_are_refused_by_name(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "sales.letters" / "b.json"
+    file.parent.mkdir()
+    file.write_text(content)
+    file.with_name(".part.json").write_text("")
+    with pytest.raises(ReportUnreadable, match="no completed run with one result") as raised:
+        reported_results.reported([tmp_path])
+    assert raised.value.where == str(file)
 
 
 def test_commits_of_others_are_no_publications(spark: Any, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.observability import dataset_tracker
 from blogdata.patterns.observability.dataset_tracker import Lineage
 from quality.contracts import DECLARED
+from quality.reported import reported_in
 
 
 def lineage(
@@ -31,10 +32,13 @@ def lineage(
     settings = existing()
     lake, landing = Lake(root=str(settings.lake)), str(settings.landing)
     events = EventLog(lake)
-    graph = dataset_tracker.track(lake, events, DECLARED, landing=landing)
+    reported = reported_in(settings.home, settings.landing)
+    graph = dataset_tracker.track(lake, events, DECLARED, landing=landing, reported=reported)
     refuse_unknown([dataset] if dataset else [], graph.nodes, where="lineage")
     if openlineage is not None:
-        written = dataset_tracker.export_openlineage(lake, events, DECLARED, landing=landing, folder=openlineage)
+        written = dataset_tracker.export_openlineage(
+            lake, events, DECLARED, landing=landing, folder=openlineage, reported=reported
+        )
         if not as_json:
             console.print(f"{written} publications written to {openlineage}")
     shown = [dataset] if dataset else list(graph.nodes)

@@ -8,6 +8,7 @@ keeps no other waiting (Concurrent Runner).
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ from blogdata.orchestration.retries import failure, reported
 from blogdata.patterns.data_flow import exclusive_choice, parallel_split
 from blogdata.patterns.data_flow.concurrent_runner import BACKGROUND
 from blogdata.patterns.data_flow.exclusive_choice import Choice, Phase
-from blogdata.patterns.data_flow.parallel_split import Branch, Comparison, SharedRead, Version
+from blogdata.patterns.data_flow.parallel_split import Branch, Comparison, Receipt, SharedRead, Version
 from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.patterns.observability import openlineage, reported_results
+from blogdata.patterns.observability.dataset_tracker import NAMESPACE
+from blogdata.patterns.observability.reported_results import EXPORTS
 from blogdata.publish.contract import Contract
 
-FOLDER = "exports"
-"""Folder of the files, beside the landing zone."""
 PHASE = "blogdata/phase"
 """Tag of a run: the phase that the choice has found."""
 AGREES = "agrees"
@@ -90,7 +92,7 @@ class SplitFiles:
 
     def folder(self, access: LakeResource) -> Path:
         """Return the folder of the files."""
-        return access.landing_path.parent / FOLDER / self.name
+        return access.landing_path.parent / EXPORTS / self.name
 
     def assets(self, calendar: Calendar) -> list[dg.AssetsDefinition]:
         """Build the assets; they require the resources `lake` and `shared_rows`.
@@ -163,7 +165,7 @@ class SplitFiles:
         return dg.AssetOut(
             key=self.asset_of(branch.name),
             dagster_type=dg.Nothing,
-            description=f"{self.contract.dataset} as one {branch.name} file per partition, while the choice takes it",
+            description=_described(self.contract, branch),
             is_required=False,
             owners=[self.owner],
             kinds={branch.name},
@@ -211,13 +213,19 @@ class SplitFiles:
             required_resource_keys={"lake", "shared_rows"},
         )
         def write(context: dg.OpExecutionContext) -> dg.Output[None]:
-            access, key = access_of(context), context.partition_key
+            access, key, started_at = access_of(context), context.partition_key, datetime.now(timezone.utc)
             shared: SharedRead[tuple[Version, pa.Table]] = context.resources.shared_rows
             with reported(context):
                 try:
                     read, rows = shared.take(key, branch.name, lambda: self._read(access, key))
                     folder = self.folder(access)
-                    written = parallel_split.write(branch, folder, key, rows, read, run_id=context.run.run_id)
+
+                    def report(receipt: Receipt) -> None:
+                        self._report(branch, folder, key, receipt, job=context.job_name, started_at=started_at)
+
+                    written = parallel_split.write(
+                        branch, folder, key, rows, read, run_id=context.run.run_id, report=report
+                    )
                 except OSError as error:
                     raise _not_written(branch, key, error) from error
             return dg.Output(
@@ -233,6 +241,28 @@ class SplitFiles:
             )
 
         return write
+
+    def _report(
+        self, branch: Branch, folder: Path, key: str, receipt: Receipt, *, job: str, started_at: datetime
+    ) -> None:
+        """Leave the OpenLineage events of a file beside the files, for the lineage (Dataset Tracker)."""
+        dataset, read = f"serving.{self.name}_{branch.name}", receipt.read
+        # The versions of a table that was built anew count anew.
+        version = f"{key}@{read.table[:8]}-{read.version}"
+        files = Contract(dataset=dataset, description=_described(self.contract, branch), owner=self.owner, columns=())
+        publication = openlineage.PublishedVersion(
+            dataset=dataset,
+            version=version,
+            run_id=receipt.run_id,
+            job=job,
+            started_at=started_at,
+            ended_at=datetime.now(timezone.utc),
+            inputs={self.contract.dataset: read.version},
+            rows=receipt.rows,
+            bytes=receipt.bytes,
+        )
+        events = openlineage.run_events(publication, {one.dataset: one for one in (files, self.contract)}, NAMESPACE)
+        reported_results.leave(folder / reported_results.FOLDER, dataset, version, events)
 
     def _read(self, access: LakeResource, key: str) -> tuple[Version, pa.Table]:
         """Read a partition whole, with its version; rows newer than the version make it due again, never unnoticed."""
@@ -345,6 +375,10 @@ def _metadata(found: Comparison) -> dict[str, Any]:
         "only_second": found.only_second,
         "largest_difference": ", ".join(f"{name} {by:g}" for name, by in sorted(found.largest.items())) or "none",
     }
+
+
+def _described(contract: Contract, branch: Branch) -> str:
+    return f"{contract.dataset} as one {branch.name} file per partition, while the choice takes it"
 
 
 def _not_written(branch: Branch, key: str, error: OSError) -> NotWritten:

@@ -164,7 +164,16 @@ class Comparison:
         return self.different + self.only_first + self.only_second == 0
 
 
-def write(branch: Branch, folder: Path, key: str, rows: pa.Table, read: Version, *, run_id: str) -> Receipt:
+def write(
+    branch: Branch,
+    folder: Path,
+    key: str,
+    rows: pa.Table,
+    read: Version,
+    *,
+    run_id: str,
+    report: Callable[[Receipt], None] = lambda _: None,
+) -> Receipt:
     """Put the file of a partition in place, whole, and then its receipt.
 
     A process that dies in between leaves the receipt of the earlier version, so the partition is due again, and written
@@ -177,11 +186,13 @@ def write(branch: Branch, folder: Path, key: str, rows: pa.Table, read: Version,
         rows: All rows of the partition.
         read: What they were read from.
         run_id: The run that writes.
+        report: Called when the file is in place, and before its receipt is: each receipt was reported.
     """
     content = branch.encode(rows)
     file = branch.path(folder, key)
     write_whole(file, content)
     receipt = Receipt(read=read, rows=rows.num_rows, bytes=len(content), run_id=run_id)
+    report(receipt)
     write_whole(file.with_name(RECEIPT), json.dumps(asdict(receipt), sort_keys=True).encode())
     return receipt
 

@@ -5,7 +5,8 @@ Problem: a column disappears upstream, and it is unknown which reports break and
 How it works: every publication records the inputs it really read, with their versions; :func:`track` turns
 these records and the owners in the contracts into a graph. Sources outside the lake are known from the files in a
 commit's column lineage, or from the source that a stream's batch recorded. Rows served to a database are known from the
-events of the deliveries. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs
+events of the deliveries; files, and results of other teams, from the OpenLineage events that their writers leave beside
+them. :func:`export_openlineage` writes each publication as OpenLineage run events, for catalogs
 that collect the lineage of a whole company.
 
 The trap: lineage that is drawn by hand is wrong after the first change. Here an edge exists because a run
@@ -29,8 +30,10 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, deliveries
 from blogdata.lake.commit import Commit, entries_of, parse
 from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.patterns.observability import openlineage
 from blogdata.patterns.observability.fine_grained_tracker import sources
+from blogdata.patterns.observability.reported_results import Reported, newest_of_each
 from blogdata.publish.changes import READ
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed, Serve
@@ -110,6 +113,7 @@ def track(
     contracts: Mapping[str, Contract],
     *,
     landing: str,
+    reported: Sequence[Reported] = (),
 ) -> Lineage:
     """Build the lineage graph from the inputs that the newest publications really read.
 
@@ -118,6 +122,7 @@ def track(
         events: The event log.
         contracts: The datasets, by name.
         landing: Path of the landing zone, to name the sources outside the lake.
+        reported: Results outside the lake, oldest first; one with the name of a dataset is none.
 
     Returns:
         All datasets with their owners, and the edges between them, sorted.
@@ -133,19 +138,22 @@ def track(
                 newest[source, dataset] = max(version, newest.get((source, dataset)) or version)
         for source in _landed(lake, landing, dataset):
             newest.setdefault((source, dataset), None)
+    results = {name: one for name, one in newest_of_each(reported).items() if name not in contracts}
+    newest |= {(source, name): version for name, one in results.items() for source, version in one.inputs.items()}
+    owners = {name: one.owner for name, one in results.items()} | {name: one.owner for name, one in contracts.items()}
     edges = tuple(
         sorted(
             (LineageEdge(source=pair[0], target=pair[1], version=version) for pair, version in newest.items()),
             key=lambda edge: (edge.source, edge.target),
         )
     )
-    names = set(contracts) | {name for edge in edges for name in (edge.source, edge.target)}
+    names = set(owners) | {name for edge in edges for name in (edge.source, edge.target)}
     return Lineage(
         nodes={
             name: Node(
                 dataset=name,
-                owner=contracts[name].owner if name in contracts else None,
-                published=name in published,
+                owner=owners.get(name),
+                published=name in published or name in results,
                 consumers=contracts[name].consumers if name in contracts else (),
             )
             for name in sorted(names)
@@ -167,7 +175,13 @@ def publications(lake: Lake, dataset: str) -> Iterator[Published]:
 
 
 def export_openlineage(
-    lake: Lake, events: EventLog, contracts: Mapping[str, Contract], *, landing: str, folder: Path
+    lake: Lake,
+    events: EventLog,
+    contracts: Mapping[str, Contract],
+    *,
+    landing: str,
+    folder: Path,
+    reported: Sequence[Reported] = (),
 ) -> int:
     """Write every publication that is not exported yet as OpenLineage run events.
 
@@ -178,6 +192,7 @@ def export_openlineage(
         landing: Path of the landing zone.
         folder: Output folder. One file per publication, with a START and a COMPLETE event, one per line:
             `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for a delivery to a database.
+        reported: Results outside the lake, whose events are copied.
 
     Returns:
         Number of publications written; files that exist already are not written again.
@@ -189,10 +204,12 @@ def export_openlineage(
             if file.exists():
                 continue
             lines = openlineage.run_events(publication(), contracts, NAMESPACE)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            hidden = file.with_name(f".{file.name}.partial")
-            hidden.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            hidden.replace(file)
+            write_whole(file, "".join(f"{line}\n" for line in lines).encode())
+            written += 1
+    for one in reported:
+        file = folder / one.file.parent.name / one.file.name
+        if one.dataset not in contracts and not file.exists():
+            write_whole(file, one.file.read_bytes())
             written += 1
     return written
 

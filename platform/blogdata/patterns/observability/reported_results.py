@@ -1,0 +1,107 @@
+"""Results outside the lake, such as files and another team's tables: each writer leaves OpenLineage events beside them.
+
+A writer that knows nothing of the platform's tables logs, and that the platform knows nothing of, is in the lineage all
+the same: the events have its owner, and the datasets that it has read with their versions.
+
+Source: OpenLineage specification 2-0-2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from blogdata.errors import PlatformError
+from blogdata.patterns.ingestion.whole_files import write_whole
+
+FOLDER = "openlineage"
+"""Folder of the events beside the results: `<dataset>/<version>.json`, with one event per line."""
+EXPORTS = "exports"
+"""Folder of the files that leave the lake, beside the landing zone; each kind of them has one below it."""
+
+
+class ReportUnreadable(PlatformError):
+    """Raised when a file of OpenLineage events has no completed run with its result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """A result, as its writer has reported it.
+
+    Args:
+        dataset: Name of the result.
+        owner: Its owner; None if the events name none.
+        inputs: Dataset to the version that was read; None if it has none.
+        ended_at: When it was complete.
+        file: File of the events.
+    """
+
+    dataset: str
+    owner: str | None
+    inputs: Mapping[str, int | None]
+    ended_at: datetime
+    file: Path
+
+
+def reported(folders: Iterable[Path]) -> list[Reported]:
+    """Read the reported results, oldest first.
+
+    Args:
+        folders: Folders with a folder of each result; one that is not there has none.
+
+    Raises:
+        ReportUnreadable: A file is not what a writer of OpenLineage leaves.
+    """
+    found = [_reported(file) for folder in folders for file in sorted(folder.glob("*/[!.]*.json"))]
+    return sorted(found, key=lambda one: one.ended_at)
+
+
+def newest_of_each(results: Sequence[Reported]) -> dict[str, Reported]:
+    """Map each dataset to its newest result; of results that are oldest first."""
+    return {one.dataset: one for one in results}
+
+
+def leave(folder: Path, dataset: str, name: str, events: Sequence[str]) -> None:
+    """Write the events of a result, whole.
+
+    Args:
+        folder: Folder of the events.
+        dataset: Name of the result.
+        name: What identifies its state, the same if it is written again.
+        events: The events as JSON texts.
+    """
+    write_whole(folder / dataset / f"{name}.json", "".join(f"{event}\n" for event in events).encode())
+
+
+def _reported(file: Path) -> Reported:
+    try:
+        events = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        (complete,) = [event for event in events if event["eventType"] == "COMPLETE"]
+        (output,) = complete["outputs"]
+        return Reported(
+            dataset=output["name"],
+            owner=_owner(output),
+            inputs={one["name"]: _version(one) for one in complete["inputs"]},
+            ended_at=datetime.fromisoformat(complete["eventTime"].replace("Z", "+00:00")),
+            file=file,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReportUnreadable(
+            what=f"this is no completed run with one result in OpenLineage: {error!r}",
+            where=str(file),
+            next_step="have its writer leave it again, or remove it",
+        ) from error
+
+
+def _owner(output: Mapping[str, Any]) -> str | None:
+    owners = output.get("facets", {}).get("ownership", {}).get("owners", [])
+    return next((one["name"] for one in owners if one.get("type", "OWNER") == "OWNER"), None)
+
+
+def _version(one: Mapping[str, Any]) -> int | None:
+    version = str(one.get("facets", {}).get("version", {}).get("datasetVersion", ""))
+    return int(version) if version.isdigit() else None
