@@ -10,7 +10,7 @@ from blogdata.patterns.quality.online_observer import observed
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schema import RowRule
-from blogdata.publish.watch import Flow, Lag, Layer, Watch
+from blogdata.publish.watch import Flow, Lag, Layer, StreamSla, Watch
 from blogdata.publish.writes import Append
 from quality.contracts import columns as c
 from quality.contracts import landed, visits
@@ -24,6 +24,8 @@ BATCH = c.fact(
 )
 LATE = "late"
 WRITTEN = Append(stream="visits")
+SLA = StreamSla(after_landing=timedelta(minutes=5), after_hour=timedelta(hours=1))
+"""What is promised to those who read what streams publish."""
 EVENTS = "visit events of the batch, by the commit of its lines"
 REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
 COUNTED = ("occurrences", "conflicts")
@@ -127,6 +129,7 @@ VISITS = observed(
             "Audit-Write-Audit-Publish",
             "Online Observer",
         ),
+        watch=Watch(sla=SLA),
     )
 )
 TOLERANCE = Tolerance(max_share=visits.DEAD_LETTERS.max_share or 1.0, over_rows=1000)

@@ -8,7 +8,7 @@ from blogdata.publish.contract import Contract, Read
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Append
 from quality.contracts import ads
-from quality.contracts.live import BATCH, LATE
+from quality.contracts.live import BATCH, LATE, SLA
 
 WRITTEN = Append(stream="ads")
 
@@ -32,5 +32,5 @@ WITH_ADS_LIVE = Contract(
     },
     statistics=("ad_id", "display_time", "batch"),
     patterns=("Checkpointer", "Dynamic Joiner", "Windowed Deduplicator", "Audit-Write-Audit-Publish"),
-    watch=Watch(lag=Lag(within=timedelta(minutes=5))),
+    watch=Watch(lag=Lag(within=timedelta(minutes=5)), sla=SLA),
 )

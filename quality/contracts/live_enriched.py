@@ -8,7 +8,7 @@ from blogdata.publish.contract import Contract, Read
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Append
 from quality.contracts.enriched import VISITS_ENRICHED
-from quality.contracts.live import BATCH
+from quality.contracts.live import BATCH, SLA
 
 WRITTEN = Append(stream="enriched")
 
@@ -33,5 +33,5 @@ ENRICHED_LIVE = Contract(
     profiled=VISITS_ENRICHED.profiled,
     statistics=("event_time", "page", "batch"),
     patterns=("Checkpointer", "Static Joiner", "Windowed Deduplicator", "Audit-Write-Audit-Publish"),
-    watch=Watch(lag=Lag(within=timedelta(minutes=5))),
+    watch=Watch(lag=Lag(within=timedelta(minutes=5)), sla=SLA),
 )

@@ -7,7 +7,7 @@ from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Append
-from quality.contracts.live import BATCH, LATE
+from quality.contracts.live import BATCH, LATE, SLA
 from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
 WRITTEN = Append(stream="sessions")
@@ -36,5 +36,5 @@ SESSIONS_LIVE = Contract(
     profiled=SESSIONS_DAILY.profiled,
     statistics=("ended_at", "batch"),
     patterns=("Checkpointer", "Stateful Sessionizer", "Keyed Idempotency", "Audit-Write-Audit-Publish"),
-    watch=Watch(lag=Lag(within=timedelta(minutes=5))),
+    watch=Watch(lag=Lag(within=timedelta(minutes=5)), sla=SLA),
 )

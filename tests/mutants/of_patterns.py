@@ -355,8 +355,15 @@ PATTERNS = (
     in_code(
         "a job is blamed for its late input",
         f"{OBSERVED}/sla_misses_detector.py",
-        "processing = timedelta() if one.input_at is None else until - max(one.input_at, one.ended)",
-        "processing = until - one.ended",
+        "timedelta() if one.input_at is None else (one.published_at or now) - max(one.input_at, one.ended)",
+        "(one.published_at or now) - one.ended",
+        "tests/observability/test_sla_misses_detector.py",
+    ),
+    in_code(
+        "a stream is blamed for its late file",
+        f"{OBSERVED}/sla_misses_detector.py",
+        "could_have = within is None and one.input_at is not None",
+        "could_have = one.input_at is not None",
         "tests/observability/test_sla_misses_detector.py",
     ),
 )

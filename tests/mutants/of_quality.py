@@ -44,7 +44,7 @@ QUALITY = (
         "quality/profiles.py",
         "standing_drifts(self.seen)",
         "standing_drifts(self.found)",
-        "tests/lineage/test_drift_of_days.py::test_a_day_of_other_visitors_fails_its_check_until_newer_rows_come",
+        "tests/lineage/test_observed_days.py::test_a_day_of_other_visitors_fails_its_check_until_newer_rows_come",
     ),
     in_code(
         "drift has a fixed limit",

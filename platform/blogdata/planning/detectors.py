@@ -19,11 +19,11 @@ from blogdata.patterns.ingestion.readiness_marker import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
 from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE
-from blogdata.planning import deliveries, offsets
+from blogdata.planning import deliveries, offsets, streamed_deliveries
 from blogdata.planning.observed import Observed
 from blogdata.planning.reach import landed_input
 from blogdata.publish.contract import Contract
-from blogdata.publish.watch import Layer
+from blogdata.publish.watch import Layer, StreamSla
 
 _COMMITS = 500
 """How many of the newest commits of a Delta log are examined for new rows."""
@@ -192,13 +192,19 @@ def lag(deployment: Observed, contract: Contract) -> Reading:
 
 def sla(deployment: Observed, contract: Contract) -> Reading:
     """Read the SLA Misses Detector of a dataset."""
-    promise = contract.promise
-    assert promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
+    spec, within = contract.watch.sla, None
+    if isinstance(spec, StreamSla):
+        promise, within = spec.after_hour, spec.after_landing
+        due = streamed_deliveries.delivered_lately(deployment, contract, spec)
+    else:
+        assert contract.promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
+        promise, due = contract.promise, deliveries.due_lately(deployment, contract)
     history = deployment.look.history(contract.dataset)
     return sla_misses_detector.detect(
         contract.dataset,
-        [] if deployment.ended_at else deliveries.due_lately(deployment, contract),
+        [] if deployment.ended_at else due,
         promise=promise,
+        within=within,
         now=deployment.now,
         jobs=deliveries.jobs(history),
         newest=deliveries.newest_jobs(history, deployment.now),
@@ -230,10 +236,10 @@ def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
 
 
 def _by_cause(deployment: Observed, readings: Iterable[Reading]) -> list[list[Reading]]:
-    """Group the flows of an owner that stopped within a day of each other; anything else stands alone."""
+    """Group the flows of an owner that stopped within a day of each other, and its streams that are late alike."""
     groups: list[list[Reading]] = []
     for one in readings:
-        group = next((found for found in groups if _stopped_together(deployment, found[0], one)), None)
+        group = next((found for found in groups if _have_one_cause(deployment, found[0], one)), None)
         if group is None:
             groups.append([one])
         else:
@@ -241,15 +247,15 @@ def _by_cause(deployment: Observed, readings: Iterable[Reading]) -> list[list[Re
     return groups
 
 
-def _stopped_together(deployment: Observed, *two: Reading) -> bool:
-    first, second = two
-    owners = {deployment.contracts[one.dataset].owner for one in two}
-    return (
-        first.detector == second.detector == FLOW
-        and first.verdict == second.verdict
-        and len(owners) == 1
-        and abs(first.value - second.value) <= _TOGETHER.total_seconds()
-    )
+def _have_one_cause(deployment: Observed, first: Reading, second: Reading) -> bool:
+    contracts = [deployment.contracts[one.dataset] for one in (first, second)]
+    alike = first.detector == second.detector and first.verdict == second.verdict
+    if not alike or contracts[0].owner != contracts[1].owner:
+        return False
+    if first.detector == FLOW:
+        return abs(first.value - second.value) <= _TOGETHER.total_seconds()
+    # They read the same files, on the same server.
+    return first.detector == SLA and all(isinstance(one.watch.sla, StreamSla) for one in contracts)
 
 
 def is_complete(contract: Contract, entry: Entry) -> bool:

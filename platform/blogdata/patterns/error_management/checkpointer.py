@@ -118,6 +118,11 @@ class Checkpoint:
         return str(self.folder / _QUERY)
 
     @property
+    def begun_at(self) -> datetime:
+        """When it was created."""
+        return datetime.fromtimestamp((self.folder / _SPEC).stat().st_mtime, timezone.utc)
+
+    @property
     def identity(self) -> str | None:
         """Spark's query id, unique even if an earlier checkpoint had the same name; None before the first use.
 

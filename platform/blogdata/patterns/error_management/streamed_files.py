@@ -164,7 +164,7 @@ class StreamedFiles:
         """
         hours = scan(landing / self.table, Grain.HOUR)
         names = [str((hour.folder / file.name).relative_to(landing)) for hour in hours for file in hour.files]
-        misnamed = [name for name in names if name.endswith(self.suffixes) and _hour(name) is None]
+        misnamed = [name for name in names if name.endswith(self.suffixes) and arrival_hour(name) is None]
         links = [str(link) for hour in hours for link in hour.links]
         others = [name for name in names if not name.endswith(self.suffixes) and extension(name) != "log"]
         return {MISNAMED: sorted(misnamed), LINKS: sorted(links), OTHERS: sorted(others)}
@@ -208,7 +208,7 @@ class StreamedFiles:
         return [
             BatchFile(
                 name=(name := str(path.relative_to(landing))),
-                hour=None if path in links else _hour(name),
+                hour=None if path in links else arrival_hour(name),
                 size=sizes.get(path, _NOTHING),
                 link=links.get(path),
             )
@@ -283,7 +283,7 @@ def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigur
     return found
 
 
-def _hour(name: str) -> str | None:
+def arrival_hour(name: str) -> str | None:
     """Return the arrival hour of a file, by its name relative to the landing zone; it may lie deeper in the folder."""
     _, day, hour, *_ = [*name.split("/"), "", ""]
     key = f"{day.removeprefix('date=')}T{hour.removeprefix('hour=')}"

@@ -9,6 +9,10 @@ when its input was there. If the partition is late though a job of usual duratio
 alone took longer than the promise, our job was late. Otherwise the input was. A publication that takes three times
 the usual, and one that is under way for longer than any before, are reported before the promise is broken.
 
+A stream has no partitions that end; what is promised of it is how long after the landing of a file its rows are
+published (processing time), and how long after the hour that the file is of (event time). If the first promise is
+broken, the stream was late; if only the second one is, the file was.
+
 The trap: in a chain of jobs a delay above makes all of them late, if each is measured from the start of the chain. Here
 each job's own time begins when its inputs were there, and a late input names the dataset it comes from. The first
 publication counts: late rows that publish an hour again do not make it late.
@@ -35,6 +39,8 @@ RUNNING_LONG = "running long"
 SLOW_JOB = "slow job"
 VERDICTS = (JOB_LATE, INPUT_LATE, RUNNING_LONG, SLOW_JOB)
 """The verdicts, the worst one first."""
+EVENT_TIME, PROCESSING_TIME = "event_time", "processing_time"
+"""Figures of a reading: the longest spans until the publication, from the end of the partition, and from its input."""
 TIMES_USUAL = 3.0
 """Duration, as a multiple of the usual one, above which a job is slow."""
 AT_LEAST = 60.0
@@ -101,6 +107,7 @@ def detect(
     deliveries: Sequence[Delivery],
     *,
     promise: timedelta,
+    within: timedelta | None = None,
     now: datetime,
     jobs: Sequence[Job] = (),
     newest: int = 1,
@@ -112,6 +119,8 @@ def detect(
         dataset: Name as `layer.table`.
         deliveries: The partitions to judge.
         promise: How long after its end a partition is due.
+        within: How long after its input was there a partition is due; None: the promise, or earlier if a job of usual
+            duration could have kept that.
         now: Current time, timezone-aware.
         jobs: Publications of the dataset, oldest first.
         newest: How many of the newest jobs are judged; the others are their history.
@@ -121,14 +130,15 @@ def detect(
         The reading of the worst kind of miss; unknown if there is nothing to judge.
     """
     usual = median([job.seconds for job in jobs]) if len(jobs) >= LEAST_JOBS else 0.0
-    misses = [miss for one in deliveries if (miss := _late(one, promise, usual, now))]
+    misses = [miss for one in deliveries if (miss := _late(one, promise, within, usual, now))]
     misses += [miss for one in running if (miss := _long(one, jobs, now))]
     misses += [miss for place in range(max(len(jobs) - newest, 0), len(jobs)) if (miss := _slow(jobs, place))]
     if not misses:
-        ages = [((one.published_at or now) - one.ended).total_seconds() for one in deliveries]
-        if not ages and not jobs:
+        if not deliveries and not jobs:
             return unknown(SLA, dataset, "no partition has become due lately")
-        return Reading(detector=SLA, dataset=dataset, value=max(ages, default=0.0), bound=promise.total_seconds())
+        spans = _longest(deliveries, now)
+        bound = promise.total_seconds()
+        return Reading(detector=SLA, dataset=dataset, value=spans[EVENT_TIME], bound=bound, figures=spans)
     verdict = min((miss.verdict for miss in misses), key=VERDICTS.index)
     alike = [miss for miss in misses if miss.verdict == verdict]
     worst = max(alike, key=lambda miss: miss.seconds)
@@ -143,28 +153,43 @@ def detect(
         what=worst.text + others,
         remedy=_remedy(verdict, dataset),
         partitions=partitions,
-        figures={kind.replace(" ", "_"): sum(miss.verdict == kind for miss in misses) for kind in VERDICTS},
+        figures={
+            **{kind.replace(" ", "_"): sum(miss.verdict == kind for miss in misses) for kind in VERDICTS},
+            **_longest(deliveries, now),
+        },
     )
 
 
-def _late(one: Delivery, promise: timedelta, usual: float, now: datetime) -> _Miss | None:
+def _longest(deliveries: Sequence[Delivery], now: datetime) -> dict[str, float]:
+    """Return the longest spans of deliveries in seconds, in event time and in processing time."""
+    event_times = [((one.published_at or now) - one.ended).total_seconds() for one in deliveries]
+    processing_times = [_processing(one, now).total_seconds() for one in deliveries]
+    return {EVENT_TIME: max(event_times, default=0.0), PROCESSING_TIME: max(processing_times, default=0.0)}
+
+
+def _processing(one: Delivery, now: datetime) -> timedelta:
+    return timedelta() if one.input_at is None else (one.published_at or now) - max(one.input_at, one.ended)
+
+
+def _late(one: Delivery, promise: timedelta, within: timedelta | None, usual: float, now: datetime) -> _Miss | None:
     until = one.published_at or now
     due = one.ended + promise
-    processing = timedelta() if one.input_at is None else until - max(one.input_at, one.ended)
-    if until <= due and processing <= promise:
+    processing, longest = _processing(one, now), within or promise
+    if until <= due and processing <= longest:
         return None
-    could_have = one.input_at is not None and one.input_at + timedelta(seconds=usual) <= due
-    ours = one.input_at is not None and (processing > promise or could_have)
+    could_have = within is None and one.input_at is not None and one.input_at + timedelta(seconds=usual) <= due
+    ours = one.input_at is not None and (processing > longest or could_have)
     state = "was published" if one.published_at else "is not published"
-    late = span(max(until - due, processing - promise).total_seconds())
+    late = span(max(until - due, processing - longest).total_seconds())
     came = f"came at {one.input_at:%Y-%m-%d %H:%M} UTC" if one.input_at else "has not come"
     cause = f"its input was there {span(processing.total_seconds())} before" if ours else f"{one.waits_for} {came}"
     text = f"{one.partition} {state} {late} after the promise; {cause}"
+    by_processing = within is not None and ours
     return _Miss(
         verdict=JOB_LATE if ours else INPUT_LATE,
         partition=one.partition,
-        seconds=(until - one.ended).total_seconds(),
-        bound=promise.total_seconds(),
+        seconds=(processing if by_processing else until - one.ended).total_seconds(),
+        bound=(longest if by_processing else promise).total_seconds(),
         text=text,
     )
 

@@ -1,18 +1,25 @@
-"""One day of other visitors: its drift is found in the computed and the streamed table, once, until newer rows come.
+"""Days that a run and a stream publish, as the observers and detectors see them.
 
-Pattern: Offline Observer.
+Patterns: Offline Observer, SLA Misses Detector.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import dagster as dg
 import pytest
 
+from assets.detector_checks import deployment_of, evaluation_of
 from assets.streams import STREAMS
 from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.patterns.observability.reading import QUIET, Reading
+from blogdata.patterns.observability.sla_misses_detector import EVENT_TIME, INPUT_LATE, JOB_LATE, PROCESSING_TIME
+from blogdata.planning import detectors
+from blogdata.publish.watch import StreamSla
 from lineage import live
 from lineage.command_line import Said
 from lineage.conftest import Deploy
@@ -30,7 +37,7 @@ MINUTES = 60
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
     """Three ordinary days, then one of other visitors."""
-    made = deploy("drift-of-days")
+    made = deploy("observed-days")
     for day in ("2026-01-05", "2026-01-06", "2026-01-07"):
         land(made, day, ORDINARY)
     land(made, "2026-01-08", MOVED)
@@ -92,3 +99,30 @@ def test_a_day_of_other_visitors_fails_its_check_until_newer_rows_come(deploymen
 def test_streamed_tables_are_profiled_like_the_computed_ones() -> None:
     assert EVERY[STREAMED].profiled == EVERY[COMPUTED].profiled
     assert EVERY["silver.sessions_live"].profiled == EVERY["gold.sessions_daily"].profiled
+
+
+def judged(deployment: Deployment, now: datetime, **promised: timedelta) -> Reading:
+    """Read the SLA of the streamed table at a time, with another promise."""
+    contract = EVERY[STREAMED]
+    assert isinstance(contract.watch.sla, StreamSla)
+    sla = replace(contract.watch.sla, **promised)
+    access = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
+    return detectors.sla(deployment_of(access, now), replace(contract, watch=replace(contract.watch, sla=sla)))
+
+
+def test_a_stream_is_told_from_its_files_if_rows_come_late(deployment: Deployment) -> None:
+    """The last day landed when the stream had been started; those before it are history, and no promise."""
+    now, minute = datetime.now(timezone.utc), timedelta(minutes=1)
+    in_time = judged(deployment, now, after_landing=60 * minute)
+    assert (in_time.verdict, in_time.partitions) == (QUIET, ())
+    assert 0 < in_time.figures[PROCESSING_TIME] == in_time.figures[EVENT_TIME] < 3600, "the hour itself is long over"
+    slow = judged(deployment, now, after_landing=timedelta(milliseconds=1))
+    assert (slow.verdict, slow.partitions, slow.bound) == (JOB_LATE, ["2026-01-09T10 (batch 1)"], 0.001)
+    assert slow.value == slow.figures[PROCESSING_TIME]
+    assert not evaluation_of(slow).passed
+    # Seen a day after the hour, its file is late, because it landed in another year.
+    late = judged(deployment, datetime(2026, 1, 9, 14, tzinfo=timezone.utc), after_landing=60 * minute)
+    assert (late.verdict, late.partitions) == (INPUT_LATE, ["2026-01-09T10 (batch 1)"])
+    assert late.what.startswith("2026-01-09T10 (batch 1) was published ")
+    assert "landing.visits came at " in late.what
+    assert late.figures[EVENT_TIME] > 86400 > in_time.figures[PROCESSING_TIME] == late.figures[PROCESSING_TIME]
