@@ -6,6 +6,7 @@ Pattern: Skew Detector.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from blogdata.publish.audit import guard_of, warnings
 from blogdata.publish.target import Engine
 from blogdata.publish.watch import VOLUME
 from blogdata.publish.write_faults import AuditFailed
+from blogdata.publish.writes import Replace, Slices
 from blogdata.services import config
 from idempotency.executing import step
 from quality.contracts import CONTRACTS
@@ -101,3 +103,9 @@ def test_only_a_dataset_that_asks_has_the_guard(tmp_path: Path) -> None:
     Pipeline(settings, accept=GUARD)
     with pytest.raises(ConfigurationError, match="no guard is called"):
         Pipeline(settings, accept=guard_of("gold.visits_cube_daily", VOLUME))
+
+
+def test_a_dataset_whose_rows_are_added_cannot_ask_for_it() -> None:
+    added = Replace(slices=Slices(of="silver.visits", column="arrival_hour"))
+    with pytest.raises(ConfigurationError, match="only those would be judged"):
+        replace(PAGES, write=added)

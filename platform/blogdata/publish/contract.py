@@ -244,6 +244,10 @@ class Contract:
         compatibility: Which versions of its schema have to understand each other. The default protects who queries the
             table, which has rows of every version, with queries as old as they like.
         migrations: Columns that are being retired.
+
+    Raises:
+        ConfigurationError: Rows are added to partitions (`Slices`), and too few rows of a partition refuse it: only the
+            added ones would be judged.
     """
 
     dataset: str
@@ -276,6 +280,14 @@ class Contract:
     retention_days: int = 730
     compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.write, Replace) and self.write.slices and self.watch.refuses_too_few:
+            raise ConfigurationError(
+                what="too few rows refuse a partition to which rows are added: only those would be judged",
+                where=self.dataset,
+                next_step="declare no slices, or let the skew warn",
+            )
 
     @property
     def promise(self) -> timedelta | None:
