@@ -155,6 +155,7 @@ def publish(
     accounts: Mapping[str, Mapping[str, Any]] | None = None,
     seconds: float = 1.0,
     content: pa.Table | None = None,
+    appended: Mapping[str, Any] | None = None,
     at: datetime | None = None,
 ) -> int:
     """Publish some partitions; returns the table's version.
@@ -171,6 +172,7 @@ def publish(
         accounts: Partition to its account, as stored in the commit.
         seconds: The duration to record.
         content: The rows themselves; None: one a partition, with its key and the number.
+        appended: The batch of a stream that it is; None: it is none.
         at: The commit time to record; None: now.
     """
     own = measures or {}
@@ -187,6 +189,7 @@ def publish(
         "landed": landed or {},
         "column_lineage": {},
         "run": {"run_id": str(uuid.uuid4()), "code_version": "test"},
+        **({} if appended is None else {"appended": appended}),
     }
     write_deltalake(
         lake.path(dataset),
