@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,14 +13,18 @@ import pytest
 from blogdata.errors import PlatformError
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake.store_faults import LogDamaged
+from blogdata.orchestration.alerting import alert_of
 from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.trigger_event import parse
 from blogdata.planning import faults, findings
 from blogdata.planning.clock import now
+from blogdata.planning.graph import Graph
 from blogdata.planning.observed import Observed
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
-from published import deployment, land
+from blogdata.publish.audit import HELD
+from blogdata.publish.schema import Failed
+from published import deployment, land, publish
 from quality.contracts import GRAPH
 
 
@@ -52,6 +57,20 @@ def test_hours_that_wait_for_one_reason_are_one_finding(tmp_path: Path) -> None:
         (hours[0], f"it and 1 more, up to {hours[2]}, wait for a person: gone, in here", 2),
         (hours[1], "waits for a person: torn, in here", 1),
     ]
+
+
+def test_two_audits_of_a_dataset_are_two_findings(tmp_path: Path) -> None:
+    """Alerts are known by the identity and named by the title: with one of both, the second would be the first."""
+    lake, hour = deployment(tmp_path), "2026-01-05T10"
+    (audit,) = [one for one in GRAPH.contracts["silver.visits"].audits if one.failed is Failed.WARNS]
+    contract = replace(GRAPH.contracts["silver.visits"], audits=(audit, replace(audit, name="another")))
+    failed = {f"{HELD}{audit.name}": 0, f"{HELD}another": 0}
+    publish(lake.lake, contract.dataset, "event_hour", {hour: 1}, measures={hour: failed})
+    graph = Graph(contracts={**GRAPH.contracts, contract.dataset: contract})
+    seen = Observed(graph=graph, look=Snapshot(lake.landing_zone, lake.events), now=now())
+    found = [alert_of(one) for one in findings.published_with_warning(seen)]
+    assert [one.identity for one in found] == ["audits/silver.visits/few_conflicts", "audits/silver.visits/another"]
+    assert [one.title for one in found] == ["silver.visits few_conflicts: audits", "silver.visits another: audits"]
 
 
 def test_an_event_without_a_run_is_found(tmp_path: Path) -> None:

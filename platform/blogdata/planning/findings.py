@@ -137,6 +137,7 @@ def published_with_warning(deployment: Observed) -> Iterator[Finding]:
                         "look at the rows, and decide whether to use them; what was left out: ",
                         ShowLedger(dataset=contract.dataset),
                     ),
+                    partition=audit.name,
                     figures={"partitions": len(failed)},
                 )
 
