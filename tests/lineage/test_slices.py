@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -47,6 +47,8 @@ class World:
 
     deployment: Deployment
     now: int = 10
+    printed: Mapping[str, int] = field(default_factory=dict)
+    """The rows that the last run printed of each dataset."""
 
     def arrive(self, *lines: bytes, how: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Entry]:
         """Land the next hour, with a row of its own, and run; gives what that published of the visits, by hour."""
@@ -58,7 +60,9 @@ class World:
     def run(self, **how: Any) -> dict[str, Entry]:
         """Run what is stale; gives what that published of the visits, by hour."""
         before = self.deployment.versions().get(VISITS, -1)
-        assert self.deployment.run(**(how or {"for_": WANTED})).problems == []
+        outcome = self.deployment.run(**(how or {"for_": WANTED}))
+        assert outcome.problems == []
+        self.printed = {one["dataset"]: one["rows"] for one in outcome.steps}
         found = self.deployment.published(VISITS)
         return {key[-2:]: entry for key, entry in found.items() if entry.version > before and key < hour(24)}
 
@@ -113,6 +117,7 @@ def test_late_rows_are_added_and_nothing_else_is_written(world: World) -> None:
     assert {key: len(after[key] - before.get(key, set())) for key in after} == {"10": 1, "11": 1, "12": 1}
     assert all(before[key] < after[key] for key in before), "the files of the hours stay"
     assert enriched(world) == {"10": 1, "11": 1}
+    assert (world.printed[VISITS], world.printed[ENRICHED]) == (3, 3), "a run prints what it has written"
     assert not added(world.deployment.published(CONFLICTS)), "the companion's hours are replaced"
     assert world.deployment.problems() == []
 

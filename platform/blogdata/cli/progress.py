@@ -10,7 +10,7 @@ import dagster as dg
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import DATASET
 from blogdata.cli.screen import Screen
-from blogdata.lake.commit import PARTITION_ROWS, ROWS
+from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
 from blogdata.orchestration.carried_checks import CARRIED
 from blogdata.orchestration.waiting import WAITING
 from blogdata.services.dagster_internals import SerializableErrorInfo
@@ -60,7 +60,8 @@ class RunProgress:
         materialization = event.step_materialization_data.materialization
         figures = materialization.metadata
         found = published.setdefault(".".join(materialization.asset_key.path), _Published())
-        found.rows += int(_figure(figures.get(PARTITION_ROWS, figures.get(ROWS))))
+        written = next((figures[name] for name in (ROWS_ADDED, PARTITION_ROWS, ROWS) if name in figures), None)
+        found.rows += int(_figure(written))
         found.seconds = _figure(figures.get("seconds"))
 
     def _published(self, step: str) -> None:

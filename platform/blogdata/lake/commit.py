@@ -14,6 +14,8 @@ EXPIRED = "expired"
 """Reason of rows that left a table because their retention has ended; also their name in a commit's metadata."""
 ROWS, PARTITION_ROWS = "dagster/row_count", "dagster/partition_row_count"
 """What Dagster calls the rows of a whole dataset, which its pages show as such, and those of a partition."""
+ROWS_ADDED = "rows_added"
+"""Metadata of a partition to which rows were only added: their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +187,7 @@ class Commit:
         if partition is not None:
             entry = self.entries[partition]
             if entry.added:
-                figures |= {"rows_added": entry.rows_written, "slices_added": ", ".join(entry.added.slices)}
+                figures |= {ROWS_ADDED: entry.rows_written, "slices_added": ", ".join(entry.added.slices)}
             measures = entry.measures.items()
             figures.update({f"measure/{name}": value for name, value in measures if isinstance(value, int | float)})
         else:
