@@ -309,13 +309,15 @@ def test_a_version_past_its_retention_is_restored_while_its_files_are_held(spark
     path, before = daily.lake.path(CONTRACT.dataset), daily.rows()
     kept = "'delta.deletedFileRetentionDuration' = 'interval 1 seconds'"
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({kept})")
+    own = spark.conf.get(ENFORCED)
     # Delta's default, which a server may have that is not the platform's own.
     spark.conf.set(ENFORCED, "true")
     try:
         with pytest.raises(VersionVacuumed, match="version 2, on which 2024-10-07"):
             daily.execute(DAYS[2])
     finally:
-        spark.conf.unset(ENFORCED)
+        # Not unset: that would be Delta's default, too.
+        spark.conf.set(ENFORCED, own)
     assert daily.rows() == before
     assert daily.backfill(DAYS[2]) == list(DAYS[2:])
     assert daily.rows() == before
