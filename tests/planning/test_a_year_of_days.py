@@ -12,7 +12,11 @@ import pytest
 
 from blogdata.evidence import ledger
 from blogdata.lake.lake import Lake
+from blogdata.lake.unneeded import MARGIN, READABLE
 from blogdata.orchestration.expiry import Retention
+from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.maintenance import Upkeep, maintain
+from blogdata.orchestration.vacuuming import Vacuuming
 from blogdata.patterns.ingestion import published_files
 from blogdata.planning.expiry import PartitionExpired
 from blogdata.planning.graph import Graph
@@ -22,8 +26,10 @@ from blogdata.publish.partitions import Grain, finer
 from blogdata.publish.run import RunContext
 from published import deployment, land, publish
 from quality.contracts import CONTRACTS
+from resources.spark import SparkResource
+from tidied import whole
 
-DAYS, KEPT = 364, 30
+KEPT = 30
 BEGIN = datetime(2025, 1, 1, tzinfo=timezone.utc)
 LINEAGE = Graph(contracts={name: replace(contract, retention_days=KEPT) for name, contract in CONTRACTS.items()})
 RUN = RunContext(run_id="expires", job="", code_version="test")
@@ -37,14 +43,15 @@ def put(lake: Lake, dataset: str, rows: Mapping[str, int], **info: object) -> in
     return publish(lake, dataset, column, rows, content=content, **info)  # type: ignore[arg-type]
 
 
-@pytest.mark.campaign
-def test_a_year_of_days_of_which_a_month_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weeks", [6, pytest.param(52, marks=pytest.mark.campaign)], ids=lambda weeks: f"{weeks} weeks")
+def test_of_days_on_days_a_month_is_kept(tmp_path: Path, weeks: int) -> None:
+    days_in_all = 7 * weeks
     home = deployment(tmp_path / "blog")
     retention = Retention(events=home.events, zone=home.landing_zone, graph=LINEAGE, run=RUN)
     rows = {name: dict[str, int]() for name in ("bronze.visits", "silver.visits", "gold.page_stats")}
     left = dict.fromkeys(rows, 0)
     removed = 0
-    for number in range(DAYS // 7):
+    for number in range(weeks):
         begin = BEGIN + timedelta(weeks=number)
         days = [(begin + timedelta(days=day)).date().isoformat() for day in range(7)]
         hours = {
@@ -68,7 +75,7 @@ def test_a_year_of_days_of_which_a_month_is_kept(tmp_path: Path) -> None:
         removed += len(found.landed)
         for name, gone in found.rows_of.items():
             left[name] += sum(gone.values())
-    first = (BEGIN + timedelta(days=DAYS - KEPT)).date().isoformat()
+    first = (BEGIN + timedelta(days=days_in_all - KEPT)).date().isoformat()
     for name, published in rows.items():
         kept = {key: count for key, count in published.items() if key >= first}
         assert home.lake.row_counts(name, CONTRACTS[name].partition_column) == kept
@@ -80,10 +87,21 @@ def test_a_year_of_days_of_which_a_month_is_kept(tmp_path: Path) -> None:
         assert [line.problem for line in lines if line.problem] == []
         assert sum(line.entry.reasons.get("expired", 0) for line in lines) == left[name]
         assert sum(line.entry.rows_in for line in lines) == sum(published.values())
-    assert removed == 24 * (DAYS - KEPT)
+    assert removed == 24 * (days_in_all - KEPT)
     assert len(home.landing_zone.scan("visits", Grain.HOUR)) == 24 * KEPT
     planner = Planner(graph=LINEAGE, look=Snapshot(home.landing_zone, home.events))
     assert planner.stale(LINEAGE.task_of("bronze.visits")) == {}
-    with pytest.raises(PartitionExpired, match="2025-03-01T05 has expired"):
-        planner.resolve_keys("silver.visits", "2025-03-01T05")
-    assert retention.expire(BEGIN + timedelta(days=DAYS)).rows_of == {}
+    with pytest.raises(PartitionExpired, match="2025-01-08T05 has expired"):
+        planner.resolve_keys("silver.visits", "2025-01-08T05")
+    assert retention.expire(BEGIN + timedelta(days=days_in_all)).rows_of == {}
+    vacuumed(home)
+    for name, published in rows.items():
+        folder = Path(home.lake.path(name))
+        assert len(list(folder.glob("*=*/*.parquet"))) == sum(key >= first for key in published)
+
+
+def vacuumed(home: LakeResource) -> None:
+    """Maintain the tables, weeks after what left them."""
+    later = datetime.now(timezone.utc) + READABLE + 2 * MARGIN
+    upkeep = Upkeep(lake=home.lake, events=home.events, run=RUN, now=later, spark=SparkResource().guard)
+    whole(maintain(upkeep, [Vacuuming()], CONTRACTS.values()))
