@@ -218,15 +218,7 @@ def _record_reads(asked: _Asked, query: str) -> None:
 def _versions(lake: Lake, names: Collection[str], moment: datetime | None) -> Mapping[str, int]:
     if moment is None:
         return lake.versions(sorted(names))
-    versions = {name: version_at(lake, name, moment) for name in names if lake.caught_up(name) is not None}
-    for name, version in versions.items():
-        if not lake.is_readable(name, version):
-            raise ConfigurationError(
-                what=f"{name} of {moment:%Y-%m-%d %H:%M:%S} (UTC) can no longer be read: files of it were removed",
-                where="--as-of",
-                next_step=f"give a later time: what was replaced less than {READABLE.days} days ago is kept",
-            )
-    return versions
+    return {name: _readable_at(lake, name, moment) for name in names if lake.caught_up(name) is not None}
 
 
 def _derived(lake: Lake) -> list[str]:
@@ -284,7 +276,7 @@ def _table(
     if name == VERSIONS:
         return _executions(spark, lake, moment)
     if name == PUBLICATIONS:
-        version = version_at(lake, EVENTS, moment) if moment else None
+        version = _readable_at(lake, EVENTS, moment) if moment else None
         return metadata_decorator.context_table(spark, lake, version)
     if name == STREAM_OFFSETS:
         return spark.createDataFrame(checkpointer.stream_offset_rows(_checkpoints()), OFFSETS_DDL)
@@ -331,6 +323,17 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
         what=f"{dataset} did not exist at {moment:%Y-%m-%d %H:%M:%S} (UTC)",
         where="--as-of",
         next_step=f"give a time from {oldest:%Y-%m-%dT%H:%M:%S} on",
+    )
+
+
+def _readable_at(lake: Lake, dataset: str, moment: datetime) -> int:
+    version = version_at(lake, dataset, moment)
+    if lake.is_readable(dataset, version):
+        return version
+    raise ConfigurationError(
+        what=f"{dataset} of {moment:%Y-%m-%d %H:%M:%S} (UTC) can no longer be read: files of it were removed",
+        where="--as-of",
+        next_step=f"give a later time: what was replaced less than {READABLE.days} days ago is kept",
     )
 
 
