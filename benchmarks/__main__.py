@@ -1,4 +1,4 @@
-"""`python -m benchmarks [a|…|l|all]`: measures, prints and stores the figures, writes docs/reference/benchmarks.md."""
+"""`python -m benchmarks [a|…|v|all]`: measures, prints and stores the figures, writes docs/reference/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ MODULES = {
     "j": "months_visitors",
     "k": "hot_key",
     "l": "hourly_sessions",
+    "v": "wide_column",
 }
 STANDARD_DAYS = (1, 10, 100)
 RESULTS = Path(__file__).parent / "results"

@@ -141,8 +141,7 @@ FROM in_order WINDOW same AS (PARTITION BY {IDENTITY})
 """
 SILVER_VISITS = f"""
 SELECT event_hour, visit_id, event_time, user_id, keep_private, page, NULL::VARCHAR AS utm, referral, ad_id,
-    {TECHNICAL}, ip, login, connected_since, occurrences, conflicts, raw, arrival_hour, source_file, source_offset,
-    format
+    {TECHNICAL}, ip, login, connected_since, occurrences, conflicts, arrival_hour, source_file, source_offset, format
 FROM visits JOIN ranked ON visits.rowid = place WHERE rank = 1
 """
 VISIT_CONFLICTS = """

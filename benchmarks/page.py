@@ -30,8 +30,8 @@ make bench ARGS="c --rounds 5"
 make bench ARGS="a --visits 200000 --json small.json"
 ```
 
-`ARGS` takes `a` to `l`, or `all`. `--visits` sets another size than the standard one; the figures on this page are
-then not updated. Landing zones are simulated once, in `bench/` of `$BLOGDATA_HOME`.
+`ARGS` takes one of the letters below, or `all`. `--visits` sets another size than the standard one; the figures on this
+page are then not updated. Landing zones are simulated once, in `bench/` of `$BLOGDATA_HOME`.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 
@@ -59,6 +60,9 @@ def _dataset(contract: Contract) -> Iterable[str]:
     yield f"- Account: its rows stand for `{contract.stands_for}` rows of the layer above{left_out}; every other reason"
     yield "  to leave one out is counted above, see [the ledger](../explanation/architecture.md#the-ledger)"
     yield f"- Schema: {contract.compatibility.value} compatible"
+    if contract.wide is not None:
+        names, key = (", ".join(map("`{}`".format, some)) for some in (contract.wide.names, contract.wide.key))
+        yield f"- View `{contract.dataset}{WHOLE}`: also {names} of `{contract.wide.of}`, joined by {key}"
     for migration in contract.migrations:
         yield f"- Migration: {migration}, not before {migration.ends}"
     if contract.labels:

@@ -201,8 +201,8 @@ FIGURES: Mapping[str, Sequence[tuple[str, str]]] = {
     "Wrapper": (
         ("Rows", "SELECT count(*) FROM silver.visits"),
         (
-            "Rows whose `raw` is the received line, byte for byte",
-            "SELECT count(*) FROM silver.visits v JOIN bronze.visits b"
+            "Rows of `silver.visits_whole` whose `raw` is the received line, byte for byte",
+            "SELECT count(*) FROM silver.visits_whole v JOIN bronze.visits b"
             " ON v.source_file = b.source_file AND v.source_offset = b.source_offset WHERE v.raw = b.raw",
         ),
     ),

@@ -115,7 +115,7 @@ VISITS = observed(
             Read(dataset="silver.visits_live_aside", reach=SAME, columns=()),
         ),
         write=WRITTEN,
-        columns=(*(column for column in visits.VISITS.columns if column.name not in COUNTED), BATCH),
+        columns=(*(column for column in visits.WHOLE_VISITS.columns if column.name not in COUNTED), BATCH),
         key=visits.VISITS.key,
         partitioning=visits.EVENT,
         rows_in=EVENTS,

@@ -1,8 +1,9 @@
 """Visits: the lines that were landed, those that are unusable, the events in them, each once, and which came late."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 
 from blogdata.patterns.quality.online_observer import observed
+from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
 from blogdata.publish.contract import LEAST_ROWS, Contract, Read, Runs
 from blogdata.publish.partitions import Grain
@@ -129,10 +130,10 @@ DEAD_LETTERS = Contract(
     watch=Watch(lag=Lag(), sla=Sla()),
 )
 
-VISITS = observed(
+WHOLE_VISITS = observed(
     Contract(
         dataset="silver.visits",
-        description="Visit events: parsed, each once, beside the untouched line they came from",
+        description="Visit events: parsed, each once, with the place of the untouched line they came from",
         owner="team:analytics",
         reads=(
             Read(dataset="bronze.visits", reach=EventsOf(breakdown="event_hours")),
@@ -207,6 +208,7 @@ VISITS = observed(
             "Schema Compatibility Enforcer",
             "Online Observer",
             "Horizontal Partitioner",
+            "Vertical Partitioner",
             "Metadata Enhancer",
         ),
         freshness_hours=2,
@@ -219,6 +221,15 @@ VISITS = observed(
         ),
     ),
     distinct=("user_id",),
+)
+VISITS = split(
+    WHOLE_VISITS,
+    (c.RAW.name,),
+    of="bronze.visits",
+    # The time finds no other line at that place: that of a file which was landed again.
+    key=("arrival_hour", "source_file", "source_offset", "event_time"),
+    since=date(2026, 11, 27),
+    grace=timedelta(days=90),
 )
 
 VISIT_CONFLICTS = Contract(

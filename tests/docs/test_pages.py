@@ -14,6 +14,7 @@ from blogdata.cli.main import app
 from blogdata.cli.sql_command import TABLE, VERSIONS
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
+from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.planning import clock
 from blogdata.planning.findings import Observed
 from blogdata.planning.metrics import PREFIX, registry
@@ -66,7 +67,8 @@ def test_a_query_of_a_page_names_existing_tables(line: str) -> None:
     query = shlex.split(line)[2]
     names = {match.group(0) for match in TABLE.finditer(query)}
     assert names
-    views = {PUBLICATIONS, VERSIONS, *(name + CONSUMERS for name in EVERY)}
+    whole = {name + WHOLE for name, contract in EVERY.items() if contract.wide}
+    views = {PUBLICATIONS, VERSIONS, *whole, *(name + CONSUMERS for name in EVERY)}
     kept = {name for name in names if name.startswith(f"{refused.LAYER}.")}
     assert names - kept <= {*EVERY, *views, "ops.events", STREAM_OFFSETS}
     assert all(any(name.startswith(refused.name_of(dataset, ())) for dataset in EVERY) for name in kept)

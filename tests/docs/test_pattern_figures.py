@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from blogdata.evidence.event import SCHEMA
 from blogdata.evidence.events import EVENTS
 from blogdata.patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
 from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
+from blogdata.patterns.storage.vertical_partitioner import WHOLE
+from blogdata.publish.schema import Column
 from docs.pages import ROOT
 from quality.contracts import EVERY
 from tools.pattern_card import module_name
@@ -22,6 +25,9 @@ MOST = 4
 DECLARED = [(pattern, label, query) for pattern, questions in FIGURES.items() for label, query in questions]
 QUERIES = [query for _, _, query in DECLARED]
 EXECUTIONS_DDL = "dataset STRING, execution STRING, table_version BIGINT, applied BOOLEAN"
+WHOLE_VIEWS = {
+    f"{name}{WHOLE}": (*contract.columns, *contract.wide.columns) for name, contract in EVERY.items() if contract.wide
+}
 TYPES = {"timestamp[us, tz=UTC]": "TIMESTAMP", "int64": "BIGINT", "string": "STRING", "double": "DOUBLE"}
 
 
@@ -44,7 +50,7 @@ def test_only_working_patterns_have_a_few_figures() -> None:
 def test_a_query_names_tables_that_exist(query: str) -> None:
     names = {match.group(0) for match in TABLE.finditer(query)}
     assert names
-    assert names <= {*EVERY, EVENTS, PUBLICATIONS, VERSIONS, STREAM_OFFSETS}
+    assert names <= {*EVERY, *WHOLE_VIEWS, EVENTS, PUBLICATIONS, VERSIONS, STREAM_OFFSETS}
 
 
 def test_every_query_resolves_to_one_column(session: Any) -> None:
@@ -52,10 +58,8 @@ def test_every_query_resolves_to_one_column(session: Any) -> None:
         EVENTS: ", ".join(f"{one.name} {_type(one)}" for one in SCHEMA),
         STREAM_OFFSETS: OFFSETS_DDL,
         VERSIONS: EXECUTIONS_DDL,
-        **{
-            name: ", ".join(f"`{column.name}` {column.type}" for column in contract.columns)
-            for name, contract in EVERY.items()
-        },
+        **{name: _ddl(contract.columns) for name, contract in EVERY.items()},
+        **{name: _ddl(columns) for name, columns in WHOLE_VIEWS.items()},
     }
     for name, ddl in columns.items():
         session.createDataFrame([], ddl).createOrReplaceTempView(name.replace(".", "__"))
@@ -71,6 +75,10 @@ def test_every_query_resolves_to_one_column(session: Any) -> None:
 def test_a_seed_repeats_the_samples_access_log() -> None:
     assert list(log_lines(7)) == list(log_lines(7))
     assert list(log_lines(7)) != list(log_lines(8))
+
+
+def _ddl(columns: Iterable[Column]) -> str:
+    return ", ".join(f"`{column.name}` {column.type}" for column in columns)
 
 
 def _type(column: pa.Field) -> str:

@@ -189,6 +189,10 @@ class Deployment:
     def pasted(self, text: str) -> list[tuple[Any, ...]]:
         """Run the query that a message suggests."""
         (query,) = set(re.findall(r'blogdata sql "([^"]+)"', text))
+        return self.asked(query)
+
+    def asked(self, query: str) -> list[tuple[Any, ...]]:
+        """Run a query as `blogdata sql` does."""
         with self.session() as spark:
             return [tuple(row) for row in _Asked.of(self.lake, query, None).frame(spark).collect()]
 

@@ -166,7 +166,7 @@ def _places(landing: Path, lines: Lines) -> Iterator[Row]:
 
 def _silver_visits(landing: Path, lines: Lines) -> Iterator[Row]:
     for identity, line in lines.winners.items():
-        yield *line.place, line.raw, 1 + len(lines.losers.get(identity, ()))
+        yield *line.place, 1 + len(lines.losers.get(identity, ()))
 
 
 def _audience(landing: Path, lines: Lines) -> Iterator[Row]:
@@ -288,7 +288,7 @@ RULES: list[Rule] = [
     ),
     *expected_ads.RULES,
     ("silver.late_visits", (("arrival_hour", "source_file", "source_offset"), _late)),
-    ("silver.visits", (("source_file", "source_offset", "raw", "occurrences"), _silver_visits)),
+    ("silver.visits", (("source_file", "source_offset", "occurrences"), _silver_visits)),
     (
         "silver.visit_conflicts",
         (

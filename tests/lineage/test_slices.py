@@ -297,6 +297,16 @@ def test_hours_that_are_compacted_are_added_to(
     assert world.deployment.problems() == []
 
 
+def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> None:
+    """It follows another contract than a new table: that with the column, whose values stay. Vertical Partitioner."""
+    with world.deployment.session() as spark:
+        spark.sql(f"ALTER TABLE delta.`{world.deployment.lake.path(VISITS)}` ADD COLUMNS (raw BINARY)")
+    assert "10" in whole(world.arrive(event("10:47", "/old"), how=ONLY))
+    assert added(world.arrive(event("10:48", "/older"), how=ONLY)) == {"10": 1}
+    lines = {page: raw for page, raw in world.deployment.rows(VISITS, "page", "raw") if page in ("/old", "/older")}
+    assert {page: json.loads(line)["page"] for page, line in lines.items()} == {"/old": "/old", "/older": "/older"}
+
+
 def test_an_hour_that_is_due_computes_no_day_or_week_again(world: World) -> None:
     assert world.deployment.run().problems == []
     before = world.deployment.versions()

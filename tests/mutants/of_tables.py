@@ -15,8 +15,23 @@ COMPATIBILITY = "tests/quality/test_schema_compatibility_enforcer.py"
 MIGRATOR = "tests/quality/test_schema_migrator.py"
 
 SHARES = "tests/storage/test_manifest.py"
+SPLIT = "tests/storage/test_vertical_partitioner.py"
 
 TABLES = (
+    in_code(
+        "an event goes with its line when that expires",
+        "platform/blogdata/patterns/storage/vertical_partitioner.py",
+        'list(key), "left")',
+        'list(key), "inner")',
+        f"{SPLIT}::test_the_view_shows_each_row_once_whatever_the_lines_are[platform]",
+    ),
+    in_code(
+        "consumers see a personal column while it is retired",
+        "platform/blogdata/publish/migrations.py",
+        """        return {"subject": migration.subject}""",
+        """        return {}""",
+        f"{SPLIT}::test_a_table_made_before_loses_the_column_after_its_grace_only[platform]",
+    ),
     in_code(
         "a table is removed while a manifest names its files",
         "platform/blogdata/lake/retired.py",

@@ -26,6 +26,8 @@ from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
 from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
+from blogdata.patterns.storage import vertical_partitioner
+from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.publish.migrations import carried
 from blogdata.publish.privacy import CONSUMERS, consumer_view
 from blogdata.services import spark_attached
@@ -117,10 +119,10 @@ class _Asked:
         parts = LITERALS.split(query)
         names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
         # Choose all versions together, so that a dataset and its companion are read in the same state.
-        versions = _versions(lake, {name.removesuffix(CONSUMERS) for name in names}, moment)
+        versions = _versions(lake, {stored for name in names for stored in _read_by(name)}, moment)
         there = {*versions, *_derived(lake)}
         for name in sorted(names):
-            dataset = name.removesuffix(CONSUMERS)
+            dataset = _read_by(name)[0]
             if name not in there and dataset not in EVERY.keys() & versions.keys():
                 if dataset in EVERY and moment is None:
                     raise not_published(lake, dataset)
@@ -197,6 +199,14 @@ def _plain(value: Any, kind: DataType) -> Any:
     if isinstance(kind, types.MapType):
         return {_plain(key, kind.keyType): _plain(item, kind.valueType) for key, item in value.items()}
     return value
+
+
+def _read_by(name: str) -> Sequence[str]:
+    """List the stored datasets that a table or view reads, the one that it is a view of first."""
+    dataset = name.removesuffix(WHOLE)
+    if dataset != name and dataset in EVERY and (wide := EVERY[dataset].wide) is not None:
+        return dataset, wide.of
+    return (name.removesuffix(CONSUMERS),)
 
 
 def _record_reads(asked: _Asked, query: str) -> None:
@@ -284,6 +294,9 @@ def _table(
         dataset = name.removesuffix(CONSUMERS)
         shown = carried(EVERY[dataset], lake.table(dataset))
         return consumer_view(_table(spark, lake, dataset, moment, versions), shown)
+    if len(parts := _read_by(name)) > 1:
+        rows, lines = (lake.read(spark, part, versions[part]) for part in parts)
+        return vertical_partitioner.whole(rows, lines, EVERY[parts[0]])
     return lake.read(spark, name, versions[name])
 
 

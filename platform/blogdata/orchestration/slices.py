@@ -27,6 +27,7 @@ from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
 from blogdata.orchestration.step import Step
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Edge, Sliced
+from blogdata.publish.migrations import carried
 from blogdata.publish.target import Additions, Engine
 from blogdata.publish.writes import Replace, Slices
 
@@ -60,7 +61,8 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     assert table is not None
     look = Snapshot(step.landing_zone, step.events)
     published = look.published(contract.dataset)
-    keys = {key for key in step.stale & published.keys() if _continues(step, published[key])}
+    by = step.run.code_version, carried(contract, table).fingerprint
+    keys = {key for key in step.stale & published.keys() if _continues(published[key], *by)}
     if not keys or any(entry.version > pinned[slices.of] for entry in look.published(slices.of).values()):
         # Nothing to add to; or published since it was pinned: what came and what is read are not of one state.
         return Additions()
@@ -129,9 +131,9 @@ def slices_of(contract: Contract) -> Slices | None:
     return contract.write.slices if isinstance(contract.write, Replace) else None
 
 
-def _continues(step: Step, entry: Entry) -> bool:
-    """Return whether the step would compute the published rows of a partition as they were computed."""
-    same = (entry.code_version, entry.contract) == (step.run.code_version, step.contract.fingerprint)
+def _continues(entry: Entry, code_version: str, contract: str) -> bool:
+    """Return whether this code would compute the published rows of a partition as they were computed."""
+    same = (entry.code_version, entry.contract) == (code_version, contract)
     return same and not entry.judged_by and (entry.added is None or entry.added.times < MOST)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
 
+from blogdata.publish.schema import Subject
+
 
 class Compatibility(str, Enum):
     """Which versions of a schema have to understand each other, by the names schema registries use."""
@@ -65,6 +67,11 @@ class Migration(ABC):
     def successor(self) -> str | None:
         """The column that replaces it; None if nothing does."""
         return None
+
+    @property
+    def replacement(self) -> str | None:
+        """The column that its readers read instead, of this dataset or of another; None if none has the values."""
+        return self.successor
 
     @property
     def forth(self) -> str | None:
@@ -145,19 +152,28 @@ class Retype(Migration):
 
 @dataclass(frozen=True, kw_only=True)
 class Remove(Migration):
-    """The column goes, and nothing replaces it.
+    """The column goes, and no other column of the dataset replaces it.
 
     Args:
         meanwhile: SQL expression of the value that is written from the day on which the contract no longer has the
-            column until the table has lost it.
+            column until the table has lost it, unless the asset still computes it.
+        subject: Whom the column identifies, and how; a table that still has it hides it from consumers by that.
+        instead: Another dataset or view that has its values, as `layer.table`; empty if none has.
     """
 
     meanwhile: str = "NULL"
+    subject: Subject | None = None
+    instead: str = ""
 
     @property
     def back(self) -> str:
         """The value that stands for it meanwhile."""
         return self.meanwhile
+
+    @property
+    def replacement(self) -> str | None:
+        """The column of the other dataset."""
+        return f"{self.instead}.{self.old}" if self.instead else None
 
     def __str__(self) -> str:
         return f"remove {self.old}"

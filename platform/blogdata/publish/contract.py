@@ -18,7 +18,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field, parse
 from blogdata.publish.compatibility import Compatibility, Migration
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Audit, Column, Partitioning, Reference, RowRule
+from blogdata.publish.schema import Audit, Column, Partitioning, Reference, RowRule, Wide
 from blogdata.publish.watch import Watch
 from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
 
@@ -244,6 +244,7 @@ class Contract:
         compatibility: Which versions of its schema have to understand each other. The default protects who queries the
             table, which has rows of every version, with queries as old as they like.
         migrations: Columns that are being retired.
+        wide: Columns that its rows lack, because an input has them; a view joins them.
 
     Raises:
         ConfigurationError: Rows are added to partitions (`Slices`), and too few rows of a partition refuse it: only the
@@ -280,6 +281,7 @@ class Contract:
     retention_days: int = 730
     compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
+    wide: Wide | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.write, Replace) and self.write.slices and self.watch.refuses_too_few:
@@ -361,7 +363,7 @@ class Contract:
     def fingerprint(self) -> str:
         """A digest of everything promised about the rows; inputs and policies are not part of it."""
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
-        for policy in ("compatibility", "consumers", "migrations", "profiled", "references", "watch"):
+        for policy in ("compatibility", "consumers", "migrations", "profiled", "references", "watch", "wide"):
             del promised[policy]
         for column in promised["columns"]:
             del column["sourceless"], column["subject"]

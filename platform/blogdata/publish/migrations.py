@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Primitive, of_delta
+from blogdata.publish.compatibility import Migration, Remove
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.writes import Replace
@@ -70,6 +71,7 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
             type=str(field.type).upper() if isinstance(field.type, Primitive) else str(field.type),
             nullable=field.nullable,
             description=f"Retired ({retired[field.name]})",
+            **_identifying(contract, retired[field.name]),
         )
         for field in of_delta(json.loads(table.schema().to_json()))
         if field.name in retired
@@ -77,6 +79,14 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
     if not kept:
         return contract
     return replace(contract, columns=(*_filled(contract, {column.name for column in kept}), *kept))
+
+
+def _identifying(contract: Contract, migration: Migration) -> dict[str, Any]:
+    """Return whom a retired column identifies and who may see it: as with the column that replaces it."""
+    if isinstance(migration, Remove):
+        return {"subject": migration.subject}
+    (new,) = [column for column in contract.columns if column.name == migration.successor]
+    return {"subject": new.subject, "classification": new.classification}
 
 
 def both(frame: DataFrame, contract: Contract) -> DataFrame:

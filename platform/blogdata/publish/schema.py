@@ -183,6 +183,26 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Wide:
+    """Columns of a dataset that only one of its inputs stores (Vertical Partitioner).
+
+    Args:
+        columns: The columns, as that input has them.
+        of: The input, as `layer.table`.
+        key: Columns of both that identify a row of the input.
+    """
+
+    columns: tuple[Column, ...]
+    of: str
+    key: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Partitioning:
     """The column a table is partitioned by, and how much time one value covers."""
 

@@ -1,8 +1,9 @@
 """The lake's views as SQL that Spark or DuckDB runs without the platform.
 
-There is a consumer view of each published dataset that is shared, a view of the context table, and a view of each
-dataset that lives in several tables (members). The last kind names member tables and their versions, so it must be
-written again when other members become visible; all other views show the newest rows at query time.
+There is a consumer view of each published dataset that is shared, a view with all columns of each dataset whose wide
+ones another dataset has, a view of the context table, and a view of each dataset that lives in several tables
+(members). The last kind names member tables and their versions, so it must be written again when other members become
+visible; all other views show the newest rows at query time.
 
 Why not tables: a Delta table that lists the files of another one with fewer columns, as Spark's shallow clone does,
 needs paths outside of its folder. Spark follows these; DuckDB and delta-rs's reader for pyarrow do not.
@@ -19,6 +20,8 @@ from blogdata.lake import members
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member
 from blogdata.patterns.data_value.metadata_decorator import CONTEXT, IS_PUBLICATION, PUBLICATIONS
+from blogdata.patterns.storage import vertical_partitioner
+from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.privacy import CONSUMERS, visible
@@ -115,6 +118,12 @@ def _views(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> Itera
             there, source = list(members.columns_of(seen)), dataset
             if seen:
                 yield dataset, _union([_member(lake, dataset, one, there, dialect) for one in seen])
+        if contract.wide is not None:
+            lines = _table(lake, contract.wide.of, dialect)
+            yield (
+                f"{dataset}{WHOLE}",
+                vertical_partitioner.query(there, contract, rows=source, lines=lines, quote=dialect.quote),
+            )
         if shown := [name for name in visible(carried(contract, table)) if name in there]:
             yield f"{dataset}{CONSUMERS}", f"SELECT {_listed(shown, dialect)} FROM {source}"
 

@@ -167,7 +167,7 @@ def remove(
             what=f"{len(found)} still read {column}: " + "; ".join(_named(reader) for reader in found),
             where=f"{contract.dataset}: {migration}",
             next_step=f"ask {', '.join(sorted({reader.owner for reader in found}))} to read "
-            f"{migration.successor or 'something else'}, and publish again",
+            f"{migration.replacement or 'something else'}, and publish again",
         )
     _lift(table, contract, column)
     version = _without(table, contract, column)
@@ -178,7 +178,7 @@ def remove(
 
 
 def _next(contract: Contract, migration: Migration, found: Sequence[Reader], today: date, *, declared: bool) -> Remedy:
-    new = migration.successor
+    new = migration.replacement
     if found:
         owners = ", ".join(sorted({reader.owner for reader in found}))
         return Remedy(f"{owners}: read {new}" if new else f"{owners}: stop reading it")

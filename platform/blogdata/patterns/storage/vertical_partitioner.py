@@ -1,0 +1,111 @@
+"""Vertical Partitioner: wide columns that few readers need are stored apart, joined by key, and kept as long as needed.
+
+Problem: each row has a text that is wider than all of its other columns together. Whoever writes the row again for one
+changed value writes the text again, shuffles it, and keeps it for as long as the rest.
+
+How it works: :func:`split` takes the wide columns out of a contract and names the dataset that has them, with the key
+by which its rows are found (:class:`blogdata.publish.schema.Wide`). The raw line of a visit event is in
+`bronze.visits`, which stores it once, when it arrives; `silver.visits` has its place in the landing zone, and an hour
+that is computed again does not write it again. So there is no second write, and nothing that can be lost between two.
+:func:`whole` joins both: `silver.visits_whole` in `blogdata sql` and in the views for other readers has the columns
+the table had. Each part has its own `retention_days`. An event whose line has expired stays, with null in its place.
+
+A table that was made before still has the columns, and they are written until they are removed after their grace period
+(:mod:`blogdata.patterns.quality.schema_migrator`); until then its whole view is the table.
+
+The trap: a table of its own for the wide columns, with the same key and partitions. That is a second copy, a second
+file for each hour, and a text that is still written again with each row. Another trap: the join shows the line that is
+at a place now, not when the event was computed. If a landed file was replaced, its hours are computed anew by the next
+run; until then a line with another time is not shown (the time is part of the key), but one with the same time is.
+
+When not to use it: to read less. A reader of a columnar file reads the columns that it selects, however wide the others
+are.
+
+Source: Data Engineering Design Patterns, ch. 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from blogdata.publish.compatibility import Remove
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Wide
+
+if TYPE_CHECKING:
+    from datetime import date, timedelta
+
+    from pyspark.sql import DataFrame
+
+WHOLE = "_whole"
+"""Suffix of the name of the view that has all columns of a dataset, the wide ones last."""
+
+
+def split(
+    contract: Contract, columns: Collection[str], *, of: str, key: Sequence[str], since: date, grace: timedelta
+) -> Contract:
+    """Take wide columns out of a contract, because an input of the dataset has them.
+
+    Args:
+        contract: The contract, with the columns.
+        columns: Their names.
+        of: The input, as `layer.table`, whose columns have the same names and values.
+        key: Columns of both that identify a row of the input. They may be null in rows of it that are no events.
+        since: Day from which the view can be read instead.
+        grace: How long, from that day, a table that has the columns keeps them.
+
+    Returns:
+        The contract without them; it has a migration for each one.
+    """
+    wide = tuple(column for column in contract.columns if column.name in columns)
+    migrations = tuple(
+        Remove(old=column.name, since=since, grace=grace, subject=column.subject, instead=f"{contract.dataset}{WHOLE}")
+        for column in wide
+    )
+    return replace(
+        contract,
+        columns=tuple(column for column in contract.columns if column not in wide),
+        wide=Wide(columns=wide, of=of, key=tuple(key)),
+        migrations=(*contract.migrations, *migrations),
+    )
+
+
+def whole(rows: DataFrame, lines: DataFrame, contract: Contract) -> DataFrame:
+    """Join the wide columns to the rows of a dataset.
+
+    Args:
+        rows: The rows of its table, which still has the columns if it was made before the split.
+        lines: The rows of the dataset that has the wide columns.
+        contract: Contract of the dataset; it is split.
+
+    Returns:
+        Each row once, with the wide columns last; they are null where the other dataset no longer has its row.
+    """
+    key, narrow, wide = _columns(contract, rows.columns)
+    found = rows.join(lines.select(*key, *wide), list(key), "left") if key else rows
+    return found.select(*narrow, *wide)
+
+
+def query(there: Collection[str], contract: Contract, *, rows: str, lines: str, quote: str) -> str:
+    """Build the SQL of the same view, for engines that run without the platform.
+
+    Args:
+        there: Columns of the dataset's table.
+        contract: Contract of the dataset; it is split.
+        rows: SQL expression of its table.
+        lines: SQL expression of the table that has the wide columns.
+        quote: Quote character of names.
+    """
+    key, narrow, wide = (", ".join(f"{quote}{name}{quote}" for name in names) for names in _columns(contract, there))
+    joined = f" LEFT JOIN (SELECT {key}, {wide} FROM {lines}) AS lines USING ({key})" if key else ""
+    return f"SELECT {narrow}, {wide} FROM {rows}{joined}"
+
+
+def _columns(contract: Contract, there: Collection[str]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    """Return the columns to join by, those of the table, and the wide ones; none to join by if the table has all."""
+    assert contract.wide is not None, f"{contract.dataset} is not split"
+    wide = contract.wide.names
+    narrow = [name for name in there if name not in wide]
+    return () if set(wide) <= set(there) else contract.wide.key, narrow, wide
