@@ -20,8 +20,9 @@ somebody, and compares the places with this page. What the words mean, and what 
 ## Columns of tables
 
 Their files are in `lake/<layer>/<table>`, those of a dataset of several tables in `lake/<layer>/_<table>`. They stay
-there after a newer version until [old files are removed](../how-to/remove-old-files.md). Delta's log has no statistics
-of these columns. The footers of Parquet files have them: the least and greatest value of each row group.
+there after a newer version until [old files are removed](../how-to/remove-old-files.md). Neither Delta's log nor the
+footers of Parquet files have statistics of these columns, the least and greatest value of each file. What earlier code
+has written keeps them in its footers until it is written anew.
 
 | dataset | column | whose | how | in consumer views |
 |---|---|---|---|---|

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
@@ -124,12 +125,44 @@ def test_an_older_table_stops_keeping_statistics_of_a_person(spark: Any, tmp_pat
     assert limits(spark, tmp_path, now) == {"min.at", "max.at"}
 
 
+def test_a_files_footer_has_no_limits_of_a_person(spark: Any, tmp_path: Path) -> None:
+    """An older table follows with its next publication, though nothing that its contract promises has changed."""
+    contract = replace(VISITS, columns=PERSONS, statistics=("at",))
+    lake = Lake(root=str(tmp_path))
+    tables.create_or_evolve(spark, lake, replace(contract, columns=VISITS.columns))
+    path = lake.path(contract.dataset)
+    assert in_footer(spark, lake) >= {"page", "user"}
+    tables.create_or_evolve(spark, lake, contract)
+    assert in_footer(spark, lake) & {"page", "user"} == {"page"}
+    before = lake.version(contract.dataset)
+    tables.create_or_evolve(spark, lake, contract)
+    assert lake.version(contract.dataset) == before
+    assert [row["user"] for row in spark.read.format("delta").load(path).where("user = 7").collect()] == [7, 7]
+
+
+def in_footer(spark: Any, lake: Lake) -> set[str]:
+    """Publish a row, and name the columns of whose values the footer of its file has the least and greatest."""
+    table = lake.caught_up(VISITS.dataset)
+    before = set(table.file_uris()) if table else set()
+    publish_a_row(spark, lake, VISITS.dataset)
+    table = lake.caught_up(VISITS.dataset)
+    assert table is not None
+    (new,) = set(table.file_uris()) - before
+    group = pq.read_metadata(new).row_group(0)
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    return {each.path_in_schema for each in chunks if each.statistics and each.statistics.has_min_max}
+
+
+def publish_a_row(spark: Any, lake: Lake, dataset: str) -> None:
+    row = spark.sql("SELECT '2026-01-05' AS day, cast('x' AS BINARY) AS raw, now() AS at, 7L AS user, '/' AS page")
+    row.write.format("delta").mode("append").save(lake.path(dataset))
+
+
 def limits(spark: Any, root: Path, contract: Contract) -> set[str]:
     """Publish a row, and name the limits that the log has of its file."""
     lake = Lake(root=str(root))
     tables.create_or_evolve(spark, lake, contract)
-    row = spark.sql("SELECT '2026-01-05' AS day, cast('x' AS BINARY) AS raw, now() AS at, 7L AS user, '/' AS page")
-    row.write.format("delta").mode("append").save(lake.path(contract.dataset))
+    publish_a_row(spark, lake, contract.dataset)
     table = lake.caught_up(contract.dataset)
     assert table is not None
     newest = pa.table(table.get_add_actions(flatten=True)).to_pylist()

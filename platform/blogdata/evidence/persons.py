@@ -56,7 +56,7 @@ OUTSIDE_TABLES = (
     Place(
         name="refused batches",
         files=("lake/refused/*.parquet",),
-        values="the rows that an audit refused, all columns; for 14 days",
+        values="the rows that an audit refused, all columns, also as limits in the footers of the files; for 14 days",
         always=False,
     ),
     Place(

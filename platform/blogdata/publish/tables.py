@@ -74,7 +74,8 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
         for name, expression in constraints(contract).items()
         if _without_spaces(known.get(f"{_CONSTRAINT}{name}")) != _without_spaces(expression)
     }
-    if known.get(CONTRACT) == contract.fingerprint and not absent:
+    statistics = file_statistics.properties(contract)
+    if known.get(CONTRACT) == contract.fingerprint and not absent and statistics.items() <= known.items():
         return
     if table is None:
         spark.sql(_create_statement(path, contract))
@@ -85,9 +86,7 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
     # The fingerprint comes last: after a crash in between, the next call applies the contract again.
-    listed = _listed(
-        {**_togetherness(contract), **file_statistics.properties(contract), CONTRACT: contract.fingerprint}
-    )
+    listed = _listed({**_togetherness(contract), **statistics, CONTRACT: contract.fingerprint})
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({listed})")
 
 
