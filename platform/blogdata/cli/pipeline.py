@@ -200,7 +200,11 @@ class Pipeline:
             return self._executed(request, screen)
 
     def _executed(self, request: Mapping[str, Any], screen: Screen) -> Outcome:
-        # Dagster takes seconds to import: a command with nothing to do answers at once without it.
+        from blogdata.services import spark_connect
+
+        # Dagster takes seconds to import: a command with nothing to do answers at once without it, and Spark starts
+        # meanwhile.
+        spark_connect.start_ahead(self._settings)
         from blogdata.cli.code_locations import PLATFORM
         from blogdata.cli.progress import RunProgress
         from blogdata.orchestration import dead_runs
