@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from blogdata.planning.complete import Complete
 from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 
+_WAITING = {
+    name for name, contract in CONTRACTS.items() if any(isinstance(read.reach, Complete) for read in contract.reads)
+}
+OF_COMPLETE_WEEKS = GRAPH.downstream(_WAITING) | _WAITING
+"""Datasets that no hour or day makes due, as long as the others of its week are not there."""
 DAILY, WEEKLY = (
-    tuple(name for name, contract in CONTRACTS.items() if (contract.layer, contract.grain) == ("gold", grain))
+    tuple(
+        name
+        for name, contract in CONTRACTS.items()
+        if (contract.layer, contract.grain) == ("gold", grain) and name not in OF_COMPLETE_WEEKS
+    )
     for grain in (Grain.DAY, Grain.WEEK)
 )
 _JOINED_WITH_ADS = "silver.visits_with_ads"
@@ -17,9 +27,10 @@ _Keys = TypeVar("_Keys")
 
 
 def computed_from(dataset: str) -> set[str]:
-    """List all datasets computed from a dataset, directly or not, for lakes without ads."""
+    """List all datasets computed from a dataset, directly or not, for lakes without ads and without a complete week."""
     below = {name for name in CONTRACTS if dataset in GRAPH.upstream([name])}
-    return {name for name in below if _JOINED_WITH_ADS not in {name, *GRAPH.upstream([name])}}
+    with_ads = {name for name in below if _JOINED_WITH_ADS in {name, *GRAPH.upstream([name])}}
+    return below - with_ads - OF_COMPLETE_WEEKS
 
 
 def by_grain(datasets: set[str], keys: Mapping[Grain | None, _Keys]) -> dict[str, _Keys]:

@@ -73,6 +73,7 @@ def _dataset(contract: Contract) -> Iterable[str]:
     for column in contract.columns:
         null = "yes" if column.nullable else "no"
         generated = f"; always `{_cell(column.generated)}`" if column.generated else ""
+        generated += f"; answers: {_cell(column.answers)}" if column.answers else ""
         marks = _marks(column)
         yield f"| `{column.name}` | {column.type.lower()} | {null} | {_cell(column.description)}{generated}{marks} |"
     promises = [("rule", rule.name, rule.expression, rule.description) for rule in contract.rules]

@@ -94,16 +94,23 @@ class Referrers:
 
     def kind_of(self, host: str) -> ReferrerKind:
         """Return the kind of a host of page views."""
-        if host in _NO_HOSTS:
-            return _NO_HOSTS[host]
-        name = _plain(host)
-        found = self.hosts.get(name) or next((kind for one, kind in self.patterns.items() if one.fullmatch(name)), None)
-        while found is None and "." in name:
-            name = name.partition(".")[2]
-            found = self.hosts.get(name)
-            if found is ReferrerKind.SEARCH:
-                return ReferrerKind.OTHER
-        return found or ReferrerKind.OTHER
+        return _NO_HOSTS.get(host) or self._listed(self.site_of(host)) or ReferrerKind.OTHER
+
+    def site_of(self, host: str) -> str:
+        """Return the site that a host of page views belongs to: the entry of a list, or the host without `www.`."""
+        name = parent = _plain(host)
+        if self._listed(name) is not None:
+            return name
+        while "." in parent:
+            parent = parent.partition(".")[2]
+            found = self.hosts.get(parent)
+            if found is not None:
+                return name if found is ReferrerKind.SEARCH else parent
+        return name
+
+    def _listed(self, name: str) -> ReferrerKind | None:
+        matching = (kind for pattern, kind in self.patterns.items() if pattern.fullmatch(name))
+        return self.hosts.get(name) or next(matching, None)
 
 
 @cache

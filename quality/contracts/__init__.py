@@ -25,6 +25,7 @@ from quality.contracts import (
     sessions,
     users,
     visits,
+    visits_model,
 )
 
 
@@ -42,7 +43,7 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
 CONTRACTS = _by_layer(
     _declared(
         *(visits, users, devices, places, enriched, page_views, campaigns, audience),
-        *(ads, sessions, requests, daily_report),
+        *(ads, sessions, requests, daily_report, visits_model),
     )
 )
 """Every dataset that is computed by partitions, in the order of the lineage."""

@@ -30,8 +30,10 @@ Spoil = Callable[[DataFrame], DataFrame]
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    """Three published hours; the last one has rows in every table."""
-    return deploy.published("defects", three_hours)
+    """Three published hours; the last one has rows in every table, those of weeks that a person asked for, too."""
+    made = deploy.published("defects", three_hours)
+    assert made.replay("gold.visits_snowflake_views", *made.published("gold.visits_weekly")).problems == []
+    return made
 
 
 def without_one(frame: DataFrame) -> DataFrame:

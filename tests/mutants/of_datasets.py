@@ -99,4 +99,32 @@ DATASETS = (
         "present.update(dict.fromkeys(empty, 0))",
         f"{COMPLETE}::test_an_empty_day_counts_its_published_hours",
     ),
+    in_code(
+        "a week that waits for its hours is computed with the first",
+        "platform/blogdata/planning/complete.py",
+        "or all(hour in hours",
+        "or any(hour in hours",
+        "tests/planning/test_complete.py::test_a_week_waits_for_its_last_hour",
+    ),
+    in_code(
+        "facts about what is unknown keep their own key",
+        "platform/blogdata/patterns/storage/normalizer.py",
+        "F.when(F.col(known), F.col(name)).otherwise(F.lit(unknown))",
+        "F.col(name)",
+        "tests/storage/test_normalizer.py::test_facts_about_what_is_unknown_are_not_dropped",
+    ),
+    in_code(
+        "a big table loses the facts that a dimension lacks",
+        "platform/blogdata/patterns/storage/denormalizer.py",
+        'how="left"',
+        'how="inner"',
+        "tests/storage/test_denormalizer.py::test_dimensions_are_sent_to_the_facts_and_no_fact_is_lost",
+    ),
+    in_code(
+        "a big table keeps the old name of a device",
+        "platform/blogdata/planning/shown.py",
+        "for key, rows in shown.items() if rows}",
+        "for key, rows in shown.items() if not rows}",
+        "tests/storage/test_denormalizer.py::test_a_renamed_device_rewrites_the_weeks_that_show_it",
+    ),
 )

@@ -52,6 +52,23 @@ def test_the_projects_table(host: str, kind: str) -> None:
     assert known().kind_of(host).value == kind
 
 
+@pytest.mark.parametrize(
+    ("host", "site"),
+    [
+        ("www.facebook.com", "facebook.com"),
+        ("l.facebook.com", "facebook.com"),
+        ("google.co.uk", "google.co.uk"),
+        ("docs.google.com", "docs.google.com"),
+        ("notes.blog.example", "notes.blog.example"),
+        ("direct", "direct"),
+        ("www.", ""),
+    ],
+)
+def test_a_host_and_its_site_are_of_one_kind(host: str, site: str) -> None:
+    assert known().site_of(host) == site
+    assert known().kind_of(site) is known().kind_of(host)
+
+
 def test_public_lists_are_read_as_they_are(tmp_path: Path) -> None:
     lists = {
         "SearchEngines.yml": ENGINES,

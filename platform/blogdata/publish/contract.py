@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 LEAST_ROWS = 100
 """Rows below which a share has no meaning: one bad line in a quiet hour is no reason to stop. A quieter partition is
 judged together with quiet partitions before it that add up to this number."""
+ANSWERS = "Denormalizer"
+"""Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
 Wanted = Mapping[str, Mapping[str, str]]
 """Dataset to the partitions that must run, each with the reason."""
 
@@ -248,7 +250,7 @@ class Contract:
 
     Raises:
         ConfigurationError: Rows are added to partitions (`Slices`), and too few rows of a partition refuse it: only the
-            added ones would be judged.
+            added ones would be judged. Or it repeats what others say, and a column of it answers no question.
     """
 
     dataset: str
@@ -289,6 +291,13 @@ class Contract:
                 what="too few rows refuse a partition to which rows are added: only those would be judged",
                 where=self.dataset,
                 next_step="declare no slices, or let the skew warn",
+            )
+        idle = [column.name for column in self.columns if not column.answers] if ANSWERS in self.patterns else []
+        if idle:
+            raise ConfigurationError(
+                what=f"no question needs these columns: {', '.join(idle)}",
+                where=self.dataset,
+                next_step="leave them out, or declare the question as `answers` of each",
             )
 
     @property
@@ -366,7 +375,7 @@ class Contract:
         for policy in ("compatibility", "consumers", "migrations", "profiled", "references", "watch", "wide"):
             del promised[policy]
         for column in promised["columns"]:
-            del column["sourceless"], column["subject"]
+            del column["answers"], column["sourceless"], column["subject"]
             # A column without a default has the digest it had before columns could have one.
             if column["default"] is None:
                 del column["default"]

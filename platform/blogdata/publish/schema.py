@@ -100,6 +100,7 @@ class Column:
             when it is added. None: it is null there.
         sourceless: Why its values are computed from no column, such as "counts rows". None: column lineage names its
             sources.
+        answers: The question that needs it; None: it is not said. A dataset that repeats what others say has to.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Column:
     generated: str | None = None
     default: str | None = None
     sourceless: str | None = None
+    answers: str | None = None
 
     @property
     def undecided(self) -> bool:

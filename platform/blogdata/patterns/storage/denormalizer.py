@@ -1,0 +1,63 @@
+"""Denormalizer: what is known of a fact stands in its own row, so that a query joins nothing.
+
+Problem: most questions join page views with the same tables. Each query pays for the joins, and each of its authors has
+to know them.
+
+How it works: the joins are paid once, when the table is written (:func:`flatten`). In a star schema each thing has one
+row with all that is known of it, so a query joins it once: hosts with their sites and kinds. One Big Table has all of
+it in the rows of the facts. Both are computed from the tables of the Normalizer, so they have the same rows, and are
+refreshed when a dimension changes: a partition is stale while it shows something that the dimension no longer says
+(:class:`blogdata.planning.shown.Shown`). So a renamed device rewrites the weeks that name it, and no other. Repeated
+texts take little room: Parquet stores each of them once in a file (dictionary encoding).
+
+The trap: a trash bag. Each column that could be of use some day seems to cost nothing, until nobody knows what the
+table is about. A contract that bears this pattern's name says of each column which question needs it, or is refused.
+
+When not to use it: for facts that change often, and are repeated in many rows: each change rewrites all of them.
+
+Source: Data Engineering Design Patterns, ch. 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from blogdata.publish.contract import Contract
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dimension:
+    """What is known of the things that facts are about.
+
+    Args:
+        rows: One row a key; small enough to be sent to each task.
+        key: Columns of its key; facts have them, too.
+    """
+
+    rows: DataFrame
+    key: Sequence[str]
+
+
+def flatten(facts: DataFrame, contract: Contract, dimensions: Sequence[Dimension]) -> DataFrame:
+    """Write what dimensions say into the rows of facts.
+
+    Args:
+        facts: Any rows.
+        contract: Contract of the table; only its columns are taken.
+        dimensions: What the facts are joined with, in this order. A fact that a dimension does not have stays, with
+            null, which the contract refuses or allows.
+
+    Returns:
+        Rows of the table, one a fact.
+    """
+    joined = facts
+    for dimension in dimensions:
+        joined = joined.join(F.broadcast(dimension.rows), on=[*dimension.key], how="left")
+    return joined.select(*[column.name for column in contract.columns])

@@ -1,0 +1,178 @@
+"""Page views modelled for queries, of the same rows: normalized (snowflake), and denormalized (star, One Big Table)."""
+
+from dataclasses import replace
+from functools import partial
+
+from blogdata.planning.complete import COMPLETE
+from blogdata.planning.reach import SAME, WHOLE
+from blogdata.planning.shown import Shown
+from blogdata.publish.contract import Clock, Contract, On, Read, Runs
+from blogdata.publish.schema import Column, RowRule
+from blogdata.publish.watch import Sla, Watch
+from blogdata.publish.writes import Merge
+from quality.contracts import columns as c
+from quality.contracts.page_views import CUBE_DIMENSIONS, ROWS_IN, WEEK
+
+VIEWS, DEVICES, HOSTS, SITES = (f"gold.visits_snowflake_{name}" for name in ("views", "devices", "hosts", "sites"))
+STAR_HOSTS = "gold.visits_star_hosts"
+DEVICE = ("device_type", "device_version")
+UNLISTED = "other sites"
+KEYS = ("event_date", "page", "referral_host", "browser", *DEVICE)
+"""What page views are counted by, within a week."""
+
+PAGE = c.fact(name="page", type="STRING", nullable=False, description="Path of the page, or unknown")
+_, BROWSER, REFERRAL_HOST = CUBE_DIMENSIONS
+DEVICE_TYPE = c.fact(
+    name="device_type", type="STRING", nullable=False, description="Device type; unknown if the device is"
+)
+DEVICE_VERSION = c.fact(
+    name="device_version", type="STRING", nullable=False, description="Device version; unknown if the device is"
+)
+DEVICE_NAME = c.fact(
+    name="device_name", type="STRING", description="Name for people, as it is now; null of an unknown device"
+)
+VIEWS_COUNTED = Column(name="views", type="BIGINT", nullable=False, description="Page views", sourceless="counts rows")
+_TOLD = "found by the program, by the name beside it"
+SITE = c.fact(
+    name="site",
+    type="STRING",
+    nullable=False,
+    description="The site a host belongs to: the entry of the list of referrers, or the host without www.",
+)
+KIND = c.fact(
+    name="kind",
+    type="STRING",
+    nullable=False,
+    description="Kind of the site by the list of referrers: search, social, AI assistant, mail, no referrer, ...",
+)
+NAMES = {"names": (*DEVICE, "device_name")}
+KINDS = {"kinds": (f"CASE WHEN kind <> '{UNLISTED}' THEN site END", "kind")}
+"""Sites on the list of referrers; all others are one entry, because there is no end of them. So a week with a site that
+a newer list names for the first time keeps its kind until it is computed again."""
+COUNTED = RowRule(name="counted", expression="views >= 1", description="A group has page views")
+IN_ITS_WEEK = RowRule(
+    name="in_its_week",
+    expression="event_week = cast(cast(date_trunc('week', cast(event_date AS DATE)) AS DATE) AS STRING)",
+    description="A day lies in its week",
+)
+ENTITY = ("Normalizer", "Merger", "Audit-Write-Audit-Publish")
+
+entity = partial(Contract, owner="team:analytics", write=Merge())
+"""The contract of a table with one row for each thing that page views are about."""
+
+VISITS_SNOWFLAKE_VIEWS = Contract(
+    dataset=VIEWS,
+    description="Page views of a week, counted by day, page, referring host, browser and device; the week is computed "
+    "once its 168 hours are there",
+    owner="team:analytics",
+    reads=(Read(dataset="silver.visits_enriched", reach=COMPLETE),),
+    runs=Runs(on=On.ALL_THERE, at=Clock.WEEKLY),
+    columns=(
+        c.EVENT_WEEK,
+        c.EVENT_DATE,
+        PAGE,
+        REFERRAL_HOST,
+        BROWSER,
+        DEVICE_TYPE,
+        DEVICE_VERSION,
+        VIEWS_COUNTED,
+    ),
+    key=KEYS,
+    partitioning=WEEK,
+    rules=(COUNTED, IN_ITS_WEEK),
+    rows_in=ROWS_IN,
+    stands_for="sum(views)",
+    reasons={"aggregated": "sum(views) - count(1)"},
+    left_out={"aggregated": "the sum of `views` less the number of groups"},
+    statistics=("event_date", "page"),
+    patterns=(
+        "Normalizer",
+        "Distributed Aggregator",
+        "Aligned Fan-In",
+        "Data Overwrite",
+        "Audit-Write-Audit-Publish",
+    ),
+    freshness_hours=12,
+    watch=Watch(sla=Sla()),
+)
+
+VISITS_SNOWFLAKE_DEVICES = entity(
+    dataset=DEVICES,
+    description="The devices that page views were counted by, each with the name it has now",
+    reads=(Read(dataset=VIEWS, reach=WHOLE), Read(dataset="silver.devices", reach=WHOLE, optional=True)),
+    columns=(DEVICE_TYPE, DEVICE_VERSION, DEVICE_NAME),
+    key=DEVICE,
+    breakdowns=NAMES,
+    rows_in=f"devices that rows of `{VIEWS}` name",
+    statistics=DEVICE,
+    patterns=ENTITY,
+)
+
+VISITS_SNOWFLAKE_HOSTS = entity(
+    dataset=HOSTS,
+    description="The hosts that page views came from, each with the site it belongs to",
+    reads=(Read(dataset=VIEWS, reach=WHOLE),),
+    columns=(REFERRAL_HOST, replace(SITE, sourceless=_TOLD)),
+    key=("referral_host",),
+    rows_in=f"hosts that rows of `{VIEWS}` name",
+    statistics=("referral_host",),
+    patterns=ENTITY,
+)
+
+VISITS_SNOWFLAKE_SITES = entity(
+    dataset=SITES,
+    description="The sites of these hosts, each with its kind",
+    reads=(Read(dataset=HOSTS, reach=WHOLE),),
+    columns=(SITE, replace(KIND, sourceless=_TOLD)),
+    key=("site",),
+    rows_in=f"sites that rows of `{HOSTS}` name",
+    statistics=("site",),
+    patterns=ENTITY,
+)
+
+VISITS_STAR_HOSTS = entity(
+    dataset=STAR_HOSTS,
+    description="The hosts that page views came from, with all that is known of them (star schema: one join)",
+    reads=(Read(dataset=HOSTS, reach=WHOLE), Read(dataset=SITES, reach=WHOLE)),
+    columns=(
+        replace(REFERRAL_HOST, answers="Which page views came from here?"),
+        replace(SITE, answers="Which sites bring readers?"),
+        replace(KIND, answers="How many readers do search engines bring, and how many social networks?"),
+    ),
+    key=("referral_host",),
+    breakdowns=KINDS,
+    statistics=("referral_host",),
+    patterns=("Denormalizer", "Merger", "Audit-Write-Audit-Publish"),
+)
+
+VISITS_OBT = Contract(
+    dataset="gold.visits_obt",
+    description=f"One Big Table: the rows of `{VIEWS}`, each with all that is known of its host and device",
+    owner="team:analytics",
+    reads=(
+        Read(dataset=VIEWS, reach=SAME),
+        Read(dataset=DEVICES, reach=Shown(breakdown="names")),
+        Read(dataset=STAR_HOSTS, reach=Shown(breakdown="kinds")),
+    ),
+    columns=(
+        replace(c.EVENT_WEEK, answers="How was this week, compared with the one before?"),
+        replace(c.EVENT_DATE, answers="On which days do most readers come?"),
+        replace(PAGE, answers="Which pages are read most?"),
+        replace(REFERRAL_HOST, answers="By which of its hosts does a site send readers, such as the one for phones?"),
+        replace(SITE, answers="Which sites bring readers?"),
+        replace(KIND, answers="How many readers do search engines bring, and how many social networks?"),
+        replace(BROWSER, answers="In which browsers do the pages have to work?"),
+        replace(DEVICE_TYPE, answers="For which devices are the pages laid out?"),
+        replace(DEVICE_VERSION, answers="Which versions of a device are still in use?"),
+        replace(DEVICE_NAME, answers="What is the device called in a report for people?"),
+        replace(VIEWS_COUNTED, answers="How many page views?", sourceless=None),
+    ),
+    key=KEYS,
+    partitioning=WEEK,
+    rules=(COUNTED, IN_ITS_WEEK),
+    breakdowns={**NAMES, **KINDS},
+    statistics=("event_date", "page"),
+    patterns=("Denormalizer", "Data Overwrite", "Audit-Write-Audit-Publish"),
+    freshness_hours=12,
+    watch=Watch(sla=Sla()),
+)

@@ -1,0 +1,112 @@
+"""One Big Table and the star have the rows of the normalized tables, and no column that answers no question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.storage import denormalizer
+from blogdata.patterns.storage.denormalizer import Dimension
+from blogdata.publish.contract import ANSWERS
+from blogdata.publish.schema import Column
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment, event
+from plans import plan_of
+from quality.contracts import CONTRACTS, EVERY
+from quality.contracts.visits_model import DEVICES, STAR_HOSTS, VIEWS
+from storage.modelled import (
+    NEXT_WEEK,
+    NORMALIZED,
+    OBT,
+    STAR,
+    WEEK,
+    modelled_weeks,
+    named_devices,
+    rename,
+    rows_of,
+)
+from tools import contract_pages
+
+__all__ = ("deploy",)
+
+BIG = CONTRACTS[OBT]
+COLUMNS = tuple(column.name for column in BIG.columns)
+EVERYTHING = f"SELECT * FROM {OBT}"
+
+
+@pytest.fixture(scope="module")
+def modelled(deploy: Deploy) -> Deployment:
+    return deploy.published("denormalized", modelled_weeks)
+
+
+def test_all_models_have_the_same_rows(modelled: Deployment) -> None:
+    found = rows_of(modelled, EVERYTHING, *COLUMNS)
+    assert found == rows_of(modelled, NORMALIZED, *COLUMNS) == rows_of(modelled, STAR, *COLUMNS)
+    assert found.total() > 100
+    weeks = {key: entry.rows_out for key, entry in modelled.published(OBT).items()}
+    assert weeks == {key: entry.rows_out for key, entry in modelled.published(VIEWS).items()}
+    assert modelled.problems() == []
+
+
+def test_a_renamed_device_rewrites_the_weeks_that_show_it(modelled: Deployment) -> None:
+    names, before = named_devices(modelled), modelled.published(OBT)
+    device = next(device for device, name in names.items() if name)
+    rename(modelled, "2026-01-13", device, "Renamed")
+    assert modelled.run(for_=[OBT]).problems == []
+    after = modelled.published(OBT)
+    assert {key for key, entry in after.items() if entry.version != before[key].version} == {WEEK}
+    assert before.keys() == {WEEK, NEXT_WEEK}
+    found = rows_of(modelled, EVERYTHING, *COLUMNS)
+    assert found == rows_of(modelled, NORMALIZED, *COLUMNS)
+    assert {row[COLUMNS.index("device_name")] for row in found} >= {"Renamed"}
+    # Delivered again with the same names: the devices are merged anew, and no week is stale.
+    merged = modelled.versions()[DEVICES]
+    rename(modelled, "2026-01-14", device, "Renamed")
+    assert modelled.run(for_=[OBT]).problems == []
+    assert (modelled.versions()[DEVICES] > merged, modelled.published(OBT) == after) == (True, True)
+
+
+def test_late_page_views_reach_all_models(modelled: Deployment) -> None:
+    late = event("10:55", "/late-view").replace(b"2026-01-05", NEXT_WEEK.encode())
+    modelled.land(f"{NEXT_WEEK}T11", [late])
+    assert modelled.run(for_=[OBT]).problems == []
+    found = rows_of(modelled, EVERYTHING, *COLUMNS)
+    assert found == rows_of(modelled, NORMALIZED, *COLUMNS) == rows_of(modelled, STAR, *COLUMNS)
+    assert {row[COLUMNS.index("page")] for row in found} >= {"/late-view"}
+
+
+def test_a_column_that_answers_no_question_is_refused() -> None:
+    idle = Column(name="network_type", type="BIGINT", description="Could be of use some day")
+    with pytest.raises(ConfigurationError, match="no question needs these columns: network_type") as refused:
+        replace(BIG, columns=(*BIG.columns, idle))
+    assert (refused.value.where, "answers" in refused.value.next_step) == (OBT, True)
+    asked = replace(idle, answers="How many pages are read on a slow network?")
+    assert replace(BIG, columns=(*BIG.columns, asked)).columns[-1] == asked
+    page = contract_pages.render([BIG])
+    assert all(f"answers: {column.answers}" in page for column in BIG.columns)
+    assert {name for name, contract in EVERY.items() if ANSWERS in contract.patterns} == {OBT, STAR_HOSTS}
+
+
+def test_a_question_is_no_promise_about_rows() -> None:
+    first, *others = BIG.columns
+    assert replace(BIG, columns=(replace(first, answers="Another?"), *others)).fingerprint == BIG.fingerprint
+
+
+def test_no_table_of_a_model_has_a_person() -> None:
+    models = [one for one in CONTRACTS.values() if {"Normalizer", "Denormalizer"} & {*one.patterns}]
+    assert len(models) == 6
+    assert [column.name for one in models for column in one.columns if column.of_a_person or column.personal] == []
+
+
+def test_dimensions_are_sent_to_the_facts_and_no_fact_is_lost(spark: Any) -> None:
+    facts = spark.createDataFrame(
+        [(kind, "1", views) for kind, views in (("a", 1), ("b", 2))], "t STRING, v STRING, n INT"
+    )
+    names = spark.createDataFrame([("a", "1", "A")], "t STRING, v STRING, name STRING")
+    columns = tuple(Column(name=name, type="INT", description="", answers="?") for name in ("t", "n", "name"))
+    flat = denormalizer.flatten(facts, replace(BIG, columns=columns), [Dimension(rows=names, key=("t", "v"))])
+    assert sorted(map(tuple, flat.collect())) == [("a", 1, "A"), ("b", 2, None)]
+    assert "BroadcastHashJoin" in plan_of(flat)

@@ -1,0 +1,75 @@
+"""Each fact stands in one row: a device is renamed in one row of one table, and all page views show it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from blogdata.patterns.storage import normalizer
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment
+from quality.contracts import CONTRACTS
+from quality.contracts.visits_model import DEVICE, DEVICES, HOSTS, KEYS, VIEWS
+from storage.modelled import NORMALIZED, SNOWFLAKE, modelled_weeks, named_devices, rename, rows_of
+
+__all__ = ("deploy",)
+
+
+@pytest.fixture(scope="module")
+def modelled(deploy: Deploy) -> Deployment:
+    return deploy.published("modelled", modelled_weeks)
+
+
+def test_what_is_joined_is_each_page_view_once(modelled: Deployment) -> None:
+    columns = ("event_hour", "page", "referral_host", "browser", *DEVICE, "device_known", "device_name")
+    expected: Counter[tuple[Any, ...]] = Counter()
+    for hour, page, host, browser, kind, version, known, name in modelled.rows("silver.visits_enriched", *columns):
+        device = (kind, version) if known else ("unknown", "unknown")
+        views_of = (hour[:10], page or "unknown", host, browser or "unknown", *device, name)
+        expected[views_of] += 1
+    found: Counter[tuple[Any, ...]] = Counter()
+    for *row, views in rows_of(modelled, NORMALIZED, *KEYS, "device_name", "views"):
+        found[tuple(row)] += views
+    assert found == expected
+    assert found.total() > 100
+    assert modelled.problems() == []
+
+
+def test_no_table_repeats_what_another_one_says(modelled: Deployment) -> None:
+    contracts = [CONTRACTS[name] for name in SNOWFLAKE]
+    for contract in contracts:
+        rows = modelled.rows(contract.dataset, *contract.identity)
+        assert len(rows) == len(set(rows)) > 1
+    said = [column.name for one in contracts for column in one.columns if column.name not in one.identity]
+    assert len(said) == len(set(said)) == 4, "views, device_name, site and kind"
+
+
+def test_a_renamed_device_is_one_row(modelled: Deployment) -> None:
+    names, versions = named_devices(modelled), modelled.versions()
+    before = rows_of(modelled, NORMALIZED, *KEYS, "device_name", "views")
+    device = next(device for device, name in names.items() if name)
+    rename(modelled, "2026-01-13", device, "Renamed")
+    assert modelled.run(for_=[DEVICES]).problems == []
+    table = modelled.lake.table(DEVICES)
+    assert table is not None
+    (merge,) = table.history(1)
+    changed = [int(merge["operationMetrics"][f"numTargetRows{how}"]) for how in ("Updated", "Inserted", "Deleted")]
+    assert changed == [1, 0, 0]
+    assert named_devices(modelled) == {**names, device: "Renamed"}
+    assert [modelled.versions()[name] - versions[name] for name in (VIEWS, HOSTS)] == [0, 0]
+    place = len(KEYS)
+    assert rows_of(modelled, NORMALIZED, *KEYS, "device_name", "views") == {
+        (*row[:place], "Renamed" if row[place - 2 : place] == device else row[place], row[-1]): count
+        for row, count in before.items()
+    }
+
+
+def test_facts_about_what_is_unknown_are_not_dropped(spark: Any) -> None:
+    facts = spark.createDataFrame([("a", True), ("b", False), (None, False)], "device STRING, known BOOLEAN")
+    referring = normalizer.refer(facts, key=["device"], known="known", unknown="unknown")
+    assert Counter(row.device for row in referring.collect()) == {"a": 1, "unknown": 2}
+    assert referring.join(normalizer.entity(referring, key=["device"]), on="device").count() == 3
+    reference = normalizer.entity(facts.where("known"), key=["device"])
+    assert facts.join(reference, on="device").count() == 1, "what an inner join leaves of three page views"
