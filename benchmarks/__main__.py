@@ -29,6 +29,7 @@ MODULES = {
     "j": "months_visitors",
     "k": "hot_key",
     "l": "hourly_sessions",
+    "o": "models",
     "v": "wide_column",
 }
 STANDARD_DAYS = (1, 10, 100)
