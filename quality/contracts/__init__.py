@@ -21,6 +21,7 @@ from quality.contracts import (
     page_views,
     places,
     requests,
+    returning,
     serving,
     sessions,
     users,
@@ -43,7 +44,7 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
 CONTRACTS = _by_layer(
     _declared(
         *(visits, users, devices, places, enriched, page_views, campaigns, audience),
-        *(ads, sessions, requests, daily_report, visits_model),
+        *(ads, sessions, requests, daily_report, visits_model, returning),
     )
 )
 """Every dataset that is computed by partitions, in the order of the lineage."""

@@ -59,6 +59,7 @@ AUDIENCE_HOURLY = Contract(
     reasons=page_views.AGGREGATED,
     left_out=page_views.MORE_OF_AGGREGATED,
     statistics=("dimension", "value"),
+    feeds=("gold.returning_visitors",),
     patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=3,
     watch=Watch(lag=Lag(), sla=Sla()),

@@ -14,6 +14,8 @@ CLEANER = "platform/blogdata/patterns/idempotency/fast_metadata_cleaner.py"
 COMPATIBILITY = "tests/quality/test_schema_compatibility_enforcer.py"
 MIGRATOR = "tests/quality/test_schema_migrator.py"
 
+MATERIALIZER = "platform/blogdata/patterns/storage/dataset_materializer.py"
+MATERIALIZED = "tests/storage/test_dataset_materializer.py"
 SHARES = "tests/storage/test_manifest.py"
 SPLIT = "tests/storage/test_vertical_partitioner.py"
 
@@ -31,6 +33,28 @@ TABLES = (
         """        return {"subject": migration.subject}""",
         """        return {}""",
         f"{SPLIT}::test_a_table_made_before_loses_the_column_after_its_grace_only[platform]",
+    ),
+    in_code(
+        "a refresh takes a change feed that lacks versions for one without changes",
+        MATERIALIZER,
+        "            return None\n        raise",
+        "            return frozenset()\n        raise",
+        f"{MATERIALIZED}::test_a_feed_that_does_not_tell_everything_is_not_followed",
+    ),
+    in_code(
+        "a refresh overlooks an hour that has lost its rows",
+        MATERIALIZER,
+        ".otherwise(-1)",
+        ".otherwise(0)",
+        f"{MATERIALIZED}::test_only_other_rows_that_the_view_reads_are_changes",
+    ),
+    in_code(
+        "the removal of old files does not know who has still to read what changed",
+        "platform/blogdata/evidence/held_versions.py",
+        "        **_unread_changes(lake, events, contract, now or datetime.now(timezone.utc)),\n",
+        "",
+        "tests/evidence/test_held_versions.py"
+        "::test_what_the_reader_of_a_change_feed_has_not_read_is_held_for_thirty_days",
     ),
     in_code(
         "a table is removed while a manifest names its files",

@@ -20,11 +20,12 @@ from blogdata.planning.estimate import estimate
 from blogdata.planning.plan import ASKED, Planned, Planner, spanned
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Wanted
-from blogdata.publish.partitions import Grain, parse_keys
+from blogdata.publish.partitions import Grain, coarser, parse_keys
 from declared import by_grain, computed_from
 from published import another_version, bronze, days, devices, enriched, publish, silver, whole
 from quality.contracts import CONTRACTS, GRAPH
 
+AUDIENCE, RETURNING = "gold.audience_hourly", "gold.returning_visitors"
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
 
 
@@ -84,9 +85,9 @@ def test_a_dataset_without_history_has_no_estimate(lake: Lake) -> None:
 def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
     bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
     keys = {Grain.DAY: {"2026-01-09", "2026-01-11"}, Grain.WEEK: {"2026-01-05"}, None: {WHOLE_TABLE}}
-    by_event = computed_from("silver.visits") | {"silver.visits"}
-    # Requests are counted from access logs; these are events.
-    by_arrival = computed_from("bronze.visits") - by_event - {"gold.requests_daily"} | {"bronze.visits"}
+    by_event = computed_from("silver.visits") - {RETURNING} | {"silver.visits"}
+    # Requests are counted from access logs; these are events. And no week has ended.
+    by_arrival = computed_from("bronze.visits") - by_event - {"gold.requests_daily", RETURNING} | {"bronze.visits"}
     assert by_arrival == {"bronze.visits", "bronze.dead_letters", "silver.late_visits"}
     assert planned({"bronze.visits": {"2026-01-11T00": ASKED}}, lake) == {
         **by_grain(by_event, {Grain.HOUR: {"2026-01-09T22", "2026-01-11T00"}, **keys}),
@@ -297,11 +298,19 @@ def settle(lake: Lake) -> dict[str, set[str]]:
             dataset = contract.dataset
             done.setdefault(dataset, set()).update(keys)
             inputs = lake.versions(edge.above for edge, _ in GRAPH.edges(task) if edge.below is contract)
-            rows = arrived(events) if dataset == "silver.visits" else {}
+            rows = arrived(events) if dataset in ("silver.visits", AUDIENCE) else {}
             marks = dict.fromkeys(keys, "no watermark") if dataset == "silver.late_visits" else None
             published = {key: rows.get(key, 0) for key in keys}
-            publish(lake, dataset, contract.partition_column, published, inputs=inputs, landed=marks)
+            own = {WHOLE_TABLE: {"newest_week": newest_week(events)}} if dataset == RETURNING else {}
+            column = contract.partition_column
+            publish(lake, dataset, column, published, inputs=inputs, landed=marks, measures=own)
     return done
+
+
+def newest_week(events: EventLog) -> str:
+    """Return the last week that has ended."""
+    weeks = {coarser(hour, Grain.HOUR, Grain.WEEK) for hour, rows in arrived(events).items() if rows}
+    return sorted(weeks)[-2]
 
 
 def arrived(events: EventLog) -> dict[str, int]:

@@ -26,8 +26,10 @@ from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
 from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
-from blogdata.patterns.storage import vertical_partitioner
+from blogdata.patterns.storage import dataset_materializer, vertical_partitioner
+from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
+from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.privacy import CONSUMERS, consumer_view
 from blogdata.services import spark_attached
@@ -203,10 +205,18 @@ def _plain(value: Any, kind: DataType) -> Any:
 
 def _read_by(name: str) -> Sequence[str]:
     """List the stored datasets that a table or view reads, the one that it is a view of first."""
+    if (materialized := _view_of(name)) is not None:
+        return tuple(read.dataset for read in materialized.reads)
     dataset = name.removesuffix(WHOLE)
     if dataset != name and dataset in EVERY and (wide := EVERY[dataset].wide) is not None:
         return dataset, wide.of
     return (name.removesuffix(CONSUMERS),)
+
+
+def _view_of(name: str) -> Contract | None:
+    """Find the dataset whose view a name stands for, whether it has been materialized or not."""
+    contract = EVERY.get(name.removesuffix(VIEW))
+    return contract if contract and contract.view and name.endswith(VIEW) else None
 
 
 def _record_reads(asked: _Asked, query: str) -> None:
@@ -294,6 +304,9 @@ def _table(
         dataset = name.removesuffix(CONSUMERS)
         shown = carried(EVERY[dataset], lake.table(dataset))
         return consumer_view(_table(spark, lake, dataset, moment, versions), shown)
+    if (materialized := _view_of(name)) is not None:
+        inputs = {each: lake.read(spark, each, versions[each]) for each in _read_by(name)}
+        return dataset_materializer.shown(spark, materialized.view, inputs)
     if len(parts := _read_by(name)) > 1:
         rows, lines = (lake.read(spark, part, versions[part]) for part in parts)
         return vertical_partitioner.whole(rows, lines, EVERY[parts[0]])

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timezone
 
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.executions import EMPTY, applied
 from blogdata.lake import companions, members
+from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import shared_versions
+from blogdata.lake.unneeded import LOGGED
 from blogdata.publish.contract import Contract
 
 
-def held_versions(lake: Lake, events: EventLog, contract: Contract, table: str) -> dict[int, str]:
-    """List the versions of a table that somebody may still open: shared ones, restore points, visible members, and the
-    second copy of the event log's rows.
+def held_versions(
+    lake: Lake, events: EventLog, contract: Contract, table: str, *, now: datetime | None = None
+) -> dict[int, str]:
+    """List the versions of a table that somebody may still open: shared ones, restore points, visible members, the
+    second copy of the event log's rows, and versions whose later changes somebody has still to read.
 
     Streams hold none: they read landed files. Running readers and steps hold what the retention of the table keeps,
     and replaced copies are tables of their own, which are kept whole (:mod:`blogdata.lake.retired`).
@@ -24,6 +29,7 @@ def held_versions(lake: Lake, events: EventLog, contract: Contract, table: str) 
         events: The event log.
         contract: Contract of the dataset.
         table: Name of its table, or of a member's table.
+        now: Current time; None: the clock's.
 
     Returns:
         Version to the reason why it is held.
@@ -32,11 +38,14 @@ def held_versions(lake: Lake, events: EventLog, contract: Contract, table: str) 
         **_visible(lake, contract.dataset, table),
         **(_restore_points(events, contract) if table == contract.dataset else {}),
         **(_second_copy(events) if table == EVENTS else {}),
+        **_unread_changes(lake, events, contract, now or datetime.now(timezone.utc)),
         **shared_versions(lake, table),
     }
 
 
-def first_needed(lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str]) -> int:
+def first_needed(
+    lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], *, now: datetime | None = None
+) -> int:
     """Return the oldest version that a log must still have: somebody holds it, or has not read what came after it.
 
     Args:
@@ -44,9 +53,10 @@ def first_needed(lake: Lake, events: EventLog, contract: Contract, beside: Itera
         events: The event log; it is brought up to date first.
         contract: Contract of the dataset.
         beside: Its companions: a companion follows the commits of its main dataset.
+        now: Current time; None: the clock's.
     """
     events.publications(contract.dataset)
-    held = held_versions(lake, events, contract, contract.dataset)
+    held = held_versions(lake, events, contract, contract.dataset, now=now)
     followed = [companions.followed(lake, one) for one in beside if lake.table(one) is not None]
     return min([events.recorded(contract.dataset), *held, *followed])
 
@@ -64,6 +74,17 @@ def _second_copy(events: EventLog) -> dict[int, str]:
     # Publications older than the logs of their tables are nowhere else.
     version = events.compacted_from()
     return {} if version is None else {version: "it has the event log's rows a second time"}
+
+
+def _unread_changes(lake: Lake, events: EventLog, contract: Contract, now: datetime) -> dict[int, str]:
+    """Find the versions from which a reader of the change feed reads on; one that has not come for long begins anew."""
+    found = {}
+    for reader in contract.feeds:
+        entry, table = events.publications(reader).get(WHOLE_TABLE), lake.table(contract.dataset)
+        if entry and table and entry.committed_at and now - entry.committed_at < LOGGED:
+            unread = range(entry.inputs[contract.dataset], table.version())
+            found.update(dict.fromkeys(unread, f"{reader} has not read the changes since"))
+    return found
 
 
 def _visible(lake: Lake, dataset: str, table: str) -> dict[int, str]:

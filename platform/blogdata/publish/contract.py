@@ -218,6 +218,8 @@ class Contract:
             dataset.
         runs: When its partitions run automatically.
         write: How its rows get into the table.
+        view: Spark SQL over its inputs, named as `layer.table`, whose result the table is (Dataset Materializer);
+            empty: no single statement computes it.
         rules: Conditions on rows.
         audits: Conditions on a written partition.
         rows_in: What a partition has to account for, in words; empty: the rows of its first input.
@@ -239,6 +241,7 @@ class Contract:
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
         watch: The detectors that are on.
+        feeds: Datasets that read what changed in it from its change feed, which is kept then (Dataset Materializer).
         shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
             its layout changes with the dataset's logic.
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
@@ -262,6 +265,7 @@ class Contract:
     reads: tuple[Read, ...] = ()
     runs: Runs = field(default_factory=Runs)
     write: Write = field(default_factory=Replace)
+    view: str = ""
     rules: tuple[RowRule, ...] = ()
     audits: tuple[Audit, ...] = ()
     rows_in: str = ""
@@ -278,6 +282,7 @@ class Contract:
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
     watch: Watch = field(default_factory=Watch)
+    feeds: tuple[str, ...] = ()
     shared: bool = True
     consumers: tuple[str, ...] = ()
     retention_days: int = 730
@@ -370,10 +375,14 @@ class Contract:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything promised about the rows; inputs and policies are not part of it."""
+        """A digest of everything promised about the rows; inputs, the view and policies are not part of it."""
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
-        for policy in ("compatibility", "consumers", "migrations", "profiled", "references", "watch", "wide"):
+        left_out = ("compatibility", "consumers", "migrations", "profiled", "references", "view", "watch", "wide")
+        for policy in left_out:
             del promised[policy]
+        # A dataset without a change feed has the digest it had before there was one.
+        if not promised["feeds"]:
+            del promised["feeds"]
         for column in promised["columns"]:
             del column["answers"], column["sourceless"], column["subject"]
             # A column without a default has the digest it had before columns could have one.

@@ -94,6 +94,7 @@ class Provenance:
         execution: The execution that computed them, for a table that is executed by period.
         judged_by: What else decided about the rows, such as a list of crawlers: name to version.
         additions: The partitions to which rows are only added.
+        refreshed: How much of a materialized view was computed, and why, in words; empty for other datasets.
     """
 
     inputs: Mapping[str, int] = field(default_factory=dict)
@@ -104,3 +105,4 @@ class Provenance:
     execution: Execution | None = None
     judged_by: Mapping[str, str] = field(default_factory=dict)
     additions: Additions = field(default_factory=Additions)
+    refreshed: str = ""

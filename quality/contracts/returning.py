@@ -1,0 +1,118 @@
+"""Visitors who come back in a later week, from the sketches of the hours."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from blogdata.planning.ended import Ended
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.schema import Audit, Column, RowRule
+from blogdata.publish.watch import Lag, Watch
+from quality.contracts import columns as c
+from quality.contracts.audience import ALL, LG_K, VISITORS
+
+WEEKS = 12
+"""How many ended weeks are shown."""
+ERROR = f"{1.04 / 2 ** (LG_K / 2)}D"
+"""The relative standard error of an estimate."""
+OWN_WEEK = "cohort_week = event_week"
+
+VIEW = f"""\
+WITH hours AS (
+  SELECT date(date_trunc('week', to_date(left(event_hour, 10)))) AS week, events, visitors
+  FROM gold.audience_hourly
+  WHERE dimension = '{ALL}'
+), ended AS (
+  -- In one order: estimates of equal visitors could differ by a little if their sketches are merged in another.
+  SELECT string(week) AS week, sum(events) AS events, array_sort(collect_list(visitors)) AS sketches
+  FROM hours
+  WHERE week < (SELECT max(week) FROM hours) AND week >= date_sub((SELECT max(week) FROM hours), {WEEKS * 7})
+  GROUP BY week
+), weeks AS (
+  SELECT week, events, aggregate(slice(sketches, 2, size(sketches)), sketches[0], (a, b) -> hll_union(a, b)) AS visitors
+  FROM ended
+), pairs AS (
+  SELECT
+    cohort.week AS cohort_week,
+    later.week AS event_week,
+    hll_sketch_estimate(cohort.visitors) AS cohort_visitors,
+    hll_sketch_estimate(later.visitors) AS week_visitors,
+    hll_sketch_estimate(hll_union(cohort.visitors, later.visitors)) AS either,
+    later.events,
+    later.visitors
+  FROM weeks AS cohort JOIN weeks AS later ON cohort.week <= later.week
+)
+SELECT
+  cohort_week,
+  event_week,
+  cohort_visitors,
+  week_visitors,
+  if({OWN_WEEK}, week_visitors,
+     greatest(0, least(cohort_visitors, week_visitors, cohort_visitors + week_visitors - either))) AS returning,
+  {ERROR} * if({OWN_WEEK}, week_visitors,
+     sqrt(pow(cohort_visitors, 2) + pow(week_visitors, 2) + pow(either, 2))) AS standard_error,
+  if({OWN_WEEK}, events, NULL) AS events,
+  if({OWN_WEEK}, visitors, NULL) AS visitors
+FROM pairs"""
+
+RETURNING_VISITORS = Contract(
+    dataset="gold.returning_visitors",
+    description=f"How many visitors of a week came back in a later one: each pair of the last {WEEKS} weeks that have "
+    "ended and had visitors, and each week by itself",
+    owner="team:analytics",
+    consumers=("team:editors",),
+    reads=(Read(dataset="gold.audience_hourly", reach=Ended(weeks=WEEKS, newest="newest_week")),),
+    view=VIEW,
+    columns=(
+        c.fact(name="cohort_week", type="STRING", nullable=False, description="Week of the visitors, as its Monday"),
+        c.fact(
+            name="event_week",
+            type="STRING",
+            nullable=False,
+            description="Week in which they came back, as its Monday; `cohort_week` itself for a week by itself",
+        ),
+        Column(name="cohort_visitors", type="BIGINT", nullable=False, description="Visitors of `cohort_week`"),
+        Column(name="week_visitors", type="BIGINT", nullable=False, description="Visitors of `event_week`"),
+        Column(
+            name="returning",
+            type="BIGINT",
+            nullable=False,
+            description="Visitors of both weeks: those of one and those of the other, less those of either",
+        ),
+        Column(
+            name="standard_error",
+            type="DOUBLE",
+            nullable=False,
+            description="Standard error of `returning`, in visitors, at most: the three estimates err independently",
+        ),
+        Column(name="events", type="BIGINT", description="Page views of a week by itself; null for a pair"),
+        replace(VISITORS, nullable=True, description=f"{VISITORS.description} of a week by itself; null for a pair"),
+    ),
+    key=("cohort_week", "event_week"),
+    rules=(
+        RowRule(name="in_order", expression="cohort_week <= event_week", description="Nobody comes back before"),
+        RowRule(
+            name="returning_are_visitors",
+            expression="returning BETWEEN 0 AND least(cohort_visitors, week_visitors) AND standard_error >= 0",
+            description="Those who come back are visitors of both weeks",
+        ),
+        RowRule(
+            name="weeks_by_themselves",
+            expression=f"({OWN_WEEK}) = (events IS NOT NULL AND coalesce(hll_sketch_estimate(visitors), 0) >= 1)",
+            description="A week by itself has page views and a readable sketch of its visitors; a pair has none",
+        ),
+    ),
+    audits=(
+        Audit(
+            name="every_pair",
+            expression=f"count(1) = count_if({OWN_WEEK}) * (count_if({OWN_WEEK}) + 1) / 2",
+            description="Each week is paired with each later one",
+        ),
+    ),
+    rows_in=f"page views of the last {WEEKS} weeks that have ended, by `gold.audience_hourly`",
+    stands_for="sum(events)",
+    reasons={"aggregated": "sum(events) - count(1)"},
+    left_out={"aggregated": "the page views less the rows; below zero if these are more"},
+    measures={"newest_week": "max(event_week)"},
+    patterns=("Dataset Materializer", "Data Overwrite", "Audit-Write-Audit-Publish"),
+    watch=Watch(lag=Lag(within=timedelta(hours=12))),
+)
