@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, Target, interleaved, ratio, say
 from blogdata.lake.lake import Lake
+from blogdata.lake.stored import Stored
 from blogdata.patterns.data_value import local_aggregator, sketches
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
-from blogdata.patterns.data_value.local_aggregator import Stored
 
 STANDARD_ROWS = (10_000_000, 50_000_000)
 HOURS = 30 * 24

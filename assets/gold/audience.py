@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from assets.transforms import campaign_counts, visitor_sketches
 from blogdata.lake.commit import Commit
+from blogdata.lake.stored import Stored
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value import local_aggregator
-from blogdata.patterns.data_value.local_aggregator import Stored
 from quality.contracts.audience import AUDIENCE_DIMENSIONS
 
 ENRICHED_VISITS, JOINED = "silver.visits_enriched", "silver.visits_with_ads"

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
+from assets.transforms.keyed_hash import keyed_hash
+from blogdata.patterns.storage import bucket
 from blogdata.publish.privacy import withheld
+from blogdata.publish.schema import Buckets
+
+PURPOSE = "bucket of a user"
 
 
-def for_analysts(visits: DataFrame) -> DataFrame:
+def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
     """Select the columns of enriched visits that an analyst needs.
 
     Args:
         visits: Rows of silver.visits_enriched with `event_week` STRING.
+        buckets: The buckets of users.
+        secret: The deployment's secret, from which the bucket of a user follows.
 
     Returns:
-        Rows of gold.visits_weekly, one per input row, without `hours_present`; `user_id` is null where `keep_private`
-        is true.
+        Rows of gold.visits_weekly, one per input row, without `hours_present`; `user_id` and `user_bucket` are null
+        where `keep_private` is true.
     """
     return visits.select(
         "event_week",
@@ -31,4 +39,12 @@ def for_analysts(visits: DataFrame) -> DataFrame:
         "device_type",
         "device_name",
         "user_known",
-    )
+    ).withColumn(buckets.column, user_bucket(F.col(buckets.of), buckets.number, secret))
+
+
+def user_bucket(user_id: Column, number: int, secret: str) -> Column:
+    """Compute the bucket of a user, INT; null for a null.
+
+    Its hash is keyed: after the user id of a row was erased, nobody can test whether the bucket is that of a user.
+    """
+    return bucket.of(keyed_hash(user_id, secret, PURPOSE), number)

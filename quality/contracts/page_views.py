@@ -10,9 +10,9 @@ from blogdata.publish.contract import Clock, Contract, On, Read, Runs
 from blogdata.publish.migrations import migrating
 from blogdata.publish.partitions import Grain
 from blogdata.publish.privacy import withheld_rule
-from blogdata.publish.schema import Audit, Column, Failed, Partitioning, RowRule
+from blogdata.publish.schema import Audit, Buckets, Column, Failed, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
-from blogdata.publish.writes import ByPeriod
+from blogdata.publish.writes import ByPeriod, Sorted
 from quality.contracts import columns as c
 
 DAY = Partitioning(column="event_date", grain=Grain.DAY)
@@ -120,13 +120,15 @@ VISITS_CUBE_WEEKLY = replace(
     freshness_hours=12,
 )
 
+USER_BUCKETS = Buckets(column="user_bucket", of="user_id", number=64)
+
 VISITS_WEEKLY = Contract(
     dataset="gold.visits_weekly",
     description="The page views of a week, one a row, to be queried by people; without who asked not to be shared",
     owner="team:analytics",
     reads=HOURS,
     runs=Runs(on=On.FIRST_ALL_THERE, at=Clock.WEEKLY, lookback=13),
-    write=ByPeriod(kept=timedelta(days=7)),
+    write=ByPeriod(kept=timedelta(days=7), frozen=Sorted(by=("user_bucket", "page"))),
     columns=(
         c.EVENT_WEEK,
         *[column for column in c.VISIT if column.name in ("visit_id", "event_time", "keep_private", "page", "ad_id")],
@@ -143,6 +145,12 @@ VISITS_WEEKLY = Contract(
             name="user_known", type="BOOLEAN", nullable=False, description="A version of the user held at the event"
         ),
         HOURS_SINCE_COUNTED,
+        Column(
+            name=USER_BUCKETS.column,
+            type="INT",
+            description=f"One of {USER_BUCKETS.number} buckets of visitors, 0 or more, by a keyed hash of `user_id`: a "
+            "filter by it skips files; null without a visitor, and in weeks that were computed before it",
+        ),
     ),
     key=("visit_id", "event_time", "page"),
     partitioning=WEEK,
@@ -153,15 +161,23 @@ VISITS_WEEKLY = Contract(
             description="A page view lies in its week",
         ),
         withheld_rule("user_id", where="keep_private"),
+        RowRule(
+            name="bucket_of_a_visitor",
+            expression=f"{USER_BUCKETS.of} IS NOT NULL OR {USER_BUCKETS.column} IS NULL",
+            description="Only a visitor has a bucket",
+        ),
         HOURS_OF_A_COUNTED_WEEK,
     ),
     audits=(COUNTED_THROUGHOUT,),
     rows_in=ROWS_IN,
     measures={"private": "count_if(keep_private)", **PARTS},
     parts=168,
-    statistics=("event_time", "page"),
+    statistics=("event_time", "page", "user_bucket"),
+    buckets=USER_BUCKETS,
     patterns=(
         "Fast Metadata Cleaner",
+        "Bucket",
+        "Metadata Enhancer",
         "Aligned Fan-In",
         "Static Late Data Integrator",
         "Audit-Write-Audit-Publish",

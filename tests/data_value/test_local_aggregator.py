@@ -11,9 +11,10 @@ from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
 from blogdata.lake.lake import Lake
+from blogdata.lake.stored import Stored
 from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
-from blogdata.patterns.data_value.local_aggregator import RowsNotTogether, Stored
+from blogdata.patterns.data_value.local_aggregator import RowsNotTogether
 from plans import plan_of
 
 HOURS = tuple(f"2026-01-05T0{hour}" for hour in range(7))

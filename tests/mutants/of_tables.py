@@ -221,4 +221,25 @@ TABLES = (
         "if",
         "tests/data_value/test_metadata_decorator.py::test_a_personal_key_column_is_hidden",
     ),
+    in_code(
+        "buckets are trusted",
+        "platform/blogdata/patterns/storage/bucket.py",
+        "if len(stated) != 1 or None in stated:",
+        "if None in stated and len(stated) > 1:",
+        "tests/storage/test_bucket.py::test_the_buckets_are_those_of_the_log",
+    ),
+    in_code(
+        "a year states buckets although its oldest weeks have none",
+        CLEANER,
+        "buckets if bucketed else None",
+        "buckets",
+        "tests/orchestration/test_kept_tables.py::test_final_years_are_frozen_and_replaced_tables_removed",
+    ),
+    in_code(
+        "a frozen year is read before it was sorted",
+        AUDITED_MEMBERS,
+        "version=one.version,",
+        "version=one.commit.version,",
+        "tests/storage/test_sorter.py::test_a_frozen_year_skips_files_for_either_column",
+    ),
 )

@@ -32,11 +32,14 @@ from published import publish
 from quality.contracts import CONTRACTS, EVERY
 
 WEEKLY = CONTRACTS["gold.visits_weekly"]
-WEEKS = ("2025-12-15", "2025-12-22", "2026-04-13")
+WEEKS = ("2023-12-11", "2023-12-18", "2025-12-15", "2025-12-22", "2026-04-13")
+LATER = ("hours_present", "user_bucket")
 BEFORE = replace(
     WEEKLY,
-    columns=tuple(column for column in WEEKLY.columns if column.name != "hours_present"),
-    rules=tuple(rule for rule in WEEKLY.rules if "hours_present" not in rule.expression),
+    columns=tuple(column for column in WEEKLY.columns if column.name not in LATER),
+    rules=tuple(rule for rule in WEEKLY.rules if not any(name in rule.expression for name in LATER)),
+    statistics=(),
+    buckets=None,
     audits=(),
     measures={},
     parts=None,
@@ -56,14 +59,15 @@ class Server:
 
 @pytest.fixture(scope="module")
 def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three weeks of page views, two of them final; the first lacks the count of its hours."""
+    """Five weeks of page views, four of them final; the first lacks the count of its hours, and buckets."""
     home = tmp_path_factory.mktemp("home")
     lake = Lake(root=str(home / "lake"))
     values = {
         "event_week": "week",
         "event_time": "CAST(concat(week, 'T12:00:00Z') AS TIMESTAMP)",
-        "keep_private": "TRUE",
-        "user_id": "NULL",
+        "keep_private": "FALSE",
+        "user_id": "if(week = '2025-12-15', 'ann', 'bob')",
+        "user_bucket": "if(week = '2025-12-15', 3, 60)",
         "user_known": "FALSE",
         "hours_present": "168",
     }
@@ -104,11 +108,13 @@ def test_final_years_are_frozen_and_replaced_tables_removed(
 ) -> None:
     lake = Lake(root=str(home / "lake"))
     shown = materialize(frozen_years, home, spark)
-    assert (shown["frozen_now"].value, shown["rows_frozen_now"].value) == ("2025: 2 weeks", 2)
-    assert [record.data["table"] for record in shown["view"].records] == ["2025", "2026-04-13"]
+    assert (shown["frozen_now"].value, shown["rows_frozen_now"].value) == ("2023: 2 weeks, 2025: 2 weeks", 4)
+    assert [record.data["table"] for record in shown["view"].records] == ["2023", "2025", "2026-04-13"]
+    counted = "2025: 2, of whom 0 had come in the year before"
+    assert shown["visitors_frozen_now"].value == f"2023: visitors not counted, its log states no buckets; {counted}"
     assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     weeks = lake.columns(WEEKLY.dataset, ["event_week", "hours_present"]).to_pydict()
-    assert dict(zip(*weeks.values(), strict=True)) == {WEEKS[0]: None, WEEKS[1]: 168, WEEKS[2]: 168}
+    assert dict(zip(*weeks.values(), strict=True)) == {week: None if week == WEEKS[0] else 168 for week in WEEKS}
     assert materialize(frozen_years, home, spark)["frozen_now"].value == "nothing"
 
     assert materialize(ops.retired_copies, home, spark)["removed"].value == 0
@@ -116,8 +122,8 @@ def test_final_years_are_frozen_and_replaced_tables_removed(
     remove = retired.remove
     monkeypatch.setattr(retired, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
     removed = materialize(ops.retired_copies, home, spark)
-    assert removed["removed"].value == 2
-    assert sorted(record.data["table"][:10] for record in removed["tables"].records) == list(WEEKS[:2])
+    assert removed["removed"].value == 4
+    assert sorted(record.data["table"][:10] for record in removed["tables"].records) == list(WEEKS[:4])
     assert removed["bytes_free_again"].value > 0
     assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     folder = lake.folder(members.table_of(WEEKLY.dataset, ""))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 
+from benchmarks.scans import Scan, scanned
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.publish import tables
@@ -61,6 +64,34 @@ def files_read(spark: Any, lake: Lake, predicate: str = "true") -> int:
 
 def test_a_selective_predicate_reads_fewer_files(spark: Any, lake: Lake) -> None:
     assert (files_read(spark, lake, "user = 421"), files_read(spark, lake)) == (1, 10)
+
+
+def test_the_executed_plan_names_the_files_and_bytes(spark: Any, lake: Lake) -> None:
+    """What was skipped is read from the plan's metrics, and is what the log says of these files."""
+    table = lake.caught_up(VISITS.dataset)
+    assert table is not None
+    sizes = {action["min.user"]: action["size_bytes"] for action in actions(table)}
+    one = scanned(lake.read(spark, VISITS.dataset).where("user = 421"))
+    assert one == Scan(files=1, bytes=sizes[400])
+    assert scanned(lake.read(spark, VISITS.dataset)) == Scan(files=10, bytes=sum(sizes.values()))
+
+
+def test_statistics_cost_the_writer_space_in_the_log(spark: Any, lake: Lake, tmp_path: Path) -> None:
+    """Every chosen column makes each file's entry longer; a long text, which nobody filters by, the longest."""
+    size = {}
+    texts = F.concat(F.repeat(F.lit("/a-long-name-of-a-page"), 2), F.col("page")).alias("page")
+    rows = lake.read(spark, VISITS.dataset).select("day", "raw", "at", "user", texts)
+    for name, chosen in {"none": ("day",), "chosen": ("at", "user"), "all": ("at", "user", "page")}.items():
+        other = Lake(root=str(tmp_path / name))
+        contract = replace(VISITS, columns=PERSONS if name == "none" else VISITS.columns, statistics=chosen)
+        tables.create_or_evolve(spark, other, contract)
+        rows.repartition(4).write.format("delta").mode("append").save(other.path(VISITS.dataset))
+        log = Path(other.path(VISITS.dataset), "_delta_log", f"{other.version(VISITS.dataset):020d}.json")
+        entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        stats = [entry["add"]["stats"] for entry in entries if "add" in entry]
+        size[name] = sum(len(one) for one in stats) / len(stats)
+    assert 5 * size["none"] < size["chosen"]
+    assert size["chosen"] + 80 < size["all"]
 
 
 def test_a_range_of_time_skips_files(spark: Any, lake: Lake) -> None:
@@ -158,6 +189,11 @@ def publish_a_row(spark: Any, lake: Lake, dataset: str) -> None:
     row.write.format("delta").mode("append").save(lake.path(dataset))
 
 
+def actions(table: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return found
+
+
 def limits(spark: Any, root: Path, contract: Contract) -> set[str]:
     """Publish a row, and name the limits that the log has of its file."""
     lake = Lake(root=str(root))
@@ -165,6 +201,6 @@ def limits(spark: Any, root: Path, contract: Contract) -> set[str]:
     publish_a_row(spark, lake, contract.dataset)
     table = lake.caught_up(contract.dataset)
     assert table is not None
-    newest = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    newest = actions(table)
     newest.sort(key=lambda action: action["modification_time"])
     return {name for name, value in newest[-1].items() if name.startswith(("min.", "max.")) and value is not None}

@@ -1,6 +1,7 @@
-"""Rewrites the small files of a table as fewer large ones, in one audited commit that changes no row.
+"""Rewrites files of a table, fewer and larger or sorted, in one audited commit that changes no row.
 
-Pattern: Compactor (:mod:`blogdata.patterns.ingestion.compactor`).
+Patterns: Compactor (:mod:`blogdata.patterns.ingestion.compactor`), Sorter
+(:mod:`blogdata.patterns.storage.sorter`).
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from blogdata.publish.target import Engine, Target
 from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import SparkSession
 
 COMPACTED = "compacted"
-"""Key of the figures in the metadata of a compaction's commit; it has no measures, so it is no publication."""
+"""Key of the figures in the metadata of such a commit; it has no measures, so it is no publication."""
 _SIZES = "spark.databricks.delta.optimize"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
-    """What one commit compacted.
+    """What one commit rewrote.
 
     Args:
         version: Version of the table.
@@ -68,29 +70,83 @@ def compact(
         BehindAPointer: The dataset lives in members, each of which is written once, whole.
         ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
     """
-    contract, lake = target.contract, target.lake
+    table = _opened(target)
+    sizes = {f"{_SIZES}.minFileSize": str(small), f"{_SIZES}.maxFileSize": str(most)}
+    return _rewritten(spark, target, partitions, (), sizes, before=table.version())
+
+
+def sort(
+    spark: SparkSession, target: Target, partitions: Sequence[str], by: Sequence[str], *, at: int, size: int
+) -> Compaction:
+    """Sort the rows of some partitions along a Z-order curve, in one commit; repeated calls change nothing.
+
+    Args:
+        spark: The session.
+        target: The table, its contract and the run; it exists.
+        partitions: Keys of the partitions.
+        by: The columns, each with file statistics.
+        at: Version of the table that is sorted.
+        size: Size of a new file, in bytes.
+
+    Returns:
+        What was rewritten.
+
+    Raises:
+        ConfigurationError: The engine's jar is not in use, so the rows cannot be compared before the commit.
+        MemberClosed: The table is a member that was published.
+        ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
+    """
+    # A published member, which a repeated call may meet, is not opened for another rewrite.
+    found = _found(target, at, _commit_id(target, partitions, by, at))
+    if found is None:
+        _opened(target)
+        found = _rewritten(spark, target, partitions, by, {f"{_SIZES}.maxFileSize": str(size)}, before=at)
+    assert found is not None
+    return found
+
+
+def _opened(target: Target) -> DeltaTable:
+    """Open a table whose files may be rewritten."""
+    dataset = target.contract.dataset
     if target.engine is Engine.CHECKPOINT:
         raise ConfigurationError(
-            what="without the engine's jar the rows of a compaction cannot be compared before it is committed",
-            where=contract.dataset,
-            next_step="compact the table where Spark may load the jar",
+            what="without the engine's jar the rows of rewritten files cannot be compared before the commit",
+            where=dataset,
+            next_step="rewrite the table where Spark may load the jar",
         )
-    table = lake.caught_up(contract.dataset)
-    members.refuse_direct(table, contract.dataset)
+    table = target.lake.caught_up(dataset)
+    members.refuse_direct(table, dataset)
     assert table is not None
-    before = table.version()
-    named = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
-    commit_id = f"{contract.dataset}/compaction of {named} on {before}"
+    return table
+
+
+def _commit_id(target: Target, partitions: Sequence[str], order: Sequence[str], before: int) -> str:
+    digest = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:12]
+    what = f"order by {', '.join(order)}" if order else "compaction"
+    return f"{target.contract.dataset}/{what} of {digest} on {before}"
+
+
+def _rewritten(
+    spark: SparkSession,
+    target: Target,
+    partitions: Sequence[str],
+    order: Sequence[str],
+    sizes: Mapping[str, str],
+    *,
+    before: int,
+) -> Compaction | None:
+    contract, path = target.contract, target.lake.path(target.contract.dataset)
+    commit_id = _commit_id(target, partitions, order, before)
     audit = {"info": {"commit_id": commit_id, "dataset": contract.dataset, "run": asdict(target.run)}}
     keys = f" WHERE `{contract.partition_column}` IN ({', '.join(map(text, partitions))})" if partitions else ""
-    change = Statement(sql=f"OPTIMIZE {{table}}{keys}", path=lake.path(contract.dataset))
+    by = f" ZORDER BY ({', '.join(f'`{column}`' for column in order)})" if order else ""
+    change = Statement(sql=f"OPTIMIZE {{table}}{keys}{by}", path=path)
     writer = spark.range(0).write.format("audited-delta").mode("overwrite").option("audit", json.dumps(audit))
     writer = writer.options(**change.options(), same_rows="true", txnAppId=commit_id, txnVersion="1")
     if target.probe:
         writer = writer.option("probe", target.probe)
-    sizes = {f"{_SIZES}.minFileSize": str(small), f"{_SIZES}.maxFileSize": str(most)}
     with translated(contract.dataset, partitions), _configured(spark, sizes):
-        writer.save(lake.path(contract.dataset))
+        writer.save(path)
     return _found(target, before, commit_id)
 
 

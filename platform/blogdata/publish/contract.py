@@ -18,7 +18,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.publish.column_types import Field, parse
 from blogdata.publish.compatibility import Compatibility, Migration
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Audit, Column, Partitioning, Reference, RowRule, Wide
+from blogdata.publish.schema import Audit, Buckets, Column, Partitioning, Reference, RowRule, Wide
 from blogdata.publish.watch import Watch
 from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
 
@@ -30,6 +30,8 @@ LEAST_ROWS = 100
 judged together with quiet partitions before it that add up to this number."""
 ANSWERS = "Denormalizer"
 """Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
+_POLICIES = ("buckets", "compatibility", "consumers", "migrations", "profiled", "references", "view", "watch", "wide")
+"""What of a contract, besides its inputs, is no promise about its rows."""
 Wanted = Mapping[str, Mapping[str, str]]
 """Dataset to the partitions that must run, each with the reason."""
 
@@ -238,6 +240,7 @@ class Contract:
         profiled: Columns whose distribution of values is followed after the publication (Offline Observer); none: the
             dataset is not observed. No personal ones: their values would be stored with the profiles.
         statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
+        buckets: The column by which rows of one value are found and brought together; None: there is none.
         patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
         watch: The detectors that are on.
@@ -279,6 +282,7 @@ class Contract:
     references: tuple[Reference, ...] = ()
     profiled: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
+    buckets: Buckets | None = None
     patterns: tuple[str, ...] = ()
     freshness_hours: float | None = None
     watch: Watch = field(default_factory=Watch)
@@ -377,8 +381,7 @@ class Contract:
     def fingerprint(self) -> str:
         """A digest of everything promised about the rows; inputs, the view and policies are not part of it."""
         promised = {**asdict(replace(self, reads=(), runs=Runs())), "write": repr(self.write)}
-        left_out = ("compatibility", "consumers", "migrations", "profiled", "references", "view", "watch", "wide")
-        for policy in left_out:
+        for policy in _POLICIES:
             del promised[policy]
         # A dataset without a change feed has the digest it had before there was one.
         if not promised["feeds"]:

@@ -137,6 +137,21 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Buckets:
+    """Rows with the same value of a column have the same bucket (Bucket).
+
+    Args:
+        column: INT column with the bucket, from 0; null where the value is.
+        of: Column with the value.
+        number: Number of buckets. To change it is to add another column: rows of one value would have two buckets.
+    """
+
+    column: str
+    of: str
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RowRule:
     """A condition every row satisfies, as Spark SQL; enforced by a Delta CHECK constraint and counted by the audit."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from blogdata.lake import members
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 CONTRACT = "blogdata.contract"
 """Table property: fingerprint of the contract that was last applied to the table."""
+BUCKETS = "blogdata.buckets"
+"""Table property: the buckets of all rows of the table, as JSON. A table that is older than the column has none."""
 _CONSTRAINT = "delta.constraints."
 
 
@@ -111,6 +114,7 @@ def _properties(contract: Contract) -> dict[str, str]:
         **_change_feed(contract),
         **_retention(contract),
         **({"delta.enableDeletionVectors": "true"} if contract.marks_rows else {}),
+        **({BUCKETS: json.dumps(asdict(contract.buckets))} if contract.buckets else {}),
         **file_statistics.properties(contract),
     }
 

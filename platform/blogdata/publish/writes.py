@@ -59,14 +59,30 @@ class Copy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sorted:
+    """The order of the rows of final partitions: rows that are near in any of some columns lie in the same files.
+
+    Args:
+        by: The columns, each with file statistics; without these their order lets no reader skip a file.
+        file_bytes: Size of a file, in bytes. Smaller ones let readers skip more, and cost more to open. A partition
+            that is not twice as large stays as it was written.
+    """
+
+    by: tuple[str, ...]
+    file_bytes: int = 4 * 1024**2
+
+
+@dataclass(frozen=True, kw_only=True)
 class ByPeriod:
     """Each partition is a table of its own behind one name (Fast Metadata Cleaner).
 
     Args:
         kept: How long a replaced table is kept; no reader may use one version for longer.
+        frozen: How the rows of frozen years are sorted; None: as they were written. It promises nothing about rows.
     """
 
     kept: timedelta
+    frozen: Sorted | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ from pyspark.sql import functions as F
 
 from blogdata.errors import PlatformError
 from blogdata.lake import members
-from blogdata.lake.lake import Lake
+from blogdata.lake.stored import Stored
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import Measure
 
@@ -42,23 +41,6 @@ if TYPE_CHECKING:
 
 class RowsNotTogether(PlatformError):
     """Raised when the rows of a group may lie in several partitions, so that no task sees all of them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stored:
-    """Some partitions of a table.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-        version: Version of the table.
-        partitions: Keys of the partitions to read; those without rows are left out.
-    """
-
-    lake: Lake
-    dataset: str
-    version: int
-    partitions: Sequence[str]
 
 
 def aggregate(

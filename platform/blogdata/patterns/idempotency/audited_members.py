@@ -12,7 +12,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ from blogdata.publish.write_faults import ConcurrentWrite
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Arrange = Callable[[Target, int], int]
+"""Rewrites files of a table, given its newest version; returns the version that has the same rows in other files."""
 _TRIES = 100
 
 
@@ -43,21 +45,31 @@ class NewMember:
         frame: The rows.
         partitions: Keys of its partitions; empty for an unpartitioned dataset.
         frozen: True if it holds several partitions permanently.
+        arrange: Rewrites the files of its complete table without changing a row; None: they stay as written.
     """
 
     name: str
     frame: DataFrame
     partitions: tuple[str, ...] = ()
     frozen: bool = False
+    arrange: Arrange | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filled:
-    """A complete member that is not visible yet."""
+    """A complete member that is not visible yet.
+
+    Args:
+        new: What it was to be.
+        location: Its folder.
+        commit: The commit that wrote its rows.
+        version: Version of its table that is read: that of the commit, or a later one with the same rows.
+    """
 
     new: NewMember
     location: str
     commit: Commit
+    version: int
 
 
 def publish_members(
@@ -101,7 +113,7 @@ def publish_members(
 
 
 def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
-    """Write and audit a member, and close it; it is not visible yet.
+    """Write and audit a member, arrange its files, and close it; it is not visible yet.
 
     Raises:
         PlatformError: As :func:`blogdata.publish.publish.publish`.
@@ -117,8 +129,9 @@ def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
             if new.partitions
             else overwrite_table(new.frame, inner, mine)
         )
+    version = new.arrange(inner, commit.version) if new.arrange else commit.version
     _close(target.lake, table)
-    return Filled(new=new, location=location, commit=commit)
+    return Filled(new=new, location=location, commit=commit, version=version)
 
 
 def swap(
@@ -175,7 +188,7 @@ def _member(one: Filled, contract: Contract, target: Target, version: int, momen
     return Member(
         name=one.new.name,
         location=one.location,
-        version=one.commit.version,
+        version=one.version,
         partition_column=contract.partition_column,
         columns={column.name: column.type for column in contract.columns},
         frozen=one.new.frozen,

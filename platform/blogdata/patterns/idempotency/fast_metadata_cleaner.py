@@ -23,7 +23,7 @@ Source: Data Engineering Design Patterns, ch. 4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError, PlatformError
@@ -34,7 +34,7 @@ from blogdata.lake.commit import Account, Commit, Entry
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member, Members
 from blogdata.patterns.idempotency import audited_members
-from blogdata.patterns.idempotency.audited_members import NewMember
+from blogdata.patterns.idempotency.audited_members import Arrange, NewMember
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.partitions import following
@@ -124,13 +124,16 @@ def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member,
     return {year: tuple(found) for year, found in sorted(years.items()) if len(found) > 1}
 
 
-def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequence[Frozen]:
+def freeze(
+    spark: SparkSession, target: Target, *, final_before: str, arrange: Arrange | None = None
+) -> Sequence[Frozen]:
     """Turn the periods of each final year into one immutable member: one audited write and one swap per year.
 
     Args:
         spark: The session.
         target: The dataset, its contract and the run.
         final_before: Key of the first period that may still change.
+        arrange: Rewrites the files of a year before it is visible (Sorter); None: they stay as written.
 
     Returns:
         One entry per frozen year; the periods keep the accounts they were published with. A year with a period whose
@@ -143,7 +146,7 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
     """
     dataset = target.contract.dataset
     columns = {column.name: column.type for column in target.contract.columns}
-    events = EventLog(target.lake)
+    buckets, events = target.contract.buckets, EventLog(target.lake)
     frozen = []
     for year in freezable(members.seen(target.lake, dataset), final_before=final_before):
         # Read again for each year: the swap of the previous year has moved the pointer.
@@ -163,10 +166,13 @@ def freeze(spark: SparkSession, target: Target, *, final_before: str) -> Sequenc
             accounts={key: _account(published[key], target.contract) for key in keys},
             expected={key: {"rows": count} for member in chosen for key, count in member.rows_of.items()},
         )
+        bucketed = buckets is not None and all(buckets.column in member.columns for member in chosen)
+        # Rows that are older than the column have no bucket, so their table must not state any.
+        mine = replace(target, contract=replace(target.contract, buckets=buckets if bucketed else None))
         name = _free(year, seen)
         rows = target.lake.read_members(spark, dataset, chosen, columns)
-        new = NewMember(name=name, frame=rows, partitions=keys, frozen=True)
-        filled = audited_members.fill(new, target, provenance)
+        new = NewMember(name=name, frame=rows, partitions=keys, frozen=True, arrange=arrange)
+        filled = audited_members.fill(new, mine, provenance)
         once = f"{dataset}/freeze {name}/{target.run.run_id}"
         # Without measures the commit does not count as a publication: no row of the dataset has changed.
         info = {"commit_id": once, "frozen": list(keys), "run_id": target.run.run_id, "member": filled.location}

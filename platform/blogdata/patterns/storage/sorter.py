@@ -1,0 +1,61 @@
+"""Sorter: rows that queries ask for together lie in the same files, so that statistics skip the other files.
+
+Problem: readers filter by visitor or by page. Rows come in the order of time, so each file has nearly every visitor and
+page, and its minimum and maximum skip nothing.
+
+How it works: when a year is frozen, its rows are final, and they are rewritten once along a Z-order curve of the
+declared columns (:class:`blogdata.publish.writes.Sorted`): rows that are near in any of the columns lie in the same few
+files, so a predicate on either column skips files. :func:`sort` does it with Delta's OPTIMIZE, in one commit of the
+member that nobody reads yet; before the commit, the new files are compared with the old ones: the same rows.
+
+The trap: an order by all columns one after another, as in ORDER BY, serves the first column; within one of its values,
+the second one is spread again. Z-order shares: with n files, a predicate on one of two columns still reads about the
+square root of n. So it needs many files, and a partition of one file gains nothing and is left alone. A column without
+statistics is no help either, so Delta refuses it: visitors are found by `user_bucket` (Bucket), since a person's column
+has none.
+
+When not to use it: where rows still come. Each new file has every visitor again, and sorting once more rewrites the
+partition. Delta's liquid clustering sorts only what came, but excludes partitioned tables.
+
+Source: Data Engineering Design Patterns, ch. 8.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from blogdata.patterns.ingestion import compactor
+from blogdata.publish import compaction
+from blogdata.publish.target import Engine, Target
+from blogdata.publish.writes import ByPeriod
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def sort(spark: SparkSession, target: Target, at: int) -> int:
+    """Sort the rows of a frozen table's large partitions, in one audited commit; repeated calls change nothing.
+
+    Args:
+        spark: The session.
+        target: The table, its contract, which declares the order, and the run.
+        at: Version of the table that is sorted, the newest that changed a row.
+
+    Returns:
+        The version whose files are sorted. It is `at` if no order is declared, if no partition is large enough, and
+        without the engine's jar, which compares the rows.
+
+    Raises:
+        PlatformError: As :func:`blogdata.publish.compaction.sort`.
+    """
+    order = target.contract.write.frozen if isinstance(target.contract.write, ByPeriod) else None
+    if order is None or target.engine is Engine.CHECKPOINT:
+        return at
+    size: Counter[str] = Counter()
+    for file in compactor.files(target.lake.at(target.contract.dataset, at)):
+        size[file.partition] += file.bytes
+    large = sorted(key for key, found in size.items() if found >= 2 * order.file_bytes)
+    if not large:
+        return at
+    return compaction.sort(spark, target, large, order.by, at=at, size=order.file_bytes).version
