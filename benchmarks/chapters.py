@@ -197,6 +197,27 @@ The rows of the first two are the same, and those that are completed, or open in
 included.
 """,
 )
+_N = Chapter(
+    title="Layouts of final weeks",
+    aim="none",
+    text="""
+Four simulated weeks with faults and late rows, as `gold.visits_weekly` has them: one row a page view, in a table by
+week. Every layout has the same rows in about as many files of 4 MB. Three queries read each of them: the page views of
+one visitor (`user_bucket = … AND user_id = …`), of one page, and of six hours. Files and bytes are those that the
+metrics of the executed plan name; a scan that two tasks of the Bucket share is one that each of them makes.
+
+- *order of time, no statistics*: as the rows come; the statistics of no column are in the log.
+- *order of time, statistics*: with the contract's columns `event_time`, `page` and `user_bucket` (Metadata Enhancer).
+- *order of user_bucket, then page*: sorted like a phone book.
+- *Z-order*: written in the order of time, then `sorter.sort` as for a frozen year (Sorter): every row is written
+  twice, and read twice more to compare the rows before the commit.
+
+*The join*: page views of the visitors of the two newer weeks, and how many they had in the two before: two aggregations
+by visitor and a join, with Spark's shuffle and with `bucket.read` (Bucket). The last exchange, of one row a task, is in
+all of them. At the end Spark, delta-rs and DuckDB count the rows of the Z-ordered table by week, bucket and page, with
+visitors, visits and the first and last time of each group: they must be equal.
+""",
+)
 _O = Chapter(
     title="Models of page views",
     aim="none: what a join costs a reader",
@@ -241,6 +262,7 @@ CHAPTERS: Mapping[str, Chapter] = MappingProxyType(
         "j": _J,
         "k": _K,
         "l": _L,
+        "n": _N,
         "o": _O,
         "v": _V,
     }
