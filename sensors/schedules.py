@@ -13,8 +13,8 @@ from blogdata.orchestration.refresh import JOB, Request
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.finality import lookback_of
 from blogdata.planning.staleness import Scope
-from blogdata.publish.contract import Clock
 from blogdata.publish.partitions import Grain, between, key_of
+from blogdata.publish.schedule import Clock
 from quality.contracts import CONTRACTS
 from sensors import jobs, run_requests
 from sensors.run_requests import EVERYTHING

@@ -1,7 +1,8 @@
 """Campaigns: their displays, and the page views and visitors that belong to them."""
 
 from blogdata.planning.reach import WITHIN
-from blogdata.publish.contract import Clock, On, Read, Runs
+from blogdata.publish.contract import Read
+from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule
 from quality.contracts import columns as c
 from quality.contracts.page_views import HOURS_OF_A_DAY, HOURS_PRESENT, PARTS, PATTERNS, daily

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from blogdata.planning.available import Available
-from blogdata.publish.contract import Clock, Contract, On, Read, Runs
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Audit, Column, RowRule
 from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import columns as c

@@ -6,10 +6,11 @@ from functools import partial
 
 from blogdata.planning.reach import WITHIN
 from blogdata.publish.compatibility import Rename
-from blogdata.publish.contract import Clock, Contract, On, Read, Runs
+from blogdata.publish.contract import Contract, Read
 from blogdata.publish.migrations import migrating
 from blogdata.publish.partitions import Grain
 from blogdata.publish.privacy import withheld_rule
+from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Audit, Buckets, Column, Failed, Partitioning, RowRule
 from blogdata.publish.watch import Flow, Lag, Skew, Sla, Watch
 from blogdata.publish.writes import ByPeriod, Sorted

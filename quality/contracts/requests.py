@@ -1,7 +1,8 @@
 """Requests of access logs, all of them: what the filters remove before it is a page view stays visible here."""
 
 from blogdata.planning.events_within import EventsWithin
-from blogdata.publish.contract import Clock, On, Read, Runs
+from blogdata.publish.contract import Read
+from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule
 from quality.contracts import columns as c
 from quality.contracts import page_views

@@ -9,7 +9,8 @@ from datetime import timedelta
 
 from blogdata.planning.carried import Carried
 from blogdata.planning.reach import SAME, WITHIN
-from blogdata.publish.contract import Clock, Contract, On, Read, Runs
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import AppearsWith

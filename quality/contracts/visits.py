@@ -5,8 +5,9 @@ from datetime import date, timedelta
 from blogdata.patterns.quality.online_observer import observed
 from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
-from blogdata.publish.contract import LEAST_ROWS, Contract, Read, Runs
+from blogdata.publish.contract import LEAST_ROWS, Contract, Read
 from blogdata.publish.partitions import Grain
+from blogdata.publish.schedule import Runs
 from blogdata.publish.schema import Audit, Column, Failed, Partitioning, Reference, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import AppearsWith, Replace, Slices

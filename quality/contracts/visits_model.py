@@ -6,7 +6,8 @@ from functools import partial
 from blogdata.planning.complete import COMPLETE
 from blogdata.planning.reach import SAME, WHOLE
 from blogdata.planning.shown import Shown
-from blogdata.publish.contract import Clock, Contract, On, Read, Runs
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.watch import Sla, Watch
 from blogdata.publish.writes import Merge

@@ -19,8 +19,8 @@ from blogdata.patterns.data_flow.unaligned_fan_in import LONGEST_SILENCE, Period
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
-from blogdata.publish.contract import Clock, On, Runs
 from blogdata.publish.partitions import Grain, between, finer
+from blogdata.publish.schedule import Clock, On, Runs
 from published import bronze, enriched, publish
 from quality.contracts import GRAPH
 

@@ -31,8 +31,8 @@ from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, SMALL_BYTES, TARGET_BYTES, DataFile
 from blogdata.planning import clock
 from blogdata.publish.changes import AppendBatch
-from blogdata.publish.contract import Runs
 from blogdata.publish.publish import publish
+from blogdata.publish.schedule import Runs
 from blogdata.publish.target import Engine, Provenance
 from laws.stepping import Held, Probe
 from tidied import whole

@@ -12,8 +12,9 @@ from blogdata.planning.observed import Observed
 from blogdata.planning.offsets import complete_since
 from blogdata.planning.reach import EventsOf, Landed, Same, Within
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.contract import Contract, On, Read
+from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import key_of, start_of
+from blogdata.publish.schedule import On
 
 LATELY = timedelta(days=1)
 """Partitions due within this time are judged; at least the newest one is."""

@@ -24,8 +24,9 @@ from blogdata.planning.held import DEAD_LETTERS, held
 from blogdata.planning.reach import Landed, Within
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import is_there
-from blogdata.publish.contract import Clock, Contract, On, Wanted
+from blogdata.publish.contract import Contract, Wanted
 from blogdata.publish.partitions import Grain, following, key_of, previous, start_of
+from blogdata.publish.schedule import Clock, On
 
 
 class Scope(str, Enum):

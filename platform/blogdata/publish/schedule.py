@@ -1,0 +1,64 @@
+"""When the partitions of a dataset run automatically."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from blogdata.errors import ConfigurationError
+
+
+class On(str, Enum):
+    """The trigger of an automatic run of a partition."""
+
+    INPUT = "input"
+    """Any of its inputs changed."""
+    ALL_THERE = "all there"
+    """All input partitions of the period are published; again when one of them changes."""
+    FIRST_ALL_THERE = "first all there"
+    """All input partitions of the period are published for the first time; late rows wait for the clock."""
+    DEADLINE = "deadline"
+    """All input partitions are published, or the deadline (`at`) has passed: it runs with what is there, and again with
+    each part that comes later (Unaligned Fan-In). Inputs that were never published are not waited for."""
+
+
+class Clock(str, Enum):
+    """Latest time at which a partition runs, even with incomplete inputs; the value is a cron schedule, UTC."""
+
+    NIGHTLY = "0 2 * * *"
+    WEEKLY = "0 3 * * 1"
+
+    @property
+    def after(self) -> timedelta:
+        """How long after the end of a period its tick is due."""
+        minute, hour, *_ = self.value.split()
+        return timedelta(hours=int(hour), minutes=int(minute))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """When partitions of a dataset run automatically.
+
+    Args:
+        on: What triggers the run.
+        at: When a period that has ended runs even if its inputs are incomplete; None: never.
+        lookback: Number of partitions before the newest one that late rows still change; older ones are final unless a
+            person runs them again. None: late rows change any partition.
+        judged_by: Dataset of dead letters whose `max_share` limits the rejected rows of an arrival. Above the limit,
+            the partitions that the arrival touches wait for a person. None: no partition waits.
+
+    Raises:
+        ConfigurationError: It runs at a deadline, and has no clock.
+    """
+
+    on: On = On.INPUT
+    at: Clock | None = None
+    lookback: int | None = None
+    judged_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.on is On.DEADLINE and self.at is None:
+            raise ConfigurationError(
+                what="the dataset runs at its deadline, and has none", where="runs", next_step="declare `at`"
+            )
