@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from blogdata.planning.complete import Complete
+from blogdata.planning.ended import Ended
 from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 
 _WAITING = {
-    name for name, contract in CONTRACTS.items() if any(isinstance(read.reach, Complete) for read in contract.reads)
+    name
+    for name, contract in CONTRACTS.items()
+    if any(isinstance(read.reach, (Complete, Ended)) for read in contract.reads)
 }
 OF_COMPLETE_WEEKS = GRAPH.downstream(_WAITING) | _WAITING
 """Datasets that no hour or day makes due, as long as the others of its week are not there."""

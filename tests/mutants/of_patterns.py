@@ -156,7 +156,7 @@ PATTERNS = (
     in_code(
         "a rewrite with the same size and time is not noticed",
         "platform/blogdata/patterns/ingestion/published_files.py",
-        "return changes != partition.changes",
+        "return seen.changes != partition.changes",
         "return False",
         LANDED_CHANGE,
     ),

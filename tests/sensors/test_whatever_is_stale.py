@@ -214,7 +214,10 @@ def test_a_day_is_ready_after_its_last_hour(lake: LakeResource) -> None:
 
 def test_sensor_requests_changes_made_before_its_start(lake: LakeResource, tick: Any) -> None:
     enriched(lake.lake, finer(DAY, Grain.DAY, Grain.HOUR), read=0)
-    assert "gold.visits_cube_daily 2026-01-05" in tick(whatever_is_stale).run_requests[0].tags["blogdata/about"]
+    assert (
+        "gold.audience_hourly 2026-01-05T00 and 23 more"
+        in tick(whatever_is_stale).run_requests[0].tags["blogdata/about"]
+    )
 
 
 def test_a_fault_keeps_nothing_else_waiting(lake: LakeResource, tick: Any, launched: Any) -> None:
