@@ -131,8 +131,11 @@ def test_streamed_and_batch_tables_hold_the_same_rows(straight: Deployment) -> N
     assert sorted(straight.rows("bronze.visits", *columns), key=repr) == sorted(
         straight.rows(BRONZE, *columns), key=repr
     )
-    columns = [column.name for column in STREAMED[VISITS].columns if column.name != "batch"]
-    place_at = (columns.index("source_file"), columns.index("source_offset"))
+    place = ("source_file", "source_offset")
+    lines = {(file, offset): raw for file, offset, raw in straight.rows("bronze.visits", *place, "raw")}
+    assert {(file, offset): raw for file, offset, raw in straight.rows(VISITS, *place, "raw")}.items() <= lines.items()
+    columns = [column.name for column in STREAMED[VISITS].columns if column.name not in ("batch", "raw")]
+    place_at = [columns.index(name) for name in place]
     late = {position for position, reason in verdicts_of(straight).items() if reason == "late"}
     # Events in order are equal; late events are in the batch tables, and set aside by the stream.
     batch = [row for row in straight.rows("silver.visits", *columns) if tuple(row[at] for at in place_at) not in late]
