@@ -93,11 +93,11 @@ def test_sessions_go_on_to_the_newest_hour(lake: LakeResource) -> None:
     assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
 
 
-def test_what_goes_on_for_long_takes_twice_as_many_hours_at_each_pass(lake: LakeResource) -> None:
+def test_what_goes_on_for_long_takes_four_times_as_many_hours_at_each_pass(lake: LakeResource) -> None:
     hours = range(1, 24)
     sessions(lake, dict.fromkeys(hours, 1), read=visits(lake, *hours))
     found = passes(lake, visits(lake, 1), grows=True)
-    assert found == [[1], [2], [3, 4], [5, 6, 7, 8], [*range(9, 17)], [*range(17, 24)]]
+    assert found == [[1], [2], [3, 4, 5, 6], [*range(7, 23)], [23]]
     assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
 
 
