@@ -29,6 +29,7 @@ MODULES = {
     "j": "months_visitors",
     "k": "hot_key",
     "l": "hourly_sessions",
+    "m": "profiles",
     "n": "layouts",
     "o": "models",
     "v": "wide_column",

@@ -197,6 +197,24 @@ The rows of the first two are the same, and those that are completed, or open in
 included.
 """,
 )
+_M = Chapter(
+    title="Profiles",
+    aim="none",
+    text="""
+Where the processor's time goes, of Spark's Java and of the command together: the ten largest groups of each run, in
+percent. Seconds would depend on the machine, and on what else runs there; the shares hardly do.
+
+- *cold first run*: `blogdata run` of a simulated day and a half in a new deployment. The server starts in it.
+- *warm hour*: `blogdata run --due` after another hour has landed, the second after a first run, with the late and
+  repeated rows of the simulator's defaults, or with none.
+- *own log, cold*: `blogdata run` of an access log of two days, in a new deployment.
+
+async-profiler samples Java every 5 ms of a thread's processor time, py-spy the command fifty times a second; each
+part is weighed by the processor time that the system counted. A sample belongs to the innermost frame that a group
+claims (`benchmarks/profile_groups.py`), so a query that Delta asks of Spark about its log is *planning*, and a class
+that is loaded for it is *loading classes*. py-spy has to be on the PATH. A run that has no column was not measured yet.
+""",
+)
 _N = Chapter(
     title="Layouts of final weeks",
     aim="none",
@@ -264,6 +282,7 @@ CHAPTERS: Mapping[str, Chapter] = MappingProxyType(
         "j": _J,
         "k": _K,
         "l": _L,
+        "m": _M,
         "n": _N,
         "o": _O,
         "v": _V,

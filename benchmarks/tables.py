@@ -18,13 +18,13 @@ def show(document: dict[str, Any]) -> None:
 
 
 def cases(document: dict[str, Any]) -> list[str]:
-    """Return medians and all single times of every case."""
+    """Return medians and all single times of every case; none where no seconds were kept."""
     rows = [
         (case["name"], peer, f"{case['medians'][peer]:.2f}", " ".join(f"{second:.2f}" for second in times))
         for case in document["cases"]
         for peer, times in case["seconds"].items()
     ]
-    return table(("case", "peer", "median s", "rounds s"), rows)
+    return table(("case", "peer", "median s", "rounds s"), rows) if rows else []
 
 
 def ratios(document: dict[str, Any]) -> list[str]:

@@ -118,15 +118,16 @@ def filled(home: Path, *, seed: int) -> Iterator[Sample]:
         sample.command("down")
 
 
-def log_lines(seed: int) -> Iterator[str]:
+def log_lines(seed: int, *, hours: int = _LOG_HOURS) -> Iterator[str]:
     """Write an access log in Combined Log Format: pages, assets, feeds, crawlers, and visits across hours.
 
     Args:
         seed: Seed of the visitors and their requests; the same seed writes the same lines.
+        hours: Length of the log.
     """
     draw = random.Random(seed)
     visitors = [(f"198.51.100.{number}", draw.choice(_BROWSERS)) for number in range(1, _VISITORS + 1)]
-    moment, end = _LOG_BEGINS, _LOG_BEGINS + timedelta(hours=_LOG_HOURS)
+    moment, end = _LOG_BEGINS, _LOG_BEGINS + timedelta(hours=hours)
     while (moment := moment + timedelta(seconds=draw.randint(5, 60))) < end:
         address, agent = draw.choice(visitors)
         path = draw.choices(_PATHS, _WEIGHTS)[0]
