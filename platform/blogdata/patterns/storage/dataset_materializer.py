@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 VIEW = "_view"
 """Suffix of the name of a materialized dataset's view, in SQL of `blogdata sql`."""
 _DATASET = re.compile(r"\b(?:bronze|silver|gold)\.[a-z0-9_]+\b")
-_NOT_IN_THE_FEED = ("DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_DATA_FILE_NOT_FOUND", "FILE_NOT_EXIST")
+_NOT_IN_THE_FEED = (
+    "DELTA_MISSING_CHANGE_DATA",
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "FILE_NOT_EXIST",
+)
+"""What Delta says of a feed that was off, or that lacks a commit or a file."""
 _AFTER = ("insert", "update_postimage")
 
 
