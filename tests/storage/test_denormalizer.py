@@ -45,7 +45,7 @@ def modelled(deploy: Deploy) -> Deployment:
 def test_all_models_have_the_same_rows(modelled: Deployment) -> None:
     found = rows_of(modelled, EVERYTHING, *COLUMNS)
     assert found == rows_of(modelled, NORMALIZED, *COLUMNS) == rows_of(modelled, STAR, *COLUMNS)
-    assert found.total() > 100
+    assert found.total() > 40
     weeks = {key: entry.rows_out for key, entry in modelled.published(OBT).items()}
     assert weeks == {key: entry.rows_out for key, entry in modelled.published(VIEWS).items()}
     assert modelled.problems() == []
