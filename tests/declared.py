@@ -26,17 +26,14 @@ DAILY, WEEKLY = (
     for grain in (Grain.DAY, Grain.WEEK)
 )
 _JOINED_WITH_ADS = "silver.visits_with_ads"
-_OF_ENDED_WEEKS = {
-    name for name, contract in CONTRACTS.items() if any(isinstance(read.reach, Ended) for read in contract.reads)
-}
 _Keys = TypeVar("_Keys")
 
 
 def computed_from(dataset: str) -> set[str]:
-    """List all datasets computed from a dataset, directly or not, for lakes without ads and without a whole week."""
+    """List all datasets computed from a dataset, directly or not, for lakes without ads and without a complete week."""
     below = {name for name in CONTRACTS if dataset in GRAPH.upstream([name])}
     with_ads = {name for name in below if _JOINED_WITH_ADS in {name, *GRAPH.upstream([name])}}
-    return below - with_ads - OF_COMPLETE_WEEKS - _OF_ENDED_WEEKS
+    return below - with_ads - OF_COMPLETE_WEEKS
 
 
 def by_grain(datasets: set[str], keys: Mapping[Grain | None, _Keys]) -> dict[str, _Keys]:

@@ -127,8 +127,7 @@ def test_served_days_lack_hours_of_either_dataset(lake: Lake) -> None:
 
 def test_every_dataset_of_gold_that_may_lack_hours_has_the_check() -> None:
     for name, contract in CONTRACTS.items():
-        partitioned = contract.grain in (Grain.DAY, Grain.WEEK)
-        gathered = contract.layer == "gold" and partitioned and name not in OF_COMPLETE_WEEKS
+        gathered = contract.layer == "gold" and contract.grain is not Grain.HOUR and name not in OF_COMPLETE_WEEKS
         checks = [spec.name for spec in check_specs(asset_key(name), contract)]
         assert ("complete" in checks) == gathered, name
         assert ("hours_present" in [column.name for column in contract.columns]) == gathered, name
