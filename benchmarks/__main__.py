@@ -32,6 +32,7 @@ MODULES = {
     "m": "profiles",
     "n": "layouts",
     "o": "models",
+    "p": "small_files",
     "v": "wide_column",
 }
 STANDARD_DAYS = (1, 10, 100)

@@ -255,6 +255,21 @@ that are not timed; the answers are compared first. The dimensions are small, so
 - *One Big Table*: joins nothing.
 """,
 )
+_P = Chapter(
+    title="A thousand small commits",
+    aim="none",
+    text="""
+The lines of a simulated day, faults and late rows included, appended in the order of their arrival by 1,000 commits, as
+a stream does that commits every five seconds; the table is partitioned by the hour of arrival.
+
+- *as streamed*: the table as it is then.
+- *compacted*: a copy after the [Compactor](../patterns/compactor.md), which has compared the rows of the new files with
+  those of the old ones before its commit. The old files stay until a vacuum, and are not counted.
+
+The rows of both are the same. A read is a count and a sum over the lines, and by delta-rs the lines themselves. *An
+hour* is a partition of about 42 small files.
+""",
+)
 _V = Chapter(
     title="A wide column",
     aim="at most 0.6 of the bytes",
@@ -289,6 +304,7 @@ CHAPTERS: Mapping[str, Chapter] = MappingProxyType(
         "m": _M,
         "n": _N,
         "o": _O,
+        "p": _P,
         "v": _V,
     }
 )

@@ -10,11 +10,12 @@ from blogdata.planning.ended import Ended
 from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 
-_WAITING = {
-    name
-    for name, contract in CONTRACTS.items()
-    if any(isinstance(read.reach, (Complete, Ended)) for read in contract.reads)
-}
+OF_ENDED_WEEKS, _OF_COMPLETE = (
+    {name for name, contract in CONTRACTS.items() if any(isinstance(read.reach, kind) for read in contract.reads)}
+    for kind in (Ended, Complete)
+)
+"""Datasets that have no row while no week with rows has ended."""
+_WAITING = OF_ENDED_WEEKS | _OF_COMPLETE
 OF_COMPLETE_WEEKS = GRAPH.downstream(_WAITING) | _WAITING
 """Datasets that no hour or day makes due, as long as the others of its week are not there."""
 DAILY, WEEKLY = (

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ from blogdata.cli.sql_command import _Asked
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
+from blogdata.lake import unneeded
 from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
 from blogdata.planning.plan import ASKED, Plan, Planner
@@ -83,6 +85,17 @@ class Deployment:
         """Open a Spark session as a step does: an error names a server that was lost meanwhile."""
         with SparkResource(home=str(self.settings.home)).guard() as spark:
             yield spark
+
+    def rest(self, dataset: str) -> None:
+        """Replace the files of a table and remove the old ones, as maintenance does while nothing is published."""
+        column, *_ = EVERY[dataset].statistics
+        with self.session() as spark:
+            # With an order, even a file that is alone is rewritten.
+            spark.sql(f"OPTIMIZE delta.`{self.lake.path(dataset)}` ZORDER BY ({column})").collect()
+        later = datetime.now(timezone.utc) + unneeded.READABLE + 2 * unneeded.MARGIN
+        old = unneeded.data_files(self.lake, dataset, (), later)
+        assert old
+        unneeded.remove(old)
 
     def as_in_production(self) -> Deployment:
         """Use the platform's session settings instead of the test server's settings for few rows."""

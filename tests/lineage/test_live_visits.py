@@ -186,6 +186,9 @@ def test_an_interrupted_stream_ends_in_the_same_tables(
         (probe / dataset / str(number) / f"{phase}.fail").touch()
         with pytest.raises(StreamFailed, match=rf"WRITE_ENDED.{phase.upper()}"):
             tick(begun, probe=str(probe))
+        if (dataset, phase) == (BRONZE, "committed"):
+            # It starts again after a long time: the files that the batch has added are replaced.
+            begun.rest(BRONZE)
     # The last batch leaves lines whose events are not published; its checkpoint is not resumed.
     tick(begun, renew=True)
     assert contents(begun) == expected

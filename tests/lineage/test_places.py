@@ -114,6 +114,7 @@ def test_places_go_from_waiting_to_true(world: World, monkeypatch: pytest.Monkey
     visits = world.deployment.rows("silver.visits", "ip", "keep_private")
     assert set(paid) == {ip for ip, private in visits if ip and not private and ipaddress.ip_address(ip).is_global}
 
+    world.deployment.rest("silver.places")
     world.land(EVENING)
     live.tick(world.deployment, STREAM)
     world.deployment.run(for_=["silver.visits_enriched"])

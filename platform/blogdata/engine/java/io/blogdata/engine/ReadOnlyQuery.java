@@ -80,8 +80,8 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
   /** Functions of other groups that do so, too; beside them these groups call Java methods and read files. */
   private static final Set<String> FUNCTIONS =
       words(
-          "bitmap_bit_position bitmap_bucket_number bitmap_count monotonically_increasing_id range spark_partition_id"
-              + " typeof uuid version");
+          "bitmap_bit_position bitmap_bucket_number bitmap_count input_file_name monotonically_increasing_id range"
+              + " spark_partition_id typeof uuid version");
 
   private static final String SUBSTITUTION = "spark.sql.variable.substitute";
 
