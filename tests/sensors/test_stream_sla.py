@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -96,6 +97,14 @@ def test_what_was_there_before_the_stream_or_is_nothing_for_a_table_is_not_judge
     assert (read(lake).verdict, read(lake).figures[EVENT_TIME]) == (QUIET, 0)
     streamed(lake, ENRICHED, landed(lake, "b.json", 3), None)
     assert (read(lake, ENRICHED).verdict, read(lake, ENRICHED).figures[EVENT_TIME]) == (QUIET, 0)
+
+
+def test_files_of_the_home_that_a_checkpoint_was_copied_from_are_not_judged(lake: LakeResource, tmp_path: Path) -> None:
+    streamed(lake, VISITS, landed(lake, "a.json", 3), 20)
+    assert read(lake).verdict == JOB_LATE
+    shutil.copytree(lake.landing_path.parent, tmp_path / "moved")
+    moved = LakeResource(root=str(tmp_path / "moved" / "lake"), landing=str(tmp_path / "moved" / "landing"))
+    assert read(moved).verdict == QUIET
 
 
 def test_streams_that_are_late_alike_are_one_finding(lake: LakeResource) -> None:

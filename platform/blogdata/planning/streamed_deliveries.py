@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
@@ -93,7 +94,11 @@ def _files(checkpoint: Checkpoint) -> Mapping[int, tuple[bool, list[Path]]]:
 
 
 def _landed(files: list[Path], landing: Path) -> Mapping[str, datetime]:
-    """Map arrival hours to the time at which the first of their files landed; a file that is gone has none."""
+    """Map arrival hours to the time at which the first of their files landed.
+
+    A file that is gone has none, nor has one of another landing zone: a checkpoint that was copied with its home, or
+    that is older than the zone, names the files where they were.
+    """
     found: dict[str, datetime] = {}
     for hour, at in _times(files, landing):
         found[hour] = min(at, found.get(hour, at))
@@ -102,6 +107,7 @@ def _landed(files: list[Path], landing: Path) -> Mapping[str, datetime]:
 
 def _times(files: list[Path], landing: Path) -> Iterator[tuple[str, datetime]]:
     for file in files:
-        hour = arrival_hour(str(file.relative_to(landing)))
-        if hour is not None and file.exists():
-            yield hour, datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)
+        hour = arrival_hour(str(file.relative_to(landing))) if file.is_relative_to(landing) else None
+        if hour is not None:
+            with suppress(FileNotFoundError):
+                yield hour, datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)
