@@ -304,6 +304,30 @@ def test_events_that_no_writer_leaves_are_refused_by_name(tmp_path: Path, conten
     assert raised.value.where == str(file)
 
 
+def complete(**other: object) -> dict[str, object]:
+    """Return the event of a completed run, as another program writes it."""
+    at = "2026-01-05T10:00:00Z"
+    return {"eventType": "COMPLETE", "eventTime": at, "inputs": [], "outputs": [{"name": "sales.letters"}], **other}
+
+
+def test_events_of_any_writer_of_json_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "sales.letters" / "b.json"
+    file.parent.mkdir()
+    text = json.dumps(complete(job={"name": "one\u2028two"}), ensure_ascii=False)
+    file.write_text(f"{text}\r\n\n", encoding="utf-8")
+    assert [one.dataset for one in reported_results.reported([tmp_path])] == ["sales.letters"]
+
+
+def test_a_time_without_a_zone_is_refused_by_name(tmp_path: Path) -> None:
+    for name, at in (("a", "2026-01-05T10:00:00Z"), ("b", "2026-01-05T10:00:00")):
+        file = tmp_path / "sales.letters" / f"{name}.json"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(complete(eventTime=at)))
+    with pytest.raises(ReportUnreadable, match="has no zone") as raised:
+        reported_results.reported([tmp_path])
+    assert raised.value.where == str(file)
+
+
 def test_commits_of_others_are_no_publications(spark: Any, tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path))
     rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")

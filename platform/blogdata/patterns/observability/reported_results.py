@@ -79,14 +79,15 @@ def leave(folder: Path, dataset: str, name: str, events: Sequence[str]) -> None:
 
 def _reported(file: Path) -> Reported:
     try:
-        events = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        # Other line ends than these may be part of a JSON text.
+        events = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
         (complete,) = [event for event in events if event["eventType"] == "COMPLETE"]
         (output,) = complete["outputs"]
         return Reported(
             dataset=output["name"],
             owner=_owner(output),
             inputs={one["name"]: _version(one) for one in complete["inputs"]},
-            ended_at=datetime.fromisoformat(complete["eventTime"].replace("Z", "+00:00")),
+            ended_at=_time(complete["eventTime"]),
             file=file,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -95,6 +96,13 @@ def _reported(file: Path) -> Reported:
             where=str(file),
             next_step="have its writer leave it again, or remove it",
         ) from error
+
+
+def _time(text: str) -> datetime:
+    found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if found.tzinfo is None:
+        raise ValueError(f"the time {text} has no zone")
+    return found
 
 
 def _owner(output: Mapping[str, Any]) -> str | None:
