@@ -36,7 +36,7 @@ class Looked:
     Args:
         dataset: Name as `layer.table`.
         found: The periods that were looked at, by time; none if nothing was new.
-        seen: Observations of all looks, these among them, oldest look first; the newest of each period.
+        seen: Observations of all looks, these among them, oldest look first; the newest of each period with rows.
     """
 
     dataset: str
@@ -127,12 +127,13 @@ def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: 
     """
     offline_observer.require_profilable(contract)
     name = contract.dataset
+    published = access.events.publications(name)
     seen = offline_observer.observations(access.events, name)
     before = [one.profile for one in seen]
-    periods = offline_observer.unseen(kept(access.events.publications(name)), before, contract.grain)
+    periods = offline_observer.unseen(kept(published), before, contract.grain)
     version = access.lake.version(name)
     if not periods or version is None:
-        return Looked(dataset=name, found=(), seen=seen)
+        return Looked(dataset=name, found=(), seen=offline_observer.of_rows_there(seen, published, contract.grain))
     frame, found, left = access.lake.read(spark, name, version), list[Observation](), iter(periods.items())
     while some := dict(islice(left, PERIODS_AT_ONCE)):
         orphans = _orphans(spark, access, contract, frame, some)
@@ -142,7 +143,8 @@ def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: 
             missing = orphans.get(profile.period, {})
             found.append(Observation(profile=profile, drifts=drifted, orphans=missing, run_id=run_id))
     access.events.append([offline_observer.event_of(name, one) for one in found])
-    return Looked(dataset=name, found=found, seen=offline_observer.newest_of_each([*seen, *found]))
+    every = offline_observer.newest_of_each([*seen, *found])
+    return Looked(dataset=name, found=found, seen=offline_observer.of_rows_there(every, published, contract.grain))
 
 
 def _orphans(

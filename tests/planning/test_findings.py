@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import PlatformError
+from blogdata.evidence.event import EXPIRED, Event
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake.store_faults import LogDamaged
 from blogdata.orchestration.alerting import alert_of
 from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.trigger_event import parse
+from blogdata.patterns.quality.drift import Profile
+from blogdata.patterns.quality.offline_observer import Observation, event_of, standing_orphans
 from blogdata.planning import faults, findings
 from blogdata.planning.clock import now
 from blogdata.planning.graph import Graph
@@ -24,7 +27,7 @@ from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.audit import HELD
 from blogdata.publish.schema import Failed
-from published import deployment, land, publish
+from published import deployment, enriched, land, publish
 from quality.contracts import GRAPH
 
 
@@ -71,6 +74,50 @@ def test_two_audits_of_a_dataset_are_two_findings(tmp_path: Path) -> None:
     found = [alert_of(one) for one in findings.published_with_warning(seen)]
     assert [one.identity for one in found] == ["audits/silver.visits/few_conflicts", "audits/silver.visits/another"]
     assert [one.title for one in found] == ["silver.visits few_conflicts: audits", "silver.visits another: audits"]
+
+
+def seen_orphans(day: str, version: int, rows: int) -> Event:
+    """Build what an Offline Observer stores of a look at a day."""
+    profile = Profile(period=day, version=version, rows=9, columns={})
+    orphans = {"silver.users": rows} if rows else {}
+    found = Observation(profile=profile, drifts=(), orphans=orphans, run_id=f"run-{version}")
+    return event_of("silver.visits_enriched", found)
+
+
+def test_broken_references_stand_while_their_rows_are_there(tmp_path: Path) -> None:
+    lake = deployment(tmp_path)
+    hours = [f"2026-01-{day:02}T10" for day in (5, 6, 7, 8)]
+    version = enriched(lake.lake, hours, read=0)
+    lake.events.append([seen_orphans(hour[:10], version, rows) for rows, hour in enumerate(hours, 1)])
+
+    def found() -> list[str]:
+        seen = Observed(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events), now=now())
+        return [one.what for one in findings.observed(seen)]
+
+    days = ", ".join(hour[:10] for hour in hours)
+    assert found() == [f"10 rows refer to nothing in silver.users, in {days}"]
+    # The first day is computed again without a row, the second one expires, and the third one is mended.
+    version = publish(lake.lake, "silver.visits_enriched", "event_hour", {hours[0]: 0})
+    assert len(lake.events.publications("silver.visits_enriched")) == 4
+    expired = Event(
+        kind=EXPIRED,
+        dataset="silver.visits_enriched",
+        partition=hours[1],
+        table_version=version + 1,
+        payload={"rows": 1},
+    )
+    lake.events.append([expired, seen_orphans(hours[2][:10], version, 0)])
+    assert found() == ["4 rows refer to nothing in silver.users, in 2026-01-08"]
+
+
+def test_the_newest_look_at_a_table_that_is_written_whole_stands() -> None:
+    looks = [Profile(period="", version=version, rows=9, columns={}) for version in (1, 2, 3)]
+    seen = [
+        Observation(profile=profile, drifts=(), orphans=orphans, run_id="run")
+        for profile, orphans in zip(looks, ({"silver.users": 3}, {}, {"silver.ads": 2}), strict=True)
+    ]
+    assert standing_orphans(seen) == {"silver.ads": {"": 2}}
+    assert standing_orphans(seen[:2]) == {}
 
 
 def test_an_event_without_a_run_is_found(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.event import Event
-from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.lake.commit import WHOLE_TABLE, Entry, kept
 from blogdata.patterns.quality.drift import QUANTILES, ColumnProfile, Drift, Profile, is_number
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, coarser
@@ -207,6 +207,20 @@ def newest_of_each(found: Iterable[Observation]) -> list[Observation]:
     return list(newest.values())
 
 
+def of_rows_there(
+    seen: Iterable[Observation], published: Mapping[str, Entry], grain: Grain | None
+) -> list[Observation]:
+    """Keep the observations of periods that have rows; where all have expired or were taken back, nothing stands.
+
+    Args:
+        seen: Observations of a dataset.
+        published: Newest publication of each partition.
+        grain: Length of a partition; None for a table that is written whole.
+    """
+    there = {period_of(partition, grain) for partition, entry in kept(published).items() if entry.rows_out}
+    return [one for one in seen if one.profile.period in there]
+
+
 def standing_drifts(seen: Sequence[Observation]) -> list[Drift]:
     """List the drifts of the newest look, and of the newest period: they stand until newer rows are looked at.
 
@@ -226,15 +240,13 @@ def standing_orphans(seen: Iterable[Observation]) -> dict[str, dict[str, int]]:
     Args:
         seen: Observations of a dataset, oldest look first, the newest of each period.
     """
-    orphans: dict[str, dict[str, int]] = {}
-    for one in seen:
-        for above, rows in one.orphans.items():
-            orphans.setdefault(above, {})[one.profile.period] = rows
-    return {
-        above: {period: count for period, count in sorted(rows.items()) if count}
-        for above, rows in sorted(orphans.items())
-        if any(rows.values())
-    }
+    newest = {one.profile.period: one.orphans for one in seen}
+    found: dict[str, dict[str, int]] = {}
+    for period, orphans in sorted(newest.items()):
+        for above, rows in orphans.items():
+            if rows:
+                found.setdefault(above, {})[period] = rows
+    return dict(sorted(found.items()))
 
 
 def _time(one: Observation) -> tuple[str, int]:
