@@ -13,6 +13,7 @@ from blogdata.patterns.observability.sla_misses_detector import (
     JOB_LATE,
     LEAST_JOBS,
     PROCESSING_TIME,
+    REMEMBERED,
     RUNNING_LONG,
     SLOW_JOB,
     Delivery,
@@ -117,6 +118,14 @@ def test_a_job_three_times_as_long_is_slow() -> None:
     assert not detect("silver.visits", [], promise=PROMISE, now=END, jobs=[*jobs(30), more]).stands
     little = Job(name="2026-01-05T00", rows=1000, seconds=60.0)
     assert not detect("silver.visits", [], promise=PROMISE, now=END, jobs=[*jobs(5), little]).stands
+
+
+@pytest.mark.parametrize(("newer", "verdict"), [(REMEMBERED - LEAST_JOBS, SLOW_JOB), (REMEMBERED, QUIET)])
+def test_only_the_newest_jobs_tell_what_is_usual(newer: int, verdict: str) -> None:
+    """A stream may add a job a minute: a whole history would be read again for each of the newest day."""
+    slow = Job(name="2026-01-05T00", rows=1100, seconds=200.0)
+    history = [*jobs(30), *jobs(200, newer, rows=10_000), slow]
+    assert detect("silver.visits", [], promise=PROMISE, now=END, jobs=history).verdict == verdict
 
 
 def test_a_job_that_does_not_end_is_found() -> None:

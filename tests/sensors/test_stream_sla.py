@@ -11,6 +11,7 @@ import pytest
 
 from assets.detector_checks import deployment_of, evaluation_of
 from assets.streams import STREAMS
+from blogdata.errors.remedies import RunStream
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.patterns.observability.reading import QUIET, SLA, UNKNOWN, Reading
@@ -86,6 +87,8 @@ def test_a_batch_that_is_not_published_is_late_from_its_landing_on(lake: LakeRes
     streamed(lake, VISITS, landed(lake, "a.json", 3), None, committed=False)
     found = read(lake)
     assert (found.verdict, found.value) == (JOB_LATE, 97 * 60)
+    assert found.remedy is not None
+    assert found.remedy.parts[1:] == (RunStream(name="visits"),), "no run computes it"
     assert (
         found.what == f"{HOUR} (batch 1) is not published 92 min after the promise; its input was there 97 min before"
     )

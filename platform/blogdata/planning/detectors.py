@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 
+from blogdata.errors.remedies import RunStream
 from blogdata.evidence.event import DETECTION, Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.finding import Finding, Severity
@@ -192,9 +193,10 @@ def lag(deployment: Observed, contract: Contract) -> Reading:
 
 def sla(deployment: Observed, contract: Contract) -> Reading:
     """Read the SLA Misses Detector of a dataset."""
-    spec, within = contract.watch.sla, None
+    spec, within, again = contract.watch.sla, None, None
     if isinstance(spec, StreamSla):
         promise, within = spec.after_hour, spec.after_landing
+        (again,) = [RunStream(name=one.name) for one in deployment.streams if contract.dataset in one.contracts]
         due = streamed_deliveries.delivered_lately(deployment, contract, spec)
     else:
         assert contract.promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
@@ -209,6 +211,7 @@ def sla(deployment: Observed, contract: Contract) -> Reading:
         jobs=deliveries.jobs(history),
         newest=deliveries.newest_jobs(history, deployment.now),
         running=deliveries.running(deployment, contract),
+        again=again,
     )
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-from blogdata.errors.remedies import Remedy, Run
+from blogdata.errors.remedies import Action, Remedy, Run
 from blogdata.patterns.observability.reading import SLA, Reading, first, span, unknown
 
 JOB_LATE = "job late"
@@ -47,6 +47,8 @@ AT_LEAST = 60.0
 """Seconds above the usual duration below which no job is slow."""
 LEAST_JOBS = 8
 """Comparable jobs below which the usual duration is unknown."""
+REMEMBERED = 1_000
+"""Jobs before a job that tell what is usual for it; a stream has as many in a day, and judges each of them."""
 ALIKE = 2.0
 """Jobs are comparable if their rows differ at most by this factor."""
 
@@ -112,6 +114,7 @@ def detect(
     jobs: Sequence[Job] = (),
     newest: int = 1,
     running: Sequence[Running] = (),
+    again: Action | None = None,
 ) -> Reading:
     """Find what is later than promised, or slower than usual.
 
@@ -125,6 +128,7 @@ def detect(
         jobs: Publications of the dataset, oldest first.
         newest: How many of the newest jobs are judged; the others are their history.
         running: Computations under way.
+        again: What makes a late job run; None: a run of the dataset.
 
     Returns:
         The reading of the worst kind of miss; unknown if there is nothing to judge.
@@ -151,7 +155,7 @@ def detect(
         bound=worst.bound,
         verdict=verdict,
         what=worst.text + others,
-        remedy=_remedy(verdict, dataset),
+        remedy=_remedy(verdict, again or Run(datasets=(dataset,))),
         partitions=partitions,
         figures={
             **{kind.replace(" ", "_"): sum(miss.verdict == kind for miss in misses) for kind in VERDICTS},
@@ -196,7 +200,8 @@ def _late(one: Delivery, promise: timedelta, within: timedelta | None, usual: fl
 
 def _slow(jobs: Sequence[Job], place: int) -> _Miss | None:
     job = jobs[place]
-    before = [one.seconds for one in jobs[:place] if job.rows / ALIKE <= one.rows <= job.rows * ALIKE]
+    past = jobs[max(place - REMEMBERED, 0) : place]
+    before = [one.seconds for one in past if job.rows / ALIKE <= one.rows <= job.rows * ALIKE]
     if len(before) < LEAST_JOBS:
         return None
     usual = median(before)
@@ -221,9 +226,9 @@ def _long(one: Running, jobs: Sequence[Job], now: datetime) -> _Miss | None:
     return _Miss(verdict=RUNNING_LONG, partition=one.partition, seconds=seconds, bound=bound, text=text)
 
 
-def _remedy(verdict: str, dataset: str) -> Remedy:
+def _remedy(verdict: str, again: Action) -> Remedy:
     if verdict == INPUT_LATE:
         return Remedy("ask the owner of the input; it is computed by itself once the input is there")
     if verdict == JOB_LATE:
-        return Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,)))
+        return Remedy("see whether anything runs it, then: ", again)
     return Remedy("see what else the machine does, and the run's log")
