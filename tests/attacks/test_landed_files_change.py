@@ -239,6 +239,32 @@ def test_a_copy_without_its_times_is_compared_once(lake: LakeResource, same: boo
     assert (stale(lake), found_touched(lake)) == ([], [])
 
 
+def test_what_was_compared_before_a_kill_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, hours = published.deployment(tmp_path / "home"), [f"2026-01-05T{hour:02}" for hour in range(5)]
+    for hour in hours:
+        published.land(made, "visits", hour, {"a.json": "1\n"})
+    there = {one.key: published_files.state_of(one) for one in scan(made.landing_path / "visits", Grain.HOUR)}
+    published.bronze(made.lake, {hour: {hour: 1} for hour in hours}, landed=there)
+    for hour in hours:
+        os.utime(made.landing_path / "visits" / "date=2026-01-05" / f"hour={hour[-2:]}" / "a.json", (1, 1))
+    assert found_touched(made) == hours
+    read: list[str] = []
+
+    def compared(*_: object) -> bool:
+        read.append("")
+        if len(read) == 4:
+            raise KeyboardInterrupt
+        return True
+
+    monkeypatch.setattr(touched, "AT_ONCE", 2)
+    monkeypatch.setattr(touched, "_is_same", compared)
+    with pytest.raises(KeyboardInterrupt):
+        compare(made)
+    assert found_touched(made) == hours[2:]
+    assert compare(made) == {}
+    assert (found_touched(made), len(read)) == ([], 4 + 3)
+
+
 @pytest.mark.parametrize("touch", [lambda file: file.write_text("1\n2\n3\n"), lambda file: file.rename(f"{file}.1")])
 def test_other_names_and_sizes_are_another_delivery_at_once(
     lake: LakeResource, touch: Callable[[Path], object]

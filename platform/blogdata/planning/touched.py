@@ -21,6 +21,9 @@ from blogdata.planning.snapshot import Snapshot
 if TYPE_CHECKING:
     from blogdata.publish.contract import Contract
 
+AT_ONCE = 24
+"""Results that are recorded at once: a run that is killed over a copied landing zone has not read all of it in vain."""
+
 
 def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
     """Find the published partitions of a dataset whose files were changed, by their times alone.
@@ -59,7 +62,7 @@ def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[s
 
     changed: dict[str, list[str]] = {}
     for contract in contracts:
-        results = []
+        results: list[Event] = []
         for key, partition in touched_in(look, contract).items():
             entry = look.published(contract.dataset)[WHOLE_TABLE if contract.partitioning is None else key]
             same = _is_same(look, contract, partition)
@@ -74,6 +77,9 @@ def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[s
                     payload={"landed": _state(contract, partition) if same else None},
                 )
             )
+            if len(results) == AT_ONCE:
+                look.events.append(results)
+                results = []
         look.events.append(results)
     return changed
 
