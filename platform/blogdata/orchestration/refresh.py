@@ -309,12 +309,13 @@ class Refresh:
         Each partition runs once, since one whose inputs change all the time would run for ever. Only one that continues
         from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition. Each
         pass takes four times as many as the one before: it costs as much for many as for one, and a session goes on for
-        an hour or for days.
+        an hour or for days. A replay computes what was asked for, in pieces, and nothing ahead of it.
         """
         todo = {**dict.fromkeys(set(asked) - ran.keys(), _ASKED), **self._stale(task, planner, first=not ran)}
         again = planner.continuing(task, after=ran)
         left = {key: state for key, state in todo.items() if key not in ran or (key in again and ran[key] != state)}
-        found = {**dict.fromkeys(planner.ahead(task, left.keys() & again, 4 ** max(passes - 1, 0) - 1), _ASKED), **left}
+        count = 0 if self._request.only_again else 4 ** max(passes - 1, 0) - 1
+        found = {**dict.fromkeys(planner.ahead(task, left.keys() & again, count), _ASKED), **left}
         return found if among is None else {key: found[key] for key in found.keys() & set(among)}
 
     def _stale(self, task: Task, planner: Planner, *, first: bool) -> dict[str, str]:

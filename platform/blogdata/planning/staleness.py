@@ -189,6 +189,8 @@ class Staleness:
         found, at = set[str](), set(keys)
         for _ in range(count):
             at = {following(key, task.grain) for key in at} & there
+            if not at:
+                break
             found |= at
         return found
 
