@@ -149,6 +149,8 @@ VISITS_WEEKLY = Contract(
         Column(
             name=USER_BUCKETS.column,
             type="INT",
+            # Of few visitors each has a bucket alone, and it is the same at every visit.
+            classification=c.PERSONAL,
             description=f"One of {USER_BUCKETS.number} buckets of visitors, 0 or more, by a keyed hash of `user_id`: a "
             "filter by it skips files; null without a visitor, and in weeks that were computed before it",
         ),

@@ -144,6 +144,16 @@ def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:
         assert nested == set(), dataset
 
 
+def test_the_bucket_of_a_person_is_shown_to_nobody_who_does_not_see_the_person() -> None:
+    """Of a few dozen visitors, many are alone in their bucket, and it is the same at all of their visits."""
+    bucketed = [contract for contract in EVERY.values() if contract.buckets is not None]
+    assert bucketed
+    for contract in bucketed:
+        assert contract.buckets is not None
+        assert contract.buckets.of not in visible(contract)
+        assert contract.buckets.column not in visible(contract)
+
+
 def test_a_view_of_visits_has_a_key() -> None:
     """Visits can be counted by a pseudonym, and the host they came from is not the URL."""
     shown = set(visible(EVERY["silver.visits_enriched"]))
