@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from blogdata.errors import PlatformError
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry, kept
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
@@ -45,13 +45,38 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
             where=step.contract.dataset,
             next_step="nothing is wrong: it is computed when an hour of the next week has visitors",
         )
-    hours, refreshed = _hours(step, span)
+    hours, refreshed = _hours(step, span, published)
     rows = dataset_materializer.shown(step.spark, step.contract.view, {AUDIENCE: hours})
-    views = sum(published[hour].rows_in for hour in span.hours) // len(AUDIENCE_DIMENSIONS)
-    return step.publish(rows, Upstream(accounts={WHOLE_TABLE: Account(rows_in=views)}, refreshed=refreshed))
+    account = Account(rows_in=page_views(published, span))
+    return step.publish(rows, Upstream(accounts={WHOLE_TABLE: account}, refreshed=refreshed))
 
 
-def _hours(step: Step, span: Span) -> tuple[DataFrame, str]:
+def page_views(published: Mapping[str, Entry], span: Span) -> int:
+    """Count the page views of the weeks, without those of hours that have expired.
+
+    Args:
+        published: Hour of gold.audience_hourly to its newest publication.
+        span: The weeks.
+    """
+    there = kept(published)
+    return sum(there[hour].rows_in for hour in span.hours & there.keys()) // len(AUDIENCE_DIMENSIONS)
+
+
+def anew(there: Collection[str], changed: Collection[str], shown: Collection[str]) -> set[str]:
+    """Find the weeks that a refresh computes from their hours.
+
+    A week may be missing although none of its hours changed: one that ended, or an old one, if the week that had not
+    ended has lost its rows and the table shows an earlier one again.
+
+    Args:
+        there: Hours with rows of the weeks that the table is to show.
+        changed: Hours that have other rows than the table shows.
+        shown: The weeks that it shows.
+    """
+    return {_week(hour) for hour in changed} | ({_week(hour) for hour in there} - {*shown})
+
+
+def _hours(step: Step, span: Span, published: Mapping[str, Entry]) -> tuple[DataFrame, str]:
     """Read the hours that the view needs; of a week that has not changed, one stands for all, with their sketch."""
     hours = step.read(AUDIENCE).where(F.col("event_hour") >= span.first)
     before = step.events.publications(step.contract.dataset).get(WHOLE_TABLE)
@@ -60,15 +85,15 @@ def _hours(step: Step, span: Span) -> tuple[DataFrame, str]:
     )
     if found.changed is None or before is None:
         return hours, f"all weeks, since {found.why}"
-    known = before.measures["newest_week"]
-    touched = {_week(hour) for hour in found.changed} | {week for week in map(_week, span.hours) if week > known}
-    anew = [hour for hour in sorted(span.hours) if _week(hour) in touched]
     # The newest version, not that of the publication: a compaction may have replaced its files, and not its rows.
-    kept = step.lake.read(step.spark, step.contract.dataset).where(OWN_WEEK)
-    stand_in = kept.where(~F.col("event_week").isin(*touched) if touched else F.lit(True)).select(
+    kept_rows = step.lake.read(step.spark, step.contract.dataset).where(OWN_WEEK)
+    there = [hour for hour in span.hours if published[hour].rows_kept]
+    touched = anew(there, found.changed, [row[0] for row in kept_rows.select("event_week").collect()])
+    again = [hour for hour in sorted(span.hours) if _week(hour) in touched]
+    stand_in = kept_rows.where(~F.col("event_week").isin(*touched) if touched else F.lit(True)).select(
         F.concat("event_week", F.lit("T00")).alias("event_hour"), F.lit(ALL).alias("dimension"), "events", "visitors"
     )
-    read = hours.where(F.col("event_hour").isin(*anew, span.open)).select(*stand_in.columns)
+    read = hours.where(F.col("event_hour").isin(*again, span.open)).select(*stand_in.columns)
     return read.unionByName(stand_in.where(F.col("event_hour") >= span.first)), _in_words(touched, span, found.why)
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from assets.gold.returning_visitors import anew, page_views
 from blogdata.lake.commit import WHOLE_TABLE, Entry
-from blogdata.planning.ended import Ended
+from blogdata.planning.ended import Ended, Span
 from blogdata.publish.contract import Edge
 from quality.contracts import CONTRACTS
+from quality.contracts.audience import AUDIENCE_DIMENSIONS
 
 BELOW = CONTRACTS["gold.returning_visitors"]
 EDGE = Edge(above="gold.audience_hourly", below=BELOW)
@@ -100,6 +102,31 @@ def test_weeks_that_are_too_old_are_not_read(look: Any) -> None:
     assert not is_stale(look)
     look.publish(4, f"{SECOND}T10")
     assert is_stale(look)
+
+
+def test_an_old_week_is_computed_again_when_the_newest_one_loses_its_rows(look: Any) -> None:
+    """The table has dropped it, and none of its hours changed since: without it the page views would not add up."""
+    look.publish(2, f"{THIRD}T00", f"{FOURTH}T00")
+    shown = {SECOND, THIRD}
+    assert not anew(span(look).hours, [], shown)
+    look.publish(3, f"{FOURTH}T00", rows=0)
+    assert span(look).first == FIRST
+    assert anew(span(look).hours, [], shown) == {FIRST}
+    assert anew(span(look).hours, [f"{SECOND}T10"], shown) == {FIRST, SECOND}
+
+
+def test_page_views_of_hours_that_have_expired_are_not_accounted_for(look: Any) -> None:
+    each = len(AUDIENCE_DIMENSIONS)
+    look.publish(2, f"{FIRST}T10", f"{FIRST}T11", rows=3 * each)
+    assert page_views(look.hours, span(look)) == 6
+    look.hours[f"{FIRST}T11"] = replace(look.hours[f"{FIRST}T11"], expired=3 * each)
+    assert page_views(look.hours, span(look)) == 3
+
+
+def span(look: Any) -> Span:
+    found = REACH.span(look.hours)
+    assert found is not None
+    return found
 
 
 def test_a_replay_reaches_the_table_by_the_hours_it_reads(look: Any) -> None:
