@@ -363,6 +363,24 @@ def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(ho
     ]
 
 
+def test_files_that_land_in_an_empty_hour_after_it_expired_are_told_of(tmp_path: Path) -> None:
+    made = deployment(tmp_path / "blog")
+    land(made, "visits", H[0], {})
+    states = {part.key: published_files.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
+    arrive(made.lake, {H[0]: {}, H[1]: {H[1]: 1}}, landed=states)
+    kept(made, 1)
+    assert made.events.publications("bronze.visits")[H[0]].expired == 0
+    contracts = [graph(bronze__visits=1).contracts["bronze.visits"]]
+
+    def told() -> list[str]:
+        found = warnings(contracts, Snapshot(made.landing_zone, made.events), DAY - timedelta(hours=22))
+        return [one for one in found if "are not taken in" in one]
+
+    assert told() == []
+    land(made, "visits", H[0], {"visits.json": "a line"})
+    assert len(told()) == 1
+
+
 def test_files_that_a_stream_has_not_read_yet_stay(home: LakeResource) -> None:
     streams = streamed_inputs(home.checkpoints_path)
     checkpoint = open_checkpoint(home.checkpoints_path, STREAM.spec(home.landing_path))

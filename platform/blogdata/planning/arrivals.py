@@ -177,7 +177,9 @@ class Arrivals:
         """List the complete partitions whose rows have expired, and whose files are not those that were published."""
         published = look.published(self.contract.dataset)
         entries = [(one, published[one.key]) for one in self.ready if one.key in published]
-        return [one.key for one, entry in entries if entry.expired and not is_published(one, entry.landed)]
+        # An empty hour expires, too, with no rows.
+        expired = [(one, entry) for one, entry in entries if entry.expired is not None]
+        return [one.key for one, entry in expired if not is_published(one, entry.landed)]
 
     def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
         """Return the warning that misnamed partitions are not ingested, with the remedy."""
