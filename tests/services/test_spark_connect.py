@@ -236,21 +236,6 @@ def test_a_start_ahead_that_fails_is_reported_to_whoever_needs_the_server(
     assert capfd.readouterr().err == ""
 
 
-def test_a_start_ahead_that_the_file_system_refuses_prints_no_traceback(
-    fresh: Settings, capfd: pytest.CaptureFixture[str]
-) -> None:
-    lock = fresh.service_folder("spark") / "lock"
-    lock.mkdir()
-    threads = {*threading.enumerate()}
-    spark_connect.start_ahead(fresh)
-    for thread in {*threading.enumerate()} - threads:
-        thread.join(timeout=60)
-    assert capfd.readouterr().err == ""
-    with pytest.raises(IsADirectoryError):
-        spark_connect.running_server(fresh)
-    lock.rmdir()
-
-
 def test_a_failed_start_reports_its_log_and_ends(
     fresh: Settings,
 ) -> None:

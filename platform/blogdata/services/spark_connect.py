@@ -119,8 +119,8 @@ def start_ahead(settings: Settings) -> None:
 
 
 def _start_ahead(settings: Settings) -> None:
-    # Whoever needs the server tries it again, and reports why it failed; a thread would print a traceback.
-    with contextlib.suppress(PlatformError, OSError):
+    # Whoever needs the server tries it again, and reports why it failed.
+    with contextlib.suppress(PlatformError):
         running_server(settings)
 
 
