@@ -79,7 +79,7 @@ def test_a_lost_entry_of_the_event_log_is_mended_by_the_command(said: Said, entr
             code, _, err = said(command)
             assert (code, "blogdata repair" in err) == (1, True)
     code, out, _ = said("repair", "--yes")
-    assert (code, "events were taken from its files and from the tables' commits" in out) == (0, True)
+    assert (code, "events were taken from all of its files and from the tables' commits" in out) == (0, True)
     assert said("ledger", "--json")[1] == before
     assert said("repair")[0] == 0
 

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from assets.transforms.session_rules import SPEC
-from blogdata.cli.pipeline import Pipeline
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.services import daemons, processes, spark_connect, spark_probe, spark_session
@@ -43,7 +41,6 @@ def starter(settings: Settings) -> subprocess.Popen[str]:
 
 
 def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
-    spark_connect.start_ahead(own)
     starters = [starter(own), starter(own)]
     answers = [int(process.communicate(timeout=900)[0]) for process in starters]
     assert [process.returncode for process in starters] == [0, 0]
@@ -202,38 +199,6 @@ def test_a_taken_port_is_refused_naming_its_owner(fresh: Settings) -> None:
     assert f"Port {port}" in caught.value.what
     assert f"process {os.getpid()}" in caught.value.what
     assert caught.value.where == f"BLOGDATA_SPARK_PORT={port}"
-
-
-def test_a_run_starts_the_server_while_it_loads_dagster(fresh: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Settings] = []
-
-    class Loaded(Exception):
-        pass
-
-    def build(settings: Settings) -> None:
-        assert asked == [settings]
-        raise Loaded
-
-    monkeypatch.setattr(spark_connect, "start_ahead", asked.append)
-    monkeypatch.setattr("definitions.build", build)
-    with pytest.raises(Loaded):
-        Pipeline(fresh, quiet=True)._execute({}, "a run")
-
-
-def test_a_start_ahead_that_fails_is_reported_to_whoever_needs_the_server(
-    fresh: Settings, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        taken = replace(fresh, spark=replace(fresh.spark, port=other.getsockname()[1]))
-        spark_connect.start_ahead(taken)
-        with pytest.raises(daemons.PortInUse):
-            spark_connect.running_server(taken)
-        for thread in threading.enumerate():
-            if thread.name.endswith("(_start_ahead)"):
-                thread.join(timeout=60)
-    assert capfd.readouterr().err == ""
 
 
 def test_a_failed_start_reports_its_log_and_ends(

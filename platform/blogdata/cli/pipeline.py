@@ -200,11 +200,7 @@ class Pipeline:
             return self._executed(request, screen)
 
     def _executed(self, request: Mapping[str, Any], screen: Screen) -> Outcome:
-        from blogdata.services import spark_connect
-
-        # Dagster takes seconds to import: a command with nothing to do answers at once without it, and Spark starts
-        # meanwhile.
-        spark_connect.start_ahead(self._settings)
+        # Dagster takes seconds to import: a command with nothing to do answers at once without it.
         from blogdata.cli.code_locations import PLATFORM
         from blogdata.cli.progress import RunProgress
         from blogdata.orchestration import dead_runs

@@ -7,7 +7,6 @@ it was started with.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -15,7 +14,6 @@ import secrets
 import shutil
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -104,24 +102,6 @@ def running_server(settings: Settings) -> SparkServer:
     for notice in notices:
         _log.warning(notice)
     return SparkServer(url=state.url, process=state.identity, notices=tuple(notices))
-
-
-def start_ahead(settings: Settings) -> None:
-    """Start the deployment's own server in the background if it does not run, so that it answers sooner.
-
-    Whoever needs the server calls :func:`running_server` as always, which waits for this start.
-
-    Args:
-        settings: Settings of the deployment; without a server of its own nothing happens.
-    """
-    if settings.spark.mode == "local" and not is_running(settings):
-        threading.Thread(target=_start_ahead, args=(settings,), daemon=True).start()
-
-
-def _start_ahead(settings: Settings) -> None:
-    # Whoever needs the server tries it again, and reports why it failed.
-    with contextlib.suppress(PlatformError):
-        running_server(settings)
 
 
 def stop(settings: Settings) -> bool:

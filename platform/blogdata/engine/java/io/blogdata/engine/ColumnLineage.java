@@ -22,6 +22,8 @@ import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationDef;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
@@ -53,6 +55,7 @@ final class ColumnLineage {
 
   private final Map<ExprId, Set<ExprId>> inputs = new HashMap<>();
   private final Map<ExprId, Set<String>> sources = new HashMap<>();
+  private final Map<Long, List<Attribute>> commonTables = new HashMap<>();
   private final Set<ExprId> used = new HashSet<>();
   private final Set<String> usedBelow = new TreeSet<>();
   private final List<Attribute> outputs;
@@ -91,7 +94,9 @@ final class ColumnLineage {
       leaf(plan);
       return;
     }
-    if (plan instanceof Union) {
+    if (plan instanceof CTERelationDef) {
+      commonTables.put(((CTERelationDef) plan).id(), CollectionConverters.asJava(plan.output()));
+    } else if (plan instanceof Union) {
       byPosition(plan.output(), plan.children());
     } else if (plan instanceof Generate) {
       Generate generate = (Generate) plan;
@@ -131,6 +136,14 @@ final class ColumnLineage {
       return;
     }
     List<Attribute> columns = CollectionConverters.asJava(plan.output());
+    if (plan instanceof CTERelationRef) {
+      // Defined before it is used: WithCTE has its definitions as first children.
+      List<Attribute> defined = commonTables.get(((CTERelationRef) plan).cteId());
+      for (int i = 0; i < columns.size(); i++) {
+        link(columns.get(i).exprId(), defined.get(i).exprId());
+      }
+      return;
+    }
     ColumnLineage kept = plan instanceof LogicalRDD ? KEPT.get(((LogicalRDD) plan).rdd()) : null;
     if (kept != null) {
       kept.used.forEach(id -> usedBelow.addAll(kept.trace(id)));
