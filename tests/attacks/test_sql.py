@@ -68,7 +68,7 @@ SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY length(page)), listagg(page, 
 SELECT count(*) FILTER (WHERE page = '/a'), count(DISTINCT page), first(page IGNORE NULLS) FROM silver.visits;
 SELECT from_json('{"a": 1}', 'a INT').a, to_json(named_struct('a', 1)), parse_json('{"a": 1}'):a::int;
 SELECT * EXCEPT (page), current_timestamp(), current_date, now(), uuid(), typeof(page) FROM silver.visits;
-SELECT count(DISTINCT input_file_name()) FROM silver.visits;
+SELECT input_file_name(), page FROM silver.visits;
 SELECT timestampdiff(MINUTE, event_time, now()), dateadd(DAY, 1, event_time), months_between(now(), event_time)
   FROM silver.visits;
 SELECT map('a', 1)['a'], array(1, 2)[0], struct(1 AS a).a, if(true, 1, 2), coalesce(NULL, 1), nullif(1, 2), 1
