@@ -16,7 +16,12 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.evidence.new_fields import NewField
 from blogdata.patterns.data_value.outbox_account import OutboxLine
-from blogdata.patterns.quality.offline_observer import observations, of_rows_there, standing_orphans
+from blogdata.patterns.quality.offline_observer import (
+    observations,
+    of_newest_period,
+    of_rows_there,
+    standing_orphans,
+)
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
 from blogdata.planning.faults import by_reason
@@ -149,7 +154,7 @@ def observed(deployment: Observed) -> Iterator[Finding]:
             continue
         published = deployment.look.published(contract.dataset)
         seen = of_rows_there(observations(deployment.look.events, contract.dataset), published, contract.grain)
-        newest = max(seen, key=lambda one: (one.profile.period, one.profile.version), default=None)
+        newest = of_newest_period(seen)
         for drift in () if newest is None else newest.drifts:
             yield _warning(
                 contract,

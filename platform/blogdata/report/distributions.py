@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from blogdata.patterns.quality.drift import QUANTILES, Profile, comparable, is_number, pooled
-from blogdata.patterns.quality.offline_observer import Observation
+from blogdata.patterns.quality.offline_observer import Observation, of_newest_period
 from blogdata.publish.contract import Contract
 
 SHOWN = 6
@@ -66,9 +66,9 @@ def distributions(contract: Contract, observed: Sequence[Observation]) -> Iterat
         contract: Its contract.
         observed: Its observations, of each period the newest.
     """
-    if not observed:
+    newest = of_newest_period(observed)
+    if newest is None:
         return
-    newest = max(observed, key=lambda one: (one.profile.period, one.profile.version))
     past = comparable(newest.profile, [one.profile for one in observed if one is not newest], contract.grain)
     drifted = {drift.column for drift in newest.drifts}
     for column in contract.profiled:

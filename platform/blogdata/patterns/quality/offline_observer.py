@@ -221,15 +221,22 @@ def of_rows_there(
     return [one for one in seen if one.profile.period in there]
 
 
+def of_newest_period(seen: Iterable[Observation]) -> Observation | None:
+    """Return the observation of the newest period; None if there is none.
+
+    Args:
+        seen: Observations of a dataset.
+    """
+    return max(seen, key=_time, default=None)
+
+
 def standing_drifts(seen: Sequence[Observation]) -> list[Drift]:
     """List the drifts of the newest look, and of the newest period: they stand until newer rows are looked at.
 
     Args:
         seen: Observations of a dataset, oldest look first, the newest of each period.
     """
-    if not seen:
-        return []
-    newest = max(seen, key=_time)
+    newest = of_newest_period(seen)
     standing = [one for one in seen if one.run_id == seen[-1].run_id or one is newest]
     return [drift for one in sorted(standing, key=_time) for drift in one.drifts]
 
