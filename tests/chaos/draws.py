@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from declared import OF_COMPLETE_WEEKS
 from lineage.phases import PUBLISHED, UNPUBLISHED
 from quality.contracts import CONTRACTS
 
@@ -17,8 +16,8 @@ MAINTENANCE = (OPTIMIZE, VACUUM)
 RUN, SERVER = "run", "server"
 BESIDE, AFTER, ENDED = "beside", "after", "ended"
 FATES = (BESIDE, AFTER, ENDED, ENDED)
-WITHOUT_INPUT = frozenset({"gold.requests_daily", *OF_COMPLETE_WEEKS})
-"""Datasets that nothing lands for: there is no access log in the world of the campaigns, and no complete week."""
+WITHOUT_INPUT = frozenset({"gold.requests_daily"})
+"""Datasets that nothing lands for: there is no access log in the world of the campaigns."""
 WRITERS = tuple(
     name for name, contract in CONTRACTS.items() if contract.appears_with is None and name not in WITHOUT_INPUT
 )

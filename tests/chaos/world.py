@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from blogdata.services import config
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from lineage import expected
-from lineage.deployment import Deployment
+from lineage.deployment import Deployment, event
 from lineage.expected import Expected
 from lineage.expected_ads import Row
 from quality.contracts import CONTRACTS
@@ -57,7 +58,8 @@ class World:
         seed: Of the simulation.
         first: Landing zone of two hours of arrival, and the first deliveries of users and devices.
         then: The first landing zone plus a new hour, a late file in one of the two hours, the next delivery of users,
-            and a second delivery of devices for the same day, so no other day's list precedes it.
+            a second delivery of devices for the same day, so no other day's list precedes it, and the rest of the week,
+            in which nothing happens until a visit of the next one.
         rules: The expected rows of every dataset for `then`, counted in plain Python.
     """
 
@@ -80,6 +82,7 @@ class World:
         _other_devices(then.landing)
         _late_file(then)
         _late_displays(then)
+        _end_week(then)
         return cls(seed=seed, first=first.landing, then=then.landing, rules=expected.of(then.landing))
 
     def deployment(self, home: Path, fixed: str) -> Deployment:
@@ -124,6 +127,14 @@ def _late_displays(deployment: Deployment) -> None:
     lines = [json.dumps({**ad, "display_time": f"{hour}:30:00Z"}).encode() for hour in FIRST for _ in range(2)]
     lines += [line.replace(b'"campaign": "late"', b'"campaign": "other"') for line in lines[:1]]
     deployment.land(FIRST[1], [*lines, b"{"], name="ads-late.json", table="ads")
+
+
+def _end_week(deployment: Deployment) -> None:
+    # Weekly tables that wait for a complete week, or for its end, have rows only then.
+    monday = datetime.fromisoformat(f"{DAYS[0]}T00:00")
+    hours = [(monday + timedelta(hours=number)).isoformat(timespec="hours") for number in range(7 * 24 + 1)]
+    for hour in hours[hours.index(THEN) + 1 :]:
+        deployment.land(hour, [event("00:10", "/next", event_time=f"{hour}:10:00Z")] if hour == hours[-1] else [])
 
 
 def rows(deployment: Deployment, dataset: str, columns: Sequence[str]) -> Counter[Row]:

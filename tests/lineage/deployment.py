@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import plans
+from assets.silver.log_visits import VISITOR_KEY
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.pipeline import Pipeline
 from blogdata.cli.sql_command import _Asked
@@ -44,6 +45,8 @@ OWN_SERVER = "[spark.conf]\n" + "".join(
     for name, value in {**plans.FOR_FEW_ROWS, **plans.COMPILED_ONCE}.items()
 )
 """Settings of a deployment that starts a Spark server of its own, for minutes and few rows."""
+COMMON_KEY = "visitors-of-all-tests-" * 3
+"""Ids of visitors and buckets of users follow from a deployment's key: with one key, tables of two can be compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +66,10 @@ class Deployment:
         home.mkdir(parents=True)
         spark = OWN_SERVER if url is None else f'[spark]\nmode = "remote"\nremote = {json.dumps(url)}\n'
         (home / "blogdata.toml").write_text(spark, encoding="utf-8")
+        key = home / "secrets" / VISITOR_KEY
+        key.parent.mkdir(mode=0o700)
+        key.touch(mode=0o600)
+        key.write_text(COMMON_KEY, encoding="utf-8")
         return cls(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
 
     @property

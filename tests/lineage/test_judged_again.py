@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -76,7 +75,6 @@ def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
     assert set(deployment.rows("bronze.visits", "crawler")) == {None, "search", "ai_crawler"}
 
     fresh = deploy("fresh")
-    shutil.copytree(deployment.settings.home / "secrets", fresh.settings.home / "secrets", dirs_exist_ok=True)
     fill(fresh, *READERS)
     # The place of an address stays known, whoever uses it.
     found = {name: rows for name, rows in fresh.contents().items() if name != "silver.places"}

@@ -32,8 +32,6 @@ def landed(deploy: Deploy, name: str, like: Deployment) -> Deployment:
     """The same hours, and nothing published."""
     made = deploy(name)
     shutil.copytree(like.landing, made.landing)
-    # Visitors of access logs are named by a hash with this deployment's secret.
-    shutil.copytree(like.settings.home / "secrets", made.settings.home / "secrets")
     return made
 
 

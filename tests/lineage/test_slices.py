@@ -324,8 +324,6 @@ def test_all_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
     assert (world.deployment.problems(), world.deployment.run().runs) == ([], 0)
     fresh = deploy("fresh")
     shutil.copytree(world.deployment.landing, fresh.landing, dirs_exist_ok=True)
-    # Buckets of users follow from the deployment's key.
-    shutil.copytree(world.deployment.settings.home / "secrets", fresh.settings.home / "secrets", dirs_exist_ok=True)
     assert fresh.run().problems == []
     assert world.deployment.contents() == fresh.contents()
     assert not any(entry.added for dataset in (VISITS, ENRICHED) for entry in fresh.published(dataset).values())
