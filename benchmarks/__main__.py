@@ -33,6 +33,7 @@ MODULES = {
     "n": "layouts",
     "o": "models",
     "p": "small_files",
+    "r": "returning_visitors",
     "v": "wide_column",
 }
 STANDARD_DAYS = (1, 10, 100)
