@@ -102,9 +102,10 @@ def run_again(*, arrived: str, happened: Iterable[str]) -> dict[str, set[str]]:
         happened: The hours of the events in it, all of one day.
     """
     by_event, day = computed_from("silver.visits") | {"silver.visits"}, {arrived[:10]}
-    by_arrival = computed_from("bronze.visits") - by_event | {"bronze.visits"}
+    # There is no access log here, whose requests gold.requests_daily counts.
+    by_arrival = computed_from("bronze.visits") - by_event - {"gold.requests_daily"} | {"bronze.visits"}
     return {
-        **by_grain(by_arrival, {Grain.HOUR: {arrived}, Grain.DAY: day}),
+        **by_grain(by_arrival, {Grain.HOUR: {arrived}}),
         **by_grain(by_event, {Grain.HOUR: set(happened), Grain.DAY: day, Grain.WEEK: day, None: {WHOLE_TABLE}}),
     }
 

@@ -69,7 +69,7 @@ class Sorted:
     """
 
     by: tuple[str, ...]
-    file_bytes: int = 4 * 1024**2
+    file_bytes: int = 1024**2
 
 
 @dataclass(frozen=True, kw_only=True)
