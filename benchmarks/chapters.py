@@ -212,7 +212,10 @@ percent. Seconds would depend on the machine, and on what else runs there; the s
 async-profiler samples Java every 5 ms of a thread's processor time, py-spy the command fifty times a second; each
 part is weighed by the processor time that the system counted. A sample belongs to the innermost frame that a group
 claims (`benchmarks/profile_groups.py`), so a query that Delta asks of Spark about its log is *planning*, and a class
-that is loaded for it is *loading classes*. py-spy has to be on the PATH. A run that has no column was not measured yet.
+that is loaded for it is *loading classes*. py-spy has to be on the PATH.
+
+More than a third of a cold run is the work of C2, Java's second compiler. A warm hour is planning, starting tasks, and
+Python's imports, which each command pays for.
 """,
 )
 _N = Chapter(
