@@ -1,0 +1,172 @@
+"""Searches all files of a deployment for values, whatever they are packed, compressed, encoded or escaped in.
+
+An erasure that looks only where values are known to be proves nothing. So every byte of every file is searched: as it
+is, and in all that :mod:`blogdata.erasure.content` unpacks. What cannot be read is named. No value is in the result.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from blogdata.erasure.content import layers
+from blogdata.erasure.escapes import unescaped
+from blogdata.erasure.needles import PLAIN, Needles
+from blogdata.erasure.readings import Unread
+from blogdata.evidence.persons import Place
+
+_PART = 64 << 20
+_OVERLAP = 64 << 10
+"""Bytes of the next part that each part is searched with, so that nothing is cut in two."""
+_LARGEST = 1 << 30
+"""Of a larger file only its own bytes are read, not what is packed into it."""
+OTHER = "no declared place"
+"""Where a value is that is in none of the places."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """Values found in one file.
+
+    Args:
+        path: The file, below the home; a part that is or has a value is shown as `…`.
+        place: Name of the place that the file belongs to.
+        how: What they were found in and in which form, such as `gzip, percent escapes`; `as it is` in the file itself.
+        count: How often.
+    """
+
+    path: str
+    place: str
+    how: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unsearched:
+    """A file, or a part of one, that was not searched.
+
+    Args:
+        path: The file, below the home.
+        why: What of it, and why not.
+    """
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """The result of a search.
+
+    Args:
+        traces: Where values were found.
+        unsearched: What was not searched.
+        files: Number of files.
+        bytes: Their size in bytes.
+    """
+
+    traces: tuple[Trace, ...]
+    unsearched: tuple[Unsearched, ...]
+    files: int
+    bytes: int
+
+
+def search(
+    home: Path,
+    values: Iterable[str],
+    places: Iterable[Place],
+    *,
+    elsewhere: Mapping[str, Path] = MappingProxyType({}),
+) -> Searched:
+    """Search a deployment's files for values.
+
+    Args:
+        home: Its home.
+        values: The values.
+        places: The places that are declared to have values of persons (:func:`blogdata.evidence.persons.places`).
+        elsewhere: Other folders that may lie outside of the home, such as the lake, by their default paths below it.
+    """
+    needles, known = Needles(values), tuple(places)
+    traces: list[Trace] = []
+    unsearched: list[Unsearched] = []
+    files = size = 0
+    for path, file in _files(home, elsewhere):
+        shown = _shown(needles, path)
+        place = next((each.name for each in known if each.has(path)), OTHER)
+        if shown != path:
+            traces.append(Trace(path=shown, place=place, how="name of the file", count=1))
+        found: Counter[str] = Counter()
+        try:
+            size += file.lstat().st_size
+            for each in _found(needles, file):
+                if isinstance(each, Unread):
+                    unsearched.append(Unsearched(path=shown, why=each.why))
+                else:
+                    found += each
+            files += 1
+        except OSError as error:
+            unsearched.append(Unsearched(path=shown, why=os.strerror(error.errno) if error.errno else "unreadable"))
+        traces += [Trace(path=shown, place=place, how=how, count=count) for how, count in sorted(found.items())]
+    return Searched(traces=tuple(traces), unsearched=tuple(unsearched), files=files, bytes=size)
+
+
+def _files(home: Path, elsewhere: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
+    roots = {"": home, **{name: folder for name, folder in elsewhere.items() if not _is_within(folder, home)}}
+    for name, root in roots.items():
+        for folder, folders, files in os.walk(root):
+            folders.sort()
+            links = [each for each in folders if (Path(folder) / each).is_symlink()]
+            for file in (Path(folder) / each for each in sorted([*files, *links])):
+                yield "/".join(filter(None, (name, file.relative_to(root).as_posix()))), file
+
+
+def _is_within(folder: Path, home: Path) -> bool:
+    return folder.resolve().is_relative_to(home.resolve())
+
+
+def _shown(needles: Needles, path: str) -> str:
+    def has_value(part: str) -> bool:
+        name = part.encode("utf-8", "surrogateescape")
+        return any(needles.count(each) for each in (name, *(text for _, text in unescaped(name))))
+
+    return "/".join("…" if has_value(part) else part for part in path.split("/"))
+
+
+def _found(needles: Needles, file: Path) -> Iterator[Counter[str] | Unread]:
+    if file.is_symlink():
+        # What it leads to is searched where it is, if that is part of the deployment.
+        yield _named("link", _counted(needles, os.fsencode(file.readlink())))
+        return
+    if not file.is_file():
+        yield Unread("it is no regular file")
+        return
+    with file.open("rb") as opened:
+        if os.fstat(opened.fileno()).st_size == 0:
+            return
+        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            for begin in range(0, len(mapped), _PART):
+                yield _counted(needles, mapped[begin : begin + _PART + _OVERLAP])
+            if len(mapped) > _LARGEST:
+                yield Unread(f"what is packed in it: it has more than {_LARGEST >> 20} MiB")
+                return
+            content = mapped[:]
+    for layer in layers(content):
+        yield layer if isinstance(layer, Unread) else _named(layer.how, _counted(needles, layer.data))
+
+
+def _counted(needles: Needles, content: bytes) -> Counter[str]:
+    """Count the values in some bytes, as they are and behind escapes; those that escapes leave alone count once."""
+    found = needles.count(content)
+    for how, text in unescaped(content):
+        if (more := needles.count(text).total() - found.total()) > 0:
+            found[how] += more
+    return found
+
+
+def _named(how: str, found: Counter[str]) -> Counter[str]:
+    return Counter({how if form == PLAIN else f"{how}, {form}": count for form, count in found.items()})
