@@ -123,6 +123,20 @@ class SqliteStore:
         """
         self._file.check()
 
+    def scrub(self) -> None:
+        """Leave nothing of deleted rows in the file, if there is one: neither free pages nor a log of writes.
+
+        Raises:
+            PlatformError: Another process uses the file; `unusable` of the store.
+        """
+        if not self.path.exists():
+            return
+        with self._file.connected() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("VACUUM")
+            if self.journal == "WAL" and connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                raise sqlite3.OperationalError("its log is in use")
+
     @property
     def _file(self) -> SqliteFile:
         return SqliteFile(

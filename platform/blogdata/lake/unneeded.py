@@ -74,6 +74,32 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
     return sorted(old - _added_again(folder, range(oldest + 1, table.version()), old)) if old else []
 
 
+def superseded(store: Store, name: str, kept: Collection[int], before: float) -> list[Path]:
+    """List the files with rows that none of some versions needs, whatever the table's retention, changed rows included.
+
+    Args:
+        store: Where the tables are.
+        name: Name as `layer.table`, or of a member's table.
+        kept: Versions that stay readable, next to the newest one.
+        before: Only files that were written before this moment, in seconds since 1970; nobody may be writing them.
+
+    Returns:
+        The files; empty if there is no table, or the lake is in an object store.
+
+    Raises:
+        LogDamaged: What a version needs is unknown.
+        DeltaError: A kept version is not in the log.
+    """
+    table, folder = store.table(name), store.folder(name)
+    if table is None or folder is None:
+        return []
+    needed = _files(table, folder)
+    for version in kept:
+        needed |= _files(store.at(name, version), folder)
+    found = (file for file in folder.rglob("*.parquet") if file.relative_to(folder).parts[0] != "_delta_log")
+    return sorted(file for file in found if file not in needed and _is_older(file, before))
+
+
 def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Path]:
     """List the files of a table's log that are older than it has to tell of, with their checksum files.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -67,3 +67,12 @@ class AnswerJournal(SqliteStore):
             # Overwrites what is deleted: addresses are personal data.
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("DELETE FROM answers WHERE stored_at <= ?", (time.time() - self.kept,))
+
+    def forget(self, beginnings: Iterable[str]) -> int:
+        """Drop the answers to the questions that begin so, published or not, and return their number."""
+        if not self.path.exists():
+            return 0
+        with self.held(), self._file.writing() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            query = "DELETE FROM answers WHERE substr(question, 1, length(?)) = ?"
+            return sum(connection.execute(query, (one, one)).rowcount for one in beginnings)

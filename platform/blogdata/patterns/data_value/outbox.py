@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, ShowFeed, ShowLedger
-from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest, Open, OutboxLine, Row
+from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest, Forgotten, Open, OutboxLine, Row
 
 MOST_AT_ONCE = 100_000
 """Most records that are loaded for one delivery; the others follow in the next one."""
@@ -273,6 +273,37 @@ class Outbox(SqliteStore):
         with self._file.writing() as connection:
             _wait_again(connection, [record.id for record in request.records])
             connection.execute("DELETE FROM requests WHERE id = ?", (request.id,))
+
+    def forget(self, keys: Iterable[str]) -> Forgotten:
+        """Delete all records of some keys, as if their rows had never been taken.
+
+        Args:
+            keys: The keys.
+
+        Returns:
+            What was deleted; nothing while one of them is in an open request, which would not be repeatable any more.
+        """
+        wanted = [(key,) for key in sorted(set(keys))]
+        if not self.path.exists():
+            return Forgotten()
+        with self._file.writing() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("CREATE TEMP TABLE IF NOT EXISTS forgotten (key TEXT PRIMARY KEY)")
+            connection.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", wanted)
+            chosen = "key IN (SELECT key FROM forgotten)"
+            counts = dict(
+                connection.execute(f"SELECT state, count(*) FROM records WHERE {chosen} GROUP BY 1").fetchall()
+            )
+            if not counts.get("sending"):
+                connection.execute(
+                    "UPDATE partitions SET rows_in = rows_in - (SELECT count(*) FROM records "
+                    f"WHERE records.partition = partitions.partition AND gone = 0 AND {chosen})"
+                )
+                connection.execute(f"DELETE FROM records WHERE {chosen}")
+                connection.execute(f"DELETE FROM keys WHERE {chosen}")
+        return Forgotten(
+            records=sum(counts.values()), delivered=counts.get("delivered", 0), open=counts.get("sending", 0)
+        )
 
 
 def _merge(connection: sqlite3.Connection, partition: str, identity: str, row: Row, known: sqlite3.Row | None) -> None:

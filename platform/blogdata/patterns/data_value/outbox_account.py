@@ -52,6 +52,21 @@ class OutboxLine:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Forgotten:
+    """The records of forgotten keys.
+
+    Args:
+        records: Their number.
+        delivered: Those of them that the target has.
+        open: Those of them in open requests; while there are any, none is deleted.
+    """
+
+    records: int = 0
+    delivered: int = 0
+    open: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Delivery:
     """A record to deliver.
 

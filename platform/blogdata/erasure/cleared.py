@@ -1,0 +1,32 @@
+"""What the clearing of a place has done, as counts; never a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleared:
+    """What was cleared of one place.
+
+    Args:
+        place: The place, or the table.
+        files: Number of removed files.
+        rows: Number of deleted rows, where rows are deleted one by one.
+        gone: What can no longer be opened, such as `version 12`, to what it was kept for.
+        note: What somebody has to know or to do because of it.
+        left: Why it was not cleared; empty: it was.
+    """
+
+    place: str
+    files: int = 0
+    rows: int = 0
+    gone: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+    left: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """There was nothing to clear."""
+        return self == Cleared(place=self.place)

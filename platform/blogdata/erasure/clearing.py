@@ -1,0 +1,89 @@
+"""Clears every place that remembers persons whose landed lines and current rows are gone, and shows what is left.
+
+Places with rows are cleared by what they are, files that only stand beside them by what a search finds in them. A
+second search is the proof: what it still finds is in the result, file by file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.identifiers import Identifiers
+from blogdata.erasure.search import Searched, Trace, search
+from blogdata.erasure.traces import kept_aside, older_files, sqlite_rows, stream_state, table_logs
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.persons import places
+from blogdata.lake.lake import Lake
+from blogdata.publish.contract import Contract
+from blogdata.services.config import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clearing:
+    """What was cleared, and what a search of everything still finds.
+
+    Args:
+        cleared: Each place in which there was something, or which was left.
+        remaining: Where values still are.
+        searched: The search.
+    """
+
+    cleared: tuple[Cleared, ...]
+    remaining: tuple[Trace, ...]
+    searched: Searched
+
+
+def clear(
+    settings: Settings,
+    contracts: Iterable[Contract],
+    persons: Identifiers,
+    *,
+    since: float,
+    aside: Collection[str] = (),
+) -> Clearing:
+    """Clear all places of persons whose landed lines and current rows are gone already.
+
+    Args:
+        settings: Settings of the deployment.
+        contracts: Contracts of all datasets of the lake.
+        persons: Who is forgotten.
+        since: When the erasure began, in seconds since 1970; what was published later has no row of the persons.
+        aside: Beginnings of paths below the home that keep the values on purpose, such as the erasure's own journal.
+
+    Returns:
+        What was done; run again after it was cut off, or after what was left is out of the way, it goes on.
+    """
+    all_ = tuple(contracts)
+    lake = Lake(root=str(settings.lake))
+    events = EventLog(lake)
+    of_persons = [contract for contract in all_ if any(column.singles_out for column in contract.columns)]
+    done = [older_files.clear(lake, events, contract, since) for contract in of_persons]
+    done += sqlite_rows.clear(settings, persons)
+    found = look(settings, all_, persons.values())
+    paths = {trace.path for trace in found.traces}
+    done += [table_logs.clear(lake, events, contract, _beside(contract, all_), paths) for contract in of_persons]
+    done.append(kept_aside.clear_refused(settings.lake, paths))
+    done.append(kept_aside.clear_copies(settings, paths))
+    done.append(kept_aside.clear_spark(settings, paths))
+    done += stream_state.clear(lake, settings.checkpoints, paths)
+    proof = look(settings, all_, persons.values())
+    remaining = tuple(trace for trace in proof.traces if not trace.path.startswith(tuple(aside)))
+    return Clearing(cleared=tuple(one for one in done if not one.is_empty), remaining=remaining, searched=proof)
+
+
+def look(settings: Settings, contracts: Iterable[Contract], values: Iterable[str]) -> Searched:
+    """Search all files of a deployment for values.
+
+    Args:
+        settings: Settings of the deployment.
+        contracts: Contracts of all datasets of the lake.
+        values: The values.
+    """
+    elsewhere = {"lake": settings.lake, "landing": settings.landing}
+    return search(settings.home, values, places(contracts), elsewhere=elsewhere)
+
+
+def _beside(contract: Contract, contracts: Iterable[Contract]) -> list[str]:
+    return [other.dataset for other in contracts if other.appears_with == contract.dataset]

@@ -1,0 +1,44 @@
+"""The state of streams: a stream that remembers a person is begun anew, with what is published left as it is.
+
+State is in files that only Spark can change, so all checkpoints of the stream go. A new checkpoint is a new writer, and
+passes over landed files whose rows are published (:mod:`blogdata.patterns.error_management.checkpointer`). What is lost
+is what its state alone had: sessions that were still open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.traces.kept_aside import remove_folder
+from blogdata.lake.lake import Lake
+from blogdata.orchestration import owners, turns
+
+_PREFIX = "checkpoints/"
+
+
+def clear(lake: Lake, root: Path, paths: Collection[str]) -> list[Cleared]:
+    """Remove the checkpoints of the streams whose state has values; never of one that is running.
+
+    Args:
+        lake: The tables' root.
+        root: Folder of all checkpoints.
+        paths: Files with values, below the home.
+    """
+    names = {path.removeprefix(_PREFIX).partition("/")[0] for path in paths if path.startswith(_PREFIX)}
+    return [_clear(lake, root / name, name) for name in sorted(names)]
+
+
+def _clear(lake: Lake, folder: Path, name: str) -> Cleared:
+    place = f"state of the stream {name}"
+    claims, owner = turns.claims(lake, f"stream {name}"), owners.this_run()
+    if not claims.take([name], owner):
+        return Cleared(place=place, left="it is running")
+    try:
+        # The newest one last: a stream that starts after a removal that was cut off goes on with it.
+        folders = sorted(folder.iterdir(), key=lambda one: (len(one.name), one.name)) if folder.is_dir() else []
+        files = sum(remove_folder(one) for one in folders if one.is_dir())
+    finally:
+        claims.release([name], owner)
+    return Cleared(place=place, files=files, note="it begins anew; sessions that were open are counted as they end")

@@ -1,0 +1,74 @@
+"""Logs of tables: a log with values, as limits of columns or names of partitions, begins anew with a checkpoint.
+
+What the platform writes has no limits of columns of persons, but earlier code or another program may have written them.
+The history before the checkpoint is lost; the event log has read it, and companions have followed it, before it goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from deltalake.exceptions import DeltaError
+
+from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.traces.older_files import alone, tables
+from blogdata.errors import PlatformError
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.held_versions import held_versions
+from blogdata.lake import companions, unneeded
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.maintenance import BUSY
+from blogdata.publish.contract import Contract
+
+_NUMBERED = re.compile(r"^(\d{20})\.")
+
+
+def clear(lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], paths: Collection[str]) -> Cleared:
+    """Remove the files before a new checkpoint from the logs of a dataset that have values.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        contract: Contract of the dataset.
+        beside: Its companions.
+        paths: Files with values, below the home, the lake at its default place.
+    """
+    place = f"log of {contract.dataset}"
+    if not any(path.startswith((_folder(contract.dataset), _members(contract))) for path in paths):
+        return Cleared(place=place)
+    with alone(lake, events, contract) as since:
+        if since is None:
+            return Cleared(place=place, left=BUSY)
+        try:
+            for companion in beside:
+                companions.caught_up(lake, companion)
+            named = tables(lake, contract.dataset)
+            found = [table for table in named if any(path.startswith(_folder(table)) for path in paths)]
+            return Cleared(place=place, files=sum(_begin_anew(lake, events, contract, table) for table in found))
+        except (PlatformError, DeltaError) as error:
+            return Cleared(place=place, left=error.what if isinstance(error, PlatformError) else "it is damaged")
+
+
+def _begin_anew(lake: Lake, events: EventLog, contract: Contract, table: str) -> int:
+    folder, version = lake.folder(table), lake.version(table)
+    if folder is None or version is None:
+        return 0
+    held = [one for one in held_versions(lake, events, contract, table) if lake.is_whole(table, one)]
+    first = min([version, *held])
+    # Its own log is a copy of the state: nobody who reads from it on needs an earlier file.
+    lake.at(table, first).create_checkpoint()
+    log = folder / "_delta_log"
+    numbered = [(int(match[1]), file) for file in sorted(log.iterdir()) if (match := _NUMBERED.match(file.name))]
+    earlier = [file for number, file in numbered if number < first]
+    unneeded.remove(earlier)
+    return len(earlier)
+
+
+def _folder(table: str) -> str:
+    return f"lake/{table.replace('.', '/', 1)}/_delta_log/"
+
+
+def _members(contract: Contract) -> str:
+    layer, _, name = contract.dataset.partition(".")
+    return f"lake/{layer}/_{name}/"

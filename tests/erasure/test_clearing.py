@@ -1,0 +1,268 @@
+"""Places that remember a person are cleared: nothing of the person is left, and everybody else is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import toy
+from blogdata.erasure.certificates import WHOLE, certificates, issue
+from blogdata.erasure.clearing import Clearing, clear, look
+from blogdata.erasure.identifiers import Identifiers
+from blogdata.lake.lake import Lake
+from blogdata.lake.shares import Held, Share
+from blogdata.orchestration import owners, turns
+from blogdata.orchestration.partner import outbox
+from blogdata.patterns.data_value.outbox import Outbox
+from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.publish.schema import Column, How, Subject, Whose
+from blogdata.services import config
+from blogdata.services.config import Settings
+from blogdata.services.locations import journal_of
+
+USER, OTHER, ADDRESS = "user-zq4711canary", "user-zq4712canary", "9.77.200.201"
+PERSONS = Identifiers(user_ids=frozenset({USER}), addresses=frozenset({ADDRESS}))
+LETTERS = replace(
+    toy.LETTERS,
+    columns=(
+        Column(
+            name="letter",
+            type="STRING",
+            nullable=False,
+            description="Whose",
+            subject=Subject(whose=Whose.USER, how=How.DIRECT),
+        ),
+        Column(name="says", type="STRING", description="What it says"),
+    ),
+)
+NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A deployment whose current rows have the other person only, and everything else both."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "blogdata.toml").touch()
+    made = config.load(overrides={"BLOGDATA_HOME": str(home)})
+    for place in (made.lake / "silver" / "letters", made.lake / "refused" / "silver_letters"):
+        write_deltalake(place, _rows(USER, OTHER))
+    write_deltalake(made.lake / "silver" / "letters", _rows(OTHER), mode="overwrite")
+    write_deltalake(made.lake / "refused" / "silver_others", _rows(OTHER))
+    changed = made.lake / "silver" / "letters" / "_change_data"
+    changed.mkdir()
+    shutil.copy(next((made.lake / "refused" / "silver_letters").glob("*.parquet")), changed / "c.parquet")
+    shutil.copytree(made.lake, home / "break" / "copy" / "lake")
+    (home / "break" / "copy" / "blogdata.toml").touch()
+    for stream, user in (("visits", USER), ("sessions", OTHER)):
+        state = home / "checkpoints" / stream / "v1" / "query" / "state" / "0" / "0"
+        state.mkdir(parents=True)
+        (state / "1.delta").write_bytes(gzip.compress(user.encode()))
+        (home / "checkpoints" / stream / "v1" / "stream.json").write_text("{}")
+    spark = home / "services" / "spark"
+    spark.mkdir(parents=True)
+    (spark / "spark.log").write_text(f"a row of {USER} failed")
+    (spark / "other.log").write_text(f"a row of {OTHER} failed")
+    _send(outbox(made))
+    journal_of(made).append({f"{one} 2026-01-05": {"place": one} for one in (ADDRESS, "9.77.200.20")})
+    for file in made.lake.rglob("*"):
+        os.utime(file, (0, 0))
+    return made
+
+
+def _rows(*users: str) -> pa.Table:
+    return pa.table({"letter": list(users), "says": ["hello"] * len(users)})
+
+
+def _send(box: Outbox) -> None:
+    users = [USER, OTHER, USER]
+    rows = [Row(identity=[str(at)], key=user, at=at, payload={"user": user}) for at, user in enumerate(users)]
+    box.take("2026-01-05T10", "1", rows, rows_in=3, private=0)
+    due = box.due(before="2026-01-06")
+    box.answered(box.opened([due[0]], bulk=True), ())
+
+
+def _clear(settings: Settings) -> Clearing:
+    return clear(settings, [LETTERS], PERSONS, since=time.time())
+
+
+def _others(settings: Settings) -> list[tuple[str, str, int]]:
+    """Where the other person is, but for the places that hold the forgotten one's files, too."""
+    found = look(settings, [LETTERS], [OTHER]).traces
+    return [(one.path, one.how, one.count) for one in found if not one.path.startswith("break/")]
+
+
+def _state(settings: Settings) -> Any:
+    lines = outbox(settings).lines()
+    stored = journal_of(settings).stored()
+    letters = DeltaTable(settings.lake / "silver" / "letters").to_pyarrow_table().to_pylist()
+    return lines, stored, letters, _others(settings)
+
+
+def test_nothing_of_the_person_is_left_and_everything_of_the_other(settings: Settings) -> None:
+    before = {one.path for one in look(settings, [LETTERS], PERSONS.values()).traces}
+    beginnings = {"lake/silver", "lake/refused", "checkpoints/visits", "services/spark"}
+    assert {"/".join(path.split("/")[:2]) for path in before} >= beginnings
+    assert {path.split("/")[0] for path in before} >= {"break", "partner.sqlite", "geolocation.sqlite"}
+    found = _clear(settings)
+    assert found.remaining == ()
+    assert found.searched.traces == ()
+    assert found.searched.unsearched == ()
+    lines, stored, letters, others = _state(settings)
+    assert [(line.rows_in, line.missing, dict(line.states)) for line in lines] == [(1, 0, {"waiting": 1})]
+    assert set(stored) == {"9.77.200.20 2026-01-05"}
+    assert [row["letter"] for row in letters] == [OTHER]
+    places = {path.split("/")[0] for path, _, _ in others}
+    assert places == {"lake", "checkpoints", "services", "partner.sqlite"}
+    assert (settings.lake / "refused" / "silver_others").is_dir()
+
+
+def test_the_partner_is_to_be_told_of_what_it_has(settings: Settings) -> None:
+    (box,) = (one for one in _clear(settings).cleared if one.place == "partner.sqlite")
+    assert (box.rows, box.note) == (2, "the partner has 1 of these records: tell it to erase them")
+
+
+def test_once_more_changes_nothing(settings: Settings) -> None:
+    _clear(settings)
+    before = _state(settings)
+    assert _clear(settings).cleared == ()
+    assert _state(settings) == before
+
+
+class Cut(Exception):
+    """A process that ends here."""
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_cut_off_before_any_change_it_goes_on_to_the_same_end(settings: Settings, first: int) -> None:
+    """Each run gets four changes further than the one before, and begins where that one was cut off."""
+    cuts = 0
+    while not _cut_off(settings, first + 4 * cuts):
+        cuts += 1
+        assert cuts < 100
+    assert cuts > 0
+    assert look(settings, [LETTERS], PERSONS.values()).traces == ()
+    lines, stored, letters, _ = _state(settings)
+    assert [(line.rows_in, line.missing) for line in lines] == [(1, 0)]
+    assert (len(stored), len(letters)) == (1, 1)
+
+
+def _cut_off(settings: Settings, at: int) -> bool:
+    """Clear until the change of that number is about to be made; return whether it ended before."""
+    left = at
+
+    def cut(change: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(*arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                raise Cut
+            left -= 1
+            return change(*arguments, **options)
+
+        return changed
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("unlink", "rename"):
+            patch.setattr(pathlib.Path, name, cut(getattr(pathlib.Path, name)))
+        patch.setattr(shutil, "rmtree", cut(shutil.rmtree))
+        patch.setattr(sqlite3, "connect", cut(sqlite3.connect))
+        try:
+            _clear(settings)
+        except Cut:
+            return False
+    return True
+
+
+def test_a_dataset_that_another_run_publishes_is_left(settings: Settings) -> None:
+    lake = Lake(root=str(settings.lake))
+    held, owner = turns.claims(lake, LETTERS.dataset), owners.this_run()
+    held.take(["2026-01-05"], owner)
+    left = {one.place: one.left for one in _clear(settings).cleared if one.left}
+    assert left == dict.fromkeys((LETTERS.dataset, f"log of {LETTERS.dataset}"), "another run is publishing it")
+    held.release(["2026-01-05"], owner)
+    assert _clear(settings).remaining == ()
+
+
+def test_a_version_that_was_kept_is_gone_by_name_and_one_made_since_stays(settings: Settings) -> None:
+    """A share stands for every reason to keep a version."""
+    lake, folder = Lake(root=str(settings.lake)), settings.lake / "silver" / "letters"
+    began = time.time()
+    for _ in range(2):
+        write_deltalake(folder, _rows(OTHER), mode="overwrite")
+    for file in folder.rglob("*.parquet"):
+        os.utime(file, (0, 0))
+    identity = str(DeltaTable(folder).metadata().id)
+    for version in (0, 2):
+        held = {LETTERS.dataset: Held(id=identity, version=version)}
+        share = Share(dataset=LETTERS.dataset, version=version, since=NOW, files=1, rows=1, tables=held)
+        record = settings.lake / "_shares" / LETTERS.dataset / share.name / "_share.json"
+        record.parent.mkdir(parents=True)
+        record.write_text(json.dumps(share.as_json()))
+    found = clear(settings, [LETTERS], PERSONS, since=began)
+    (letters,) = (one for one in found.cleared if one.place == LETTERS.dataset)
+    assert list(letters.gone) == ["version 0"]
+    assert [lake.is_whole(LETTERS.dataset, version) for version in range(4)] == [False, False, True, True]
+    assert found.remaining == ()
+
+
+def test_a_stream_that_runs_is_left(settings: Settings) -> None:
+    held, owner = turns.claims(Lake(root=str(settings.lake)), "stream visits"), owners.this_run()
+    held.take(["visits"], owner)
+    found = _clear(settings)
+    assert [one.left for one in found.cleared if one.left] == ["it is running"]
+    assert {trace.place for trace in found.remaining} == {"state of streams"}
+    held.release(["visits"], owner)
+
+
+def test_records_in_an_open_request_are_left_until_it_is_settled(settings: Settings) -> None:
+    box = outbox(settings)
+    request = box.opened([one for one in box.due(before="2026-01-06") if one.key == USER], bulk=True)
+    assert any("settle it first" in one.left for one in _clear(settings).cleared)
+    assert [len(one.request.records) for one in box.open()] == [1]
+    box.answered(request, ())
+    assert _clear(settings).remaining == ()
+
+
+def test_rows_of_sqlite_leave_nothing_behind(settings: Settings) -> None:
+    _clear(settings)
+    for name in ("partner.sqlite", "geolocation.sqlite"):
+        with closing(sqlite3.connect(settings.home / name)) as database:
+            assert database.execute("PRAGMA freelist_count").fetchone() == (0,)
+
+
+def test_a_certificate_says_what_was_done_and_has_no_value(settings: Settings) -> None:
+    lake = Lake(root=str(settings.lake))
+    found = _clear(settings)
+    for _ in range(2):
+        issue(lake, "erasure-1", NOW, "v1", ["a1b2"], found)
+    lines = {line.place: line for line in certificates(lake)}
+    assert len(certificates(lake)) == len(lines), "issued once"
+    assert lines[WHOLE].files_with_values == 0
+    assert sum(line.files for line in certificates(lake) if line.place == LETTERS.dataset) == 2
+    assert lines["log of silver.letters"].files == 1
+    assert lines["partner.sqlite"].rows == 2
+    assert all((line.persons, line.code_version, line.issued_at) == (("a1b2",), "v1", NOW) for line in lines.values())
+    assert look(settings, [LETTERS], PERSONS.values()).traces == ()
+
+
+def test_a_certificate_says_what_is_left(settings: Settings) -> None:
+    lake = Lake(root=str(settings.lake))
+    (settings.home / "notes.txt").write_text(USER)
+    issue(lake, "erasure-1", NOW, "v1", ["a1b2"], _clear(settings))
+    lines = {line.place: line for line in certificates(lake)}
+    assert (lines[WHOLE].files_with_values, lines["no declared place"].files_with_values) == (1, 1)
