@@ -34,6 +34,7 @@ MODULES = {
     "o": "models",
     "p": "small_files",
     "r": "returning_visitors",
+    "s": "shared_visits",
     "v": "wide_column",
 }
 STANDARD_DAYS = (1, 10, 100)

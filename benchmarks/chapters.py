@@ -286,6 +286,17 @@ Sketches of the hours of thirteen weeks, as `gold.audience_hourly` keeps them, o
 - *refresh of everything*: as after an upgrade of the code, or without a change feed. Both are audited and published.
 """,
 )
+_S = Chapter(
+    title="Shared visits",
+    aim="none: what is found, and what it costs",
+    text="""
+A simulated week with faults and late rows, as `gold.visits_shared` reads it, without a geolocation service, so every
+country is unknown. An attacker ([`linkage`](../../benchmarks/linkage.py)) knows of 2,000 visitors who may be shared
+the day, the part of the day, the page and the browser of one page view each, and looks for them in the page views and
+in the anonymous rows ([Anonymizer](../patterns/anonymizer.md)); of several rows that fit, the most exact ones are
+taken. `k` and `l` are those that pyCANON measures. The cube by device, browser and host is there for scale.
+""",
+)
 _V = Chapter(
     title="A wide column",
     aim="at most 0.6 of the bytes",
@@ -322,6 +333,7 @@ CHAPTERS: Mapping[str, Chapter] = MappingProxyType(
         "o": _O,
         "p": _P,
         "r": _R,
+        "s": _S,
         "v": _V,
     }
 )

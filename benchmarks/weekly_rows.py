@@ -29,7 +29,7 @@ class Made:
     """The rows.
 
     Args:
-        rows: As those of gold.visits_weekly.
+        rows: As those of gold.visits_weekly, or of silver.visits_enriched.
         late: How many of them arrived in a later hour than that of the event.
     """
 
@@ -44,7 +44,20 @@ def make(bench: Bench, visits: int) -> Made:
         bench: The environment.
         visits: Number of simulated visit events; repeated and unusable ones are left out.
     """
-    landing = bench.simulated(visits, days=7 * WEEKS)
+    made = enriched(bench, visits, weeks=WEEKS)
+    rows = weekly_visits.for_analysts(made.rows, USER_BUCKETS, "benchmark" * 4)
+    return Made(rows=rows.withColumn("hours_present", F.lit(168)), late=made.late)
+
+
+def enriched(bench: Bench, visits: int, *, weeks: int) -> Made:
+    """Read about this many page views of some weeks, as those of silver.visits_enriched, with `event_week` STRING.
+
+    Args:
+        bench: The environment.
+        visits: Number of simulated visit events; repeated and unusable ones are left out.
+        weeks: Number of weeks.
+    """
+    landing = bench.simulated(visits, days=7 * weeks)
     landed = bench.spark.read.schema(_LANDED).json(str(landing / "visits"))
     at = F.try_to_timestamp("event_time")
     week = F.date_trunc("week", at).cast("date").cast("string")
@@ -52,16 +65,16 @@ def make(bench: Bench, visits: int) -> Made:
     usable = landed.withColumns({"event_time": at, "event_week": week}).where(
         "visit_id IS NOT NULL AND user_id IS NOT NULL AND page IS NOT NULL AND event_time IS NOT NULL"
     )
-    span = (F.col("event_time") >= F.lit(days)) & (F.col("event_time") < F.date_add(F.lit(days), 7 * WEEKS))
+    span = (F.col("event_time") >= F.lit(days)) & (F.col("event_time") < F.date_add(F.lit(days), 7 * weeks))
     once = usable.where(span).dropDuplicates(["visit_id", "event_time", "page"])
     arrived = F.concat("date", F.lit("T"), F.lpad("hour", 2, "0"))
     late = once.where(F.date_format("event_time", "yyyy-MM-dd'T'HH") < arrived).count()
-    enriched = once.select(
+    rows = once.select(
+        F.date_format("event_time", "yyyy-MM-dd'T'HH").alias("event_hour"),
         *("event_week", "visit_id", "event_time", "page", "user_id", "context.ad_id", "context.technical.*"),
         F.coalesce("keep_private", F.lit(True)).alias("keep_private"),
         F.coalesce(F.try_parse_url("context.referral", F.lit("HOST")), F.lit("direct")).alias("referral_host"),
-        F.lit(None).cast("string").alias("device_name"),
+        *[F.lit(None).cast("string").alias(name) for name in ("device_name", "country")],
         F.lit(False).alias("user_known"),
     )
-    rows = weekly_visits.for_analysts(enriched, USER_BUCKETS, "benchmark" * 4)
-    return Made(rows=rows.withColumn("hours_present", F.lit(168)), late=late)
+    return Made(rows=rows, late=late)

@@ -27,6 +27,7 @@ from quality.contracts import (
     users,
     visits,
     visits_model,
+    visits_shared,
 )
 
 
@@ -44,7 +45,7 @@ def _by_layer(declared: Mapping[str, Contract]) -> Mapping[str, Contract]:
 CONTRACTS = _by_layer(
     _declared(
         *(visits, users, devices, places, enriched, page_views, campaigns, audience),
-        *(ads, sessions, requests, daily_report, visits_model, returning),
+        *(ads, sessions, requests, daily_report, visits_model, visits_shared, returning),
     )
 )
 """Every dataset that is computed by partitions, in the order of the lineage."""

@@ -11,6 +11,7 @@ PLANNER = "tests/planning/test_plan_of_a_replay.py"
 KEYS = "tests/idempotency/test_keyed_idempotency.py"
 DEVICES = "tests/transforms/test_devices.py"
 USERS = "tests/transforms/test_users.py"
+ANONYMOUS = "tests/security/test_anonymizer.py"
 COMPLETE = "tests/orchestration/test_completeness.py"
 COMPLETENESS = "platform/blogdata/orchestration/completeness.py"
 
@@ -126,5 +127,26 @@ DATASETS = (
         "for key, rows in shown.items() if rows}",
         "for key, rows in shown.items() if not rows}",
         "tests/storage/test_denormalizer.py::test_a_renamed_device_rewrites_the_weeks_that_show_it",
+    ),
+    in_code(
+        "a group of too few persons is shared",
+        "platform/blogdata/patterns/security/anonymizer.py",
+        ".over(Window.partitionBy(*promised.alike)) >= promised.k",
+        ".over(Window.partitionBy(*promised.alike)) >= 1",
+        f"{ANONYMOUS}::test_k_and_l_hold_by_the_independent_measure",
+    ),
+    in_code(
+        "the number of a person is the same in all groups",
+        "platform/blogdata/patterns/security/anonymizer.py",
+        'F.row_number().over(together.orderBy("_turn", "_draw"))',
+        'F.abs(F.hash("_draw"))',
+        f"{ANONYMOUS}::test_a_number_for_each_visitor_would_lead_to_them",
+    ),
+    in_code(
+        "an audit that forbids is lifted by a person",
+        "platform/blogdata/publish/audit.py",
+        "if audit.failed is not Failed.FORBIDS}",
+        "}",
+        f"{ANONYMOUS}::test_rows_that_are_not_anonymous_are_refused_and_nobody_can_lift_it",
     ),
 )

@@ -94,6 +94,7 @@ def specify(
         Measures, violations, conditions and expected figures.
     """
     conditions = (*contract.audits, *besides)
+    lifted = {audit.name for audit in conditions if audit.failed is not Failed.FORBIDS}.intersection(lifted)
     warning = [audit for audit in conditions if audit.failed is Failed.WARNS or audit.name in lifted]
     own = {**contract.measures, **{f"{HELD}{audit.name}": _as_measure(audit) for audit in warning}}
     measures = {"rows": "count(1)", "accounted": contract.stands_for}

@@ -18,6 +18,7 @@ from blogdata.publish import refused as refused_batches
 from blogdata.publish.audit import AuditSpec, guard_of, judge, specify
 from blogdata.publish.changes import AppendBatch, Change, Extend, Overwrite, Rewrite
 from blogdata.publish.companion_files import CompanionRows
+from blogdata.publish.schema import Failed
 from blogdata.publish.target import Companion, Engine, Provenance, Target
 from blogdata.publish.write_faults import AuditFailed, ConstraintViolated, PublicationUnknown, translated
 
@@ -86,7 +87,8 @@ def write(
 def _name_guard(failed: AuditFailed, target: Target, change: Change) -> None:
     """Say how to publish all the same, if nothing failed but one audit."""
     rules = {item.rule for item in failed.violations}
-    if len(rules) == 1 and rules <= {audit.name for audit in (*target.contract.audits, *target.audits)}:
+    audits = (*target.contract.audits, *target.audits)
+    if len(rules) == 1 and rules <= {audit.name for audit in audits if audit.failed is not Failed.FORBIDS}:
         guard = guard_of(target.contract.dataset, *rules)
         failed.may_be_lifted(RunStream(accept=guard) if isinstance(change, AppendBatch) else Run(accept=guard))
 

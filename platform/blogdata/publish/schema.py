@@ -165,6 +165,8 @@ class Failed(str, Enum):
 
     REFUSES = "refuses"
     """Nothing is published; readers keep the version before."""
+    FORBIDS = "forbids"
+    """Nothing is published, and no person can lift the audit."""
     WARNS = "warns"
     """The rows are published, and the commit says that they failed the audit."""
 

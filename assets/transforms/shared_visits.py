@@ -1,0 +1,101 @@
+"""Page views for people outside: told less exactly, and only where enough visitors look alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from assets.transforms.cubes import named
+from assets.transforms.keyed_hash import keyed_hash
+from blogdata.patterns.security import anonymizer
+from quality.contracts.visits_shared import GIVEN_UP, PROMISED
+
+PURPOSE = "number of a shared visitor"
+WEEK, PERSON = "event_week", "user_id"
+
+
+def grouped(visits: DataFrame) -> DataFrame:
+    """Group visitors by what others may know of them.
+
+    Args:
+        visits: Rows of silver.visits_enriched with `event_week` STRING.
+
+    Returns:
+        One row for each part of a day, section, browser, country and visitor who may be shared: those columns, the
+        week, `user_id`, `came_from`, `page_views`, and `shared` BOOLEAN: enough visitors look alike.
+    """
+    views = visits.where("NOT keep_private").select(
+        PERSON,
+        WEEK,
+        F.substring("event_hour", 1, 10).alias("event_date"),
+        part_of_day(F.col("event_hour")).alias("part_of_day"),
+        section(F.col("page")).alias("section"),
+        named(F.col("browser")).alias("browser"),
+        named(F.col("country")).alias("country"),
+        F.col("referral_host").alias("came_from"),
+    )
+    counted = views.groupBy(*views.columns).agg(F.count("*").alias("page_views"))
+    hosts = anonymizer.generalize(
+        counted, (WEEK, "came_from"), person=PERSON, k=PROMISED.k, give_up=(PROMISED.sensitive,)
+    )
+    known = anonymizer.generalize(hosts, PROMISED.alike, person=PERSON, k=PROMISED.k, give_up=GIVEN_UP)
+    return anonymizer.group(known, PROMISED, person=PERSON).withColumn(WEEK, week_of(F.col("event_date")))
+
+
+def shared(persons: DataFrame, secret: str) -> DataFrame:
+    """Choose the rows that may be shared, without what leads to a visitor.
+
+    Args:
+        persons: Rows of :func:`grouped`.
+        secret: The deployment's secret, from which the numbers and the shifts follow.
+
+    Returns:
+        Rows of gold.visits_shared.
+    """
+    drawn = keyed_hash(F.concat_ws("\n", *PROMISED.alike, PERSON), secret, PURPOSE)
+    rows = anonymizer.share(persons.where("shared"), PROMISED, draw=drawn)
+    return rows.withColumn(WEEK, week_of(F.col("event_date")))
+
+
+def left_out(visits: DataFrame, persons: DataFrame) -> Mapping[str, Mapping[str, int]]:
+    """Count the page views that no shared row stands for.
+
+    Args:
+        visits: As in :func:`grouped`.
+        persons: Rows of :func:`grouped`.
+
+    Returns:
+        Week to reason to the number of page views.
+    """
+    beyond = F.greatest(F.col("page_views") - PROMISED.most, F.lit(0))
+    withheld = persons.groupBy(WEEK).agg(
+        F.lit(0).alias("private"),
+        F.sum(F.when(F.col("shared"), 0).otherwise(F.col("page_views"))).alias("withheld"),
+        F.sum(F.when(F.col("shared"), beyond).otherwise(0)).alias("beyond"),
+    )
+    private = (
+        visits.where("keep_private")
+        .groupBy(WEEK)
+        .agg(F.count("*").alias("private"), F.lit(0).alias("withheld"), F.lit(0).alias("beyond"))
+    )
+    summed = withheld.union(private).groupBy(WEEK).agg(*[F.sum(name).alias(name) for name in withheld.columns[1:]])
+    return {row[WEEK]: {name: row[name] for name in summed.columns[1:]} for row in summed.collect()}
+
+
+def part_of_day(event_hour: Column) -> Column:
+    """Name the quarter of a day, such as 06-12, of an hour such as 2026-01-31T05."""
+    first = F.floor(F.substring(event_hour, 12, 2).cast("int") / 6) * 6
+    return F.format_string("%02d-%02d", first, first + 6)
+
+
+def section(page: Column) -> Column:
+    """Take the first part of a page's path; / for the front page and pages beside it, whose path has no other part."""
+    first = F.regexp_extract(page, r"^/([^/]+)/", 1)
+    return F.when(F.length(first) > 0, first).otherwise(F.lit("/"))
+
+
+def week_of(event_date: Column) -> Column:
+    """Return the Monday of a day's week, as text."""
+    return F.date_trunc("week", event_date.cast("date")).cast("date").cast("string")

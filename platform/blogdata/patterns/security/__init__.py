@@ -1,0 +1,1 @@
+"""Patterns of data security (chapter 7)."""

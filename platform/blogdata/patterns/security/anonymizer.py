@@ -1,0 +1,172 @@
+"""Anonymizer: rows for people outside, each alike those of several persons, so that nobody is found in them.
+
+Problem: somebody outside wants to count readers. Names are easily left out, and yet who knows of a reader that she read
+a certain page on Tuesday in a rare browser finds her row, and what else it says.
+
+How it works: what identifies somebody is not taken over (removal), and neither is who asked not to be shared. What
+others may know of a person is told less exactly (generalization): values that fewer than `k` persons share are given
+up, one column after the other (:func:`generalize`). A person is one row among those who look alike; rows of fewer than
+`k` persons, or of fewer than `l` values of what nobody may learn, are withheld, and counted (:func:`group`). The rows
+of a group get new numbers, 1, 2, ..., in an order that follows from a secret and the group, so that no number leads
+from one group to another, or to a person (synthetic replacement). Counts of two rows of a group are shifted between
+them by a bounded number (perturbation), also from the secret: the sum stays, and so do the rows when they are computed
+again (:func:`share`). Two audits (:func:`audits`) refuse to publish anything else, in the transaction that writes; no
+person can lift them. They count: a group has `k` rows if its numbers begin with 1 to `k`, and `l` values if its first
+`l` rows have different ones.
+
+The trap: a number for each visitor, even a new one. It ties the rows of a person together, and two visits that somebody
+knows of single out a third. And free text: whoever asks for the page `/jane-doe` writes a name into the data, so a page
+or a host, too, is named only if `k` persons share it.
+
+When not to use it: for a few readers: most rows are withheld. To follow a person over time: that is a pseudonym, and no
+anonymity. Where the same period is shared again and again while it still changes: who compares two versions sees what
+came in between. `k` protects from who knows where somebody is in the data, not from who knows all others of a group.
+
+Source: Data Engineering Design Patterns, ch. 7; Sweeney, k-anonymity, 2002; Machanavajjhala et al., l-diversity, 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from blogdata.publish.schema import Audit, Failed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ANY = "any"
+"""What a column says whose value was given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anonymity:
+    """What shared rows promise.
+
+    Args:
+        k: How many persons look alike, at least.
+        l: How many values of the sensitive column they have, at least.
+        alike: Columns by which somebody may know a person, none of them null; the period is one of them or follows
+            from them.
+        sensitive: Column that nobody may learn of a person who is known to be in the data.
+        number: Column with the number of a person among those who look alike, INT.
+        count: Column with a count, BIGINT.
+        most: Largest count of a person that is told; what is above it is withheld.
+        noise: By how much a count is shifted at most.
+    """
+
+    k: int
+    l: int  # noqa: E741 - its name in the literature
+    alike: tuple[str, ...]
+    sensitive: str
+    number: str
+    count: str
+    most: int
+    noise: int
+
+
+def audits(promised: Anonymity) -> tuple[Audit, ...]:
+    """Build the audits that refuse rows which are not anonymous.
+
+    Args:
+        promised: The rows' key has its columns `alike` and `number`.
+
+    Returns:
+        One audit for `k`, one for `l`.
+    """
+    group = f"struct({', '.join(promised.alike)})"
+    valued = f"struct({', '.join(promised.alike)}, {promised.sensitive})"
+    return (
+        Audit(
+            name="k_anonymous",
+            expression=f"count_if({promised.number} <= {promised.k}) = {promised.k} * count(distinct {group})",
+            description=f"At least {promised.k} persons look alike: each group has the numbers 1 to {promised.k}, once",
+            failed=Failed.FORBIDS,
+        ),
+        Audit(
+            name="l_diverse",
+            expression=f"count(distinct case when {promised.number} <= {promised.l} then {valued} end)"
+            f" = {promised.l} * count(distinct {group})",
+            description=f"The first {promised.l} of those who look alike differ in `{promised.sensitive}`",
+            failed=Failed.FORBIDS,
+        ),
+    )
+
+
+def generalize(rows: DataFrame, within: Sequence[str], *, person: str, k: int, give_up: Sequence[str]) -> DataFrame:
+    """Give up values that too few persons share.
+
+    Args:
+        rows: Any rows.
+        within: Columns by which persons look alike.
+        person: Column with the person.
+        k: How many persons have to share all values of a row.
+        give_up: Which of these columns, in this order; a row that then has enough others keeps the rest.
+
+    Returns:
+        The same rows, with :data:`ANY` in place of values that were given up.
+    """
+    for column in give_up:
+        kept = F.when(F.col("_distinct") >= k, F.col(column)).otherwise(F.lit(ANY))
+        rows = _with_distinct(rows, person, within).withColumn(column, kept).drop("_distinct")
+    return rows
+
+
+def group(rows: DataFrame, promised: Anonymity, *, person: str) -> DataFrame:
+    """Make one row of a person among those who look alike, and say which of them may be shared.
+
+    Args:
+        rows: Rows with `alike`, the sensitive column, a count and the person.
+        promised: What is promised of shared rows.
+        person: Column with the person.
+
+    Returns:
+        One row for each group and person, with the sensitive value that it has most often, and `shared` BOOLEAN.
+    """
+    counted = rows.groupBy(*promised.alike, person, promised.sensitive).agg(F.sum(promised.count).alias("_counted"))
+    most = F.max_by(promised.sensitive, F.struct("_counted", promised.sensitive)).alias(promised.sensitive)
+    persons = counted.groupBy(*promised.alike, person).agg(most, F.sum("_counted").alias(promised.count))
+    enough = F.count("*").over(Window.partitionBy(*promised.alike)) >= promised.k
+    differing = _with_distinct(persons, promised.sensitive, promised.alike)
+    return differing.withColumn("shared", enough & (F.col("_distinct") >= promised.l)).drop("_distinct")
+
+
+def share(persons: DataFrame, promised: Anonymity, *, draw: Column) -> DataFrame:
+    """Number the persons of each group anew, and shift their counts.
+
+    Args:
+        persons: Rows of :func:`group` that may be shared.
+        promised: What is promised.
+        draw: Text for each row that nobody outside can compute, and that says nothing: 32 hexadecimal digits or more of
+            a keyed hash.
+
+    Returns:
+        Rows with the columns `alike`, the number, the sensitive column and the count. A group's sum is that of its
+        counts, each of them at most `most`.
+    """
+    together, equal = Window.partitionBy(*promised.alike), Window.partitionBy(*promised.alike, promised.sensitive)
+    drawn = persons.withColumn("_draw", draw)
+    # The first rows of a group have different values, as far as there are any.
+    turns = drawn.withColumn("_turn", F.row_number().over(equal.orderBy("_draw")))
+    numbered = turns.withColumn(promised.number, F.row_number().over(together.orderBy("_turn", "_draw")))
+    cut = numbered.withColumn(promised.count, F.least(F.col(promised.count), F.lit(promised.most)))
+    shift = F.conv(F.substring("_draw", 17, 8), 16, 10).cast("bigint") % (promised.noise + 1)
+    pairs = cut.withColumn("_shift", F.least(shift, F.col(promised.count) - 1))
+    # The first of each pair gives to the second; the last of an odd number keeps what it has.
+    in_order = together.orderBy(promised.number)
+    gives = (F.col(promised.number) % 2 == 1) & F.lead(promised.number).over(in_order).isNotNull()
+    taken = F.when(F.col(promised.number) % 2 == 0, F.lag("_shift").over(in_order)).otherwise(F.lit(0))
+    shifted = F.col(promised.count) - F.when(gives, F.col("_shift")).otherwise(F.lit(0)) + taken
+    return pairs.withColumn(promised.count, shifted).select(
+        *promised.alike, promised.number, promised.sensitive, promised.count
+    )
+
+
+def _with_distinct(rows: DataFrame, column: str, within: Sequence[str]) -> DataFrame:
+    """Add how many values a column has within each group, INT `_distinct`; Spark's windows count no distinct values."""
+    ranked = rows.withColumn("_rank", F.dense_rank().over(Window.partitionBy(*within).orderBy(column)))
+    return ranked.withColumn("_distinct", F.max("_rank").over(Window.partitionBy(*within))).drop("_rank")
