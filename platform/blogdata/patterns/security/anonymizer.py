@@ -31,9 +31,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
-
 from blogdata.publish.schema import Audit, Failed
 
 if TYPE_CHECKING:
@@ -110,6 +107,8 @@ def generalize(rows: DataFrame, within: Sequence[str], *, person: str, k: int, g
     Returns:
         The same rows, with :data:`ANY` in place of values that were given up.
     """
+    from pyspark.sql import functions as F
+
     for column in give_up:
         kept = F.when(F.col("_distinct") >= k, F.col(column)).otherwise(F.lit(ANY))
         rows = _with_distinct(rows, person, within).withColumn(column, kept).drop("_distinct")
@@ -127,6 +126,9 @@ def group(rows: DataFrame, promised: Anonymity, *, person: str) -> DataFrame:
     Returns:
         One row for each group and person, with the sensitive value that it has most often, and `shared` BOOLEAN.
     """
+    from pyspark.sql import functions as F
+    from pyspark.sql.window import Window
+
     counted = rows.groupBy(*promised.alike, person, promised.sensitive).agg(F.sum(promised.count).alias("_counted"))
     most = F.max_by(promised.sensitive, F.struct("_counted", promised.sensitive)).alias(promised.sensitive)
     persons = counted.groupBy(*promised.alike, person).agg(most, F.sum("_counted").alias(promised.count))
@@ -148,6 +150,9 @@ def share(persons: DataFrame, promised: Anonymity, *, draw: Column) -> DataFrame
         Rows with the columns `alike`, the number, the sensitive column and the count. A group's sum is that of its
         counts, each of them at most `most`.
     """
+    from pyspark.sql import functions as F
+    from pyspark.sql.window import Window
+
     together, equal = Window.partitionBy(*promised.alike), Window.partitionBy(*promised.alike, promised.sensitive)
     drawn = persons.withColumn("_draw", draw)
     # The first rows of a group have different values, as far as there are any.
@@ -168,5 +173,8 @@ def share(persons: DataFrame, promised: Anonymity, *, draw: Column) -> DataFrame
 
 def _with_distinct(rows: DataFrame, column: str, within: Sequence[str]) -> DataFrame:
     """Add how many values a column has within each group, INT `_distinct`; Spark's windows count no distinct values."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.window import Window
+
     ranked = rows.withColumn("_rank", F.dense_rank().over(Window.partitionBy(*within).orderBy(column)))
     return ranked.withColumn("_distinct", F.max("_rank").over(Window.partitionBy(*within))).drop("_rank")
