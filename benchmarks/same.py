@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+TOKENS = {"gold.visits_weekly": {"visit_id"}}
+"""Columns by dataset that need the deployment's key."""
+
+
 class ResultsDiffer(PlatformError):
     """The peers computed different rows."""
 
 
 def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
-    """Compare every table of two lakes, except tables whose days depend on each other, and buckets, which need a key.
+    """Compare every table of two lakes, except tables whose days depend on each other, and what needs a key.
 
     Every row of a table becomes a 64-bit hash of all its columns; number and sum of the hashes must agree, whatever the
     order of rows and files. Gold is compared row by row as well.
@@ -41,8 +45,8 @@ def require(spark: SparkSession, one: Path, other: Path) -> dict[str, int]:
         if contract.executed is not None or Lake(root=str(other)).version(dataset) is None:
             # Only the platform computes it, and its time includes it.
             continue
-        keyed = contract.buckets.column if contract.buckets else None
-        columns = [f"`{column.name}`" for column in contract.columns if column.name != keyed]
+        keyed = {contract.buckets.column if contract.buckets else None, *TOKENS.get(dataset, ())}
+        columns = [f"`{column.name}`" for column in contract.columns if column.name not in keyed]
         tables = [Lake(root=str(lake)).read(spark, dataset) for lake in (one, other)]
         chosen = [table.select(*columns) for table in tables]
         rows[dataset] = require_equal(

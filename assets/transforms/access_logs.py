@@ -27,7 +27,6 @@ from assets.transforms import (
     user_agents,
 )
 from assets.transforms.json_lines import MAX_BYTES
-from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from assets.transforms.visit_times import impossible, start_of
 from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.error_management import dead_letter
@@ -35,6 +34,7 @@ from blogdata.patterns.error_management.dead_letter import RejectRule
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.log_formats import LogFormats
+from blogdata.patterns.security.pseudo_anonymizer import token
 from blogdata.services.log_filters import LogFilters
 from blogdata.services.log_settings import LogSettings
 
@@ -109,11 +109,11 @@ def parsed(rows: DataFrame, key: str, logs: LogSettings) -> DataFrame:
     nothing = F.lit(None).cast("string")
     # An earlier version took rows without a client for page views; such a row keeps its visitor.
     client = F.coalesce("client", "address")
-    user = keyed_hash(F.concat_ws(" ", client, "agent"), key, "user_id")
+    user = token(F.concat_ws(" ", client, "agent"), key, "user_id")
     kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]
     computed = {
         "visit_id": nothing,
-        "user_id": F.substring(user, 1, ID_DIGITS),
+        "user_id": user,
         "keep_private": F.lit(True),
         "page": F.col("path"),
         "utm": link_campaigns.of_query(F.col("query")),

@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.cubes import named
-from assets.transforms.keyed_hash import keyed_hash
 from blogdata.patterns.security import anonymizer
+from blogdata.patterns.security.pseudo_anonymizer import keyed_hash
 from quality.contracts.visits_shared import GIVEN_UP, PROMISED
 
 PURPOSE = "number of a shared visitor"

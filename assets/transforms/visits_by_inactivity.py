@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from assets.transforms.keyed_hash import ID_DIGITS, keyed_hash
 from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.patterns.ingestion.log_splitter import PART
+from blogdata.patterns.security.pseudo_anonymizer import token
 from quality.contracts.sessions import INACTIVITY
 
 POSITION = ("arrival_hour", "source_file", "source_offset")
@@ -149,4 +149,4 @@ def _visits(target: DataFrame, around: DataFrame, columns: Sequence[str], gap: t
 def _keyed(visits: DataFrame, key: str) -> DataFrame:
     keyed = keyed_idempotency.first_appended(visits, F.col("_position"), within=_VISIT, into="_first")
     first = F.concat_ws(" ", "_first.log", F.col("_first.offset").cast("string"), "user_id")
-    return keyed.withColumn("visit_id", F.substring(keyed_hash(first, key, "visit_id"), 1, ID_DIGITS))
+    return keyed.withColumn("visit_id", token(first, key, "visit_id"))

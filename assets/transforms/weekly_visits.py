@@ -1,16 +1,17 @@
-"""The page views of a week for analysts: all rows, without the user ids of visitors who asked not to be shared."""
+"""The page views of a week for analysts: all rows, and none leads to a visitor who asked not to be shared."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.keyed_hash import keyed_hash
+from blogdata.patterns.security.pseudo_anonymizer import keyed_hash, token
 from blogdata.patterns.storage import bucket
 from blogdata.publish.privacy import withheld
 from blogdata.publish.schema import Buckets
 
 PURPOSE = "bucket of a user"
+VISIT = "visit of gold.visits_weekly"
 
 
 def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
@@ -19,15 +20,15 @@ def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
     Args:
         visits: Rows of silver.visits_enriched with `event_week` STRING.
         buckets: The buckets of users.
-        secret: The deployment's secret, from which the bucket of a user follows.
+        secret: The deployment's secret, from which the token of a visit and the bucket of a user follow.
 
     Returns:
         Rows of gold.visits_weekly, one per input row, without `hours_present`; `user_id` and `user_bucket` are null
-        where `keep_private` is true.
+        where `keep_private` is true, and the visit of these rows has a token apart from that of its other rows.
     """
     return visits.select(
         "event_week",
-        "visit_id",
+        token(F.concat_ws("\n", "visit_id", F.col("keep_private").cast("string")), secret, VISIT).alias("visit_id"),
         "event_time",
         "keep_private",
         "page",

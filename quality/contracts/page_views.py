@@ -132,7 +132,12 @@ VISITS_WEEKLY = Contract(
     write=ByPeriod(kept=timedelta(days=7), frozen=Sorted(by=("user_bucket", "page"))),
     columns=(
         c.EVENT_WEEK,
-        *[column for column in c.VISIT if column.name in ("visit_id", "event_time", "keep_private", "page", "ad_id")],
+        replace(
+            c.VISIT[0],
+            description="Token of the visit, in no other dataset (in weeks that were computed before it had one: the "
+            "visit itself); page views of a visit that must not be shared have one of their own",
+        ),
+        *[column for column in c.VISIT if column.name in ("event_time", "keep_private", "page", "ad_id")],
         Column(
             name="user_id",
             type="STRING",
@@ -180,6 +185,7 @@ VISITS_WEEKLY = Contract(
     patterns=(
         "Fast Metadata Cleaner",
         "Bucket",
+        "Pseudo-Anonymizer",
         "Metadata Enhancer",
         "Aligned Fan-In",
         "Static Late Data Integrator",

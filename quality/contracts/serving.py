@@ -18,7 +18,8 @@ DAILY_STATS = Contract(
 
 PARTNER_FEED = Contract(
     dataset="serving.partner_feed",
-    description="The events of visitors who may be shared, sent to the partner: those of a visitor in order, each once",
+    description="The events of visitors who may be shared, sent to the partner with tokens for their ids: those of a "
+    "visitor in order, each once",
     owner="team:analytics",
     columns=(),
     partitioning=visits.EVENT,
@@ -30,6 +31,7 @@ PARTNER_FEED = Contract(
         # Nothing personal; a referral may have anything in its query.
         payload=("visit_id", "event_time", "page", "ad_id", "browser", "device_type"),
         unless="keep_private",
+        pseudonyms=("visit_id",),
     ),
     rows_in="rows of `silver.visits` of the hour",
     left_out={
@@ -38,5 +40,5 @@ PARTNER_FEED = Contract(
         "sending": "in a request without an answer",
         "late": "older than what was sent of the visitor: kept, and not sent",
     },
-    patterns=("Bin Pack Orderer", "FIFO Orderer"),
+    patterns=("Bin Pack Orderer", "FIFO Orderer", "Pseudo-Anonymizer"),
 )

@@ -17,11 +17,16 @@ from blogdata.orchestration import partner as of_deployment
 from blogdata.orchestration.alerting import observed
 from blogdata.patterns.data_value.ordered_delivery import Refused, Undelivered
 from blogdata.planning.findings import unsent
+from blogdata.publish.writes import Feed
 from blogdata.services import config
 from blogdata.services.config import Settings
 from blogdata.simulator.partner import PartnerFaults
-from data_value.partner_feed import PARTITION, by_key, expected, partner, received, row, rows
+from data_value.partner_feed import PARTITION, by_key, expected, partner, received, row, rows, token
 from quality.contracts import GRAPH, SERVED
+from quality.contracts.serving import PARTNER_FEED
+
+assert isinstance(PARTNER_FEED.write, Feed)
+FEED = PARTNER_FEED.write
 
 
 @pytest.fixture
@@ -52,7 +57,8 @@ def test_due_events_are_sent(settings: Settings, monkeypatch: pytest.MonkeyPatch
     with partner(file, key="the key") as server:
         monkeypatch.setenv("BLOGDATA_PARTNER", server.url)
         assert call("--send") == (0, f"the partner took {len(taken)} records " + call()[1])
-    assert by_key(received(file)) == expected(taken)
+    told = {token(settings.home, "key", key): events for key, events in expected(taken).items()}
+    assert by_key(received(file)) == told
     assert f"{len(taken) + 1} 1 {len(taken)} 0 0 0 adds up" in call()[1]
     (line,) = json.loads(CliRunner().invoke(app, ["feed", "--json"]).output)["partitions"]
     assert (line["delivered"], line["private"], line["balanced"]) == (len(taken), 1, True)
@@ -69,7 +75,7 @@ def test_a_person_settles_a_request(settings: Settings, monkeypatch: pytest.Monk
     with partner(file, PartnerFaults(unavailable=1.0), key="the key") as server:
         monkeypatch.setenv("BLOGDATA_PARTNER", server.url)
         with box.alone(), pytest.raises(Undelivered):
-            of_deployment.send(config.load(), box)
+            of_deployment.send(config.load(), box, FEED)
         # A visitor opts out of sharing: the open request must not be repeated.
         box.take(PARTITION, "t:2", [row("a", 1)], rows_in=2, private=1)
         code, said = call()
@@ -83,7 +89,7 @@ def test_a_person_settles_a_request(settings: Settings, monkeypatch: pytest.Monk
         server.faults = PartnerFaults()
         assert call(settled, one.request.id[:6])[0] == 0
         call("--send")
-    assert by_key(received(file)) == ({} if settled == "--taken" else {"a": [(1, 1)]})
+    assert by_key(received(file)) == ({} if settled == "--taken" else {token(settings.home, "key", "a"): [(1, 1)]})
     (line,) = box.lines()
     assert (line.states, line.withdrawn) == ({"delivered": 1}, 1 if settled == "--taken" else 0)
 
@@ -94,7 +100,7 @@ def test_a_refused_key_is_named(settings: Settings) -> None:
     with partner(file, key="another key") as server:
         mine = replace(settings, partner=replace(settings.partner, url=server.url))
         with box.alone(), pytest.raises(Refused, match="401"):
-            of_deployment.send(mine, box)
+            of_deployment.send(mine, box, FEED)
     assert (box.open(), len(box.due(before="9999")), received(file)) == ([], 1, [])
 
 

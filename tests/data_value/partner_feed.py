@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import threading
 from collections import defaultdict
@@ -65,6 +66,13 @@ def expected(taken: Sequence[Row]) -> dict[str, list[tuple[int, int]]]:
     for one in sorted(taken, key=lambda one: one.at):
         found[one.key].append(one.at)
     return {key: [*enumerate(times, 1)] for key, times in found.items()}
+
+
+def token(home: Path, name: str, value: str) -> str:
+    """Compute what the partner of a deployment is told instead of a key, or of an id in the payload."""
+    secret = (home / "secrets" / "partner-tokens").read_bytes().strip()
+    key = hmac.digest(secret, f"{name} of the partner".encode(), "sha256")
+    return hmac.digest(key, value.encode(), "sha256").hex()[:32]
 
 
 def by_key(records: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, int]]]:

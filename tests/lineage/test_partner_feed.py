@@ -1,14 +1,15 @@
 """The partner gets each shareable event once, in order per visitor, whatever fails on the way.
 
-Patterns: Bin Pack Orderer, FIFO Orderer.
+Patterns: Bin Pack Orderer, FIFO Orderer, Pseudo-Anonymizer.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from blogdata.services import config
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.partner import Partner, PartnerFaults
 from blogdata.simulator.spec import SimulationSpec
-from data_value.partner_feed import partner, received
+from data_value.partner_feed import partner, received, token
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from quality.contracts import GRAPH, SERVED
@@ -30,10 +31,11 @@ from quality.contracts.serving import PARTNER_FEED
 
 SELECTED = ["bronze.visits", "bronze.dead_letters", "silver.visits", PARTNER_FEED.dataset]
 Sent = dict[str, list[tuple[int, str, str, str]]]
+Told = Callable[[str, str], str]
 
 
-def truth(landing: Path) -> Sent:
-    """Compute the shareable events line by line in plain Python: by visitor, in the order of time."""
+def truth(landing: Path, told: Told) -> Sent:
+    """Compute the shareable events line by line in plain Python: by the visitor's token, in the order of time."""
     winners: dict[tuple[Any, ...], tuple[Any, dict[str, Any]]] = {}
     for hour, folder in oracle.arrival_folders(landing):
         for raw, _ in oracle.lines_of(folder):
@@ -45,8 +47,8 @@ def truth(landing: Path) -> Sent:
         if one.get("keep_private") is False:
             found[one["user_id"]].append((time, one["visit_id"], one["page"]))
     return {
-        key: [
-            (number, f"{time:%Y-%m-%dT%H:%M:%S.%fZ}", visit, page)
+        told("key", key): [
+            (number, f"{time:%Y-%m-%dT%H:%M:%S.%fZ}", told("visit_id", visit), page)
             for number, (time, visit, page) in enumerate(sorted(events), 1)
         ]
         for key, events in found.items()
@@ -90,7 +92,8 @@ def test_the_partner_receives_exactly_the_truth(deploy: Deploy, api: Partner) ->
     fed = Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(blog.settings.home)}))
 
     assert fed.run(select=SELECTED).problems == []
-    expected = truth(fed.landing)
+    told = partial(token, fed.settings.home)
+    expected = truth(fed.landing, told)
     assert same(by_visitor(file), expected)
     rows = sum(entry.rows_out for entry in fed.published("silver.visits").values())
     lines = outbox(fed.settings).lines()
@@ -99,6 +102,9 @@ def test_the_partner_receives_exactly_the_truth(deploy: Deploy, api: Partner) ->
     assert sum(line.private for line in lines) > 0
     assert all(line.missing == 0 for line in lines)
     assert "ip" not in json.dumps(received(file)[0]["payload"])
+    # Nothing that the partner has is an id that any table of the lake has.
+    ids = {value for row in fed.rows("silver.visits", "visit_id", "user_id") for value in row}
+    assert not ids & {value for one in received(file) for value in (one["key"], one["payload"]["visit_id"])}
 
     # A late event of a visitor whose later event the partner already has, and another visitor's.
     hour, visitor = "2026-01-06T01", "visitor-of-the-test"
@@ -111,7 +117,7 @@ def test_the_partner_receives_exactly_the_truth(deploy: Deploy, api: Partner) ->
         hour, [*late, event("", "/p", event_time=f"{hour}:50:00Z", user_id=visitor, keep_private=None)], "more.json"
     )
     assert fed.run(select=SELECTED, hours=(hour, hour)).problems == []
-    assert [one[3] for one in by_visitor(file)[visitor]] == ["/b", "/c"]
+    assert [one[3] for one in by_visitor(file)[told("key", visitor)]] == ["/b", "/c"]
     (line,) = [line for line in outbox(fed.settings).lines() if line.partition == hour]
     assert (line.states, line.private) == ({"delivered": 2, "late": 1}, 1)
     (found,) = unsent(observed(fed.settings, GRAPH, (), [*SERVED.values()]))

@@ -295,11 +295,18 @@ def test_the_daily_report_counts_what_is_there(world: World) -> None:
 
 
 def test_weekly_visits_are_complete_and_hide_private_users(world: World) -> None:
-    columns = ("visit_id", "event_time", "page", "keep_private", "user_id")
+    columns = ("event_time", "page", "keep_private", "user_id", "visit_id")
     enriched = world.deployment.rows("silver.visits_enriched", *columns)
-    expected = [(*row[:4], None if row[3] else row[4]) for row in enriched]
-    assert sorted(world.deployment.rows("gold.visits_weekly", *columns), key=repr) == sorted(expected, key=repr)
-    assert {row[3] for row in enriched} == {True, False}
+    weekly = world.deployment.rows("gold.visits_weekly", *columns)
+    expected = [(*row[:3], None if row[2] else row[3]) for row in enriched]
+    assert sorted([row[:4] for row in weekly], key=repr) == sorted(expected, key=repr)
+    assert {row[2] for row in enriched} == {True, False}
+    # Visits are counted by their tokens, and a private page view leads to no other row of its visit.
+    visits = {(visit, private) for _, _, private, _, visit in enriched}
+    assert len({visit for *_, visit in weekly}) == len(visits) > len({visit for visit, _ in visits})
+    assert not {visit for *_, visit in weekly} & {visit for visit, _ in visits}
+    tokens = {private: {row[4] for row in weekly if row[2] is private} for private in (True, False)}
+    assert not tokens[True] & tokens[False]
 
 
 def test_counts_of_unknown_users_and_devices_match_deliveries(world: World) -> None:

@@ -149,4 +149,18 @@ DATASETS = (
         "}",
         f"{ANONYMOUS}::test_rows_that_are_not_anonymous_are_refused_and_nobody_can_lift_it",
     ),
+    in_code(
+        "a private page view has the token of its visit's other page views",
+        "assets/transforms/weekly_visits.py",
+        'F.concat_ws("\\n", "visit_id", F.col("keep_private").cast("string"))',
+        'F.col("visit_id")',
+        "tests/security/test_pseudo_anonymizer.py::test_a_private_page_view_leads_to_nobody_by_its_visit",
+    ),
+    in_code(
+        "a hash of ids has no key",
+        "platform/blogdata/patterns/security/pseudo_anonymizer.py",
+        "return F.sha2(F.concat(outer, digest), 256)",
+        "return F.sha2(message, 256)",
+        "tests/security/test_pseudo_anonymizer.py::test_a_dictionary_finds_every_unkeyed_hash_and_no_token",
+    ),
 )

@@ -26,7 +26,7 @@ from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.services import config
 from blogdata.simulator.partner import Partner, PartnerFaults
-from data_value.partner_feed import partner, received
+from data_value.partner_feed import partner, received, token
 from published import deployment, publish
 from quality.contracts.serving import PARTNER_FEED
 
@@ -69,10 +69,12 @@ class Blog:
         return dg.materialize([self.asset], tags=span, resources=resources, raise_on_error=False)
 
     def sent(self) -> dict[str, list[tuple[int, str, str]]]:
-        """List the partner's received records by visitor, in order."""
+        """List the partner's received records by visitor, whose token the partner has, in order."""
+        users = set(self.access.lake.columns("silver.visits", ["user_id"])["user_id"].to_pylist())
+        known = {token(self.settings.home, "key", user): user for user in users}
         found: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
         for one in received(self.file):
-            found[one["key"]].append((one["sequence"], one["payload"]["event_time"], one["payload"]["page"]))
+            found[known[one["key"]]].append((one["sequence"], one["payload"]["event_time"], one["payload"]["page"]))
         return dict(found)
 
     @property

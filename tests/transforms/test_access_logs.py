@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 import oracle
 import oracle_logs
 from assets.transforms import user_agents, visit_events, visit_times, visits_by_inactivity
-from assets.transforms.keyed_hash import derived_key, keyed_hash
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.security.pseudo_anonymizer import derived_key, keyed_hash
 from blogdata.services.log_filters import LogFilters
 from blogdata.services.log_settings import UNIX_SOCKET, LogSettings
 from transforms.log_rows import FILTERED, FIREFOX, IPHONE, LINES, LOGS, UNFIT, frame_of, judged, line, parsed

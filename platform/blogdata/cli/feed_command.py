@@ -15,6 +15,7 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration import partner
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.data_value.outbox_account import Open, OutboxLine
+from blogdata.publish.writes import Feed
 from blogdata.services.config import Settings
 from blogdata.simulator.partner import Partner, PartnerFaults
 from quality.contracts.serving import PARTNER_FEED
@@ -55,7 +56,8 @@ def feed(
     if send:
         with box.alone():
             _require_taken(settings, box)
-            count = partner.send(settings, box)
+            assert isinstance(PARTNER_FEED.write, Feed)
+            count = partner.send(settings, box, PARTNER_FEED.write)
         console.print(f"the partner took {count:,} records")
     held = box.held()
     if as_json:

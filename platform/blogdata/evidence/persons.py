@@ -73,7 +73,7 @@ OUTSIDE_TABLES = (
     Place(
         name="events received by the partner's stand-in",
         files=("partner/*",),
-        values="the same; if such a receiver was run to try the feed with",
+        values="tokens of them, and what they read; if such a receiver was run to try the feed with",
         always=False,
     ),
     Place(

@@ -43,6 +43,11 @@ class PartnerFeed:
         """Asset key of the feed."""
         return asset_key(self.contract.dataset)
 
+    @property
+    def _write(self) -> Feed:
+        assert isinstance(self.contract.write, Feed)
+        return self.contract.write
+
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
         """Build the asset; it requires the resources `lake` and `deployment`.
 
@@ -89,14 +94,14 @@ class PartnerFeed:
         Whatever else is published and not taken is taken before: what is sent is in order, and as it is published now.
         """
         settings: Settings = context.resources.deployment.settings()
-        box, events = partner.outbox(settings), access_of(context).events
+        box, events, write = partner.outbox(settings), access_of(context).events, self._write
         try:
             with box.alone():
                 asked = set(partitions)
                 while due := sorted({*asked, *partner.untaken(box, events, self.source.dataset)}):
                     asked = {partition for partition in due if self._take(context, box, partition) is None}
                 self._note(context, box)
-                sent = partner.send(settings, box)
+                sent = partner.send(settings, box, write)
                 # What was delivered counts as such: the account is that after the sending.
                 lines = [line for line in box.lines() if line.partition in set(partitions)]
             context.log.info(f"the partner took {sent} records")
@@ -105,8 +110,7 @@ class PartnerFeed:
         return lines
 
     def _take(self, context: Context, box: Outbox, partition: str) -> OutboxLine | None:
-        access, write = access_of(context), self.contract.write
-        assert isinstance(write, Feed)
+        access, write = access_of(context), self._write
         dataset, column = self.source.dataset, self.source.partition_column
         assert column is not None
 

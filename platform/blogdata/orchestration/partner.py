@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
@@ -14,10 +15,11 @@ from blogdata.lake.commit import Entry
 from blogdata.patterns.data_value import ordered_delivery
 from blogdata.patterns.data_value.bin_pack_orderer import pack
 from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
-from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
+from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget, told
 from blogdata.patterns.data_value.ordered_delivery import Orderer
 from blogdata.patterns.data_value.outbox import Outbox, RowsUnaccounted
 from blogdata.patterns.data_value.outbox_account import Delivery, OutboxLine, Row
+from blogdata.patterns.security.pseudo_anonymizer import token_of
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.writes import Feed
 from blogdata.services import secrets
@@ -26,6 +28,8 @@ from blogdata.services.config import Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
+TOKENS = "partner-tokens"
+"""Name of the secret from which the partner's tokens follow; without it the partner is told other ones."""
 PROTECTED = timedelta(hours=23)
 """How long a request is repeated: the partner honours its key for 24 hours, and clocks differ."""
 
@@ -41,8 +45,8 @@ def outbox(settings: Settings) -> Outbox:
 
 
 @contextmanager
-def target(settings: Settings) -> Iterator[HttpTarget]:
-    """Open the partner's API.
+def target(settings: Settings, write: Feed) -> Iterator[HttpTarget]:
+    """Open the partner's API, which is told tokens of visitors and of what the feed declares as `pseudonyms`.
 
     Raises:
         ConfigurationError: There is no partner, or its key cannot be read.
@@ -55,8 +59,18 @@ def target(settings: Settings) -> Iterator[HttpTarget]:
         )
     name = settings.partner.secret
     key = secrets.given(settings, name) if name else None
-    with HttpTarget(settings.partner.url, key=key, timeout=settings.partner.timeout) as opened:
+    record = partial(_disguised, write=write, secret=secrets.read(settings, TOKENS))
+    with HttpTarget(settings.partner.url, key=key, timeout=settings.partner.timeout, record=record) as opened:
         yield opened
+
+
+def _disguised(one: Delivery, *, write: Feed, secret: str) -> Mapping[str, object]:
+    record = told(one)
+    payload = record["payload"]
+    # What waits may have been taken by a feed with other columns.
+    named = [name for name in write.pseudonyms if name in payload]
+    tokens = {name: token_of(payload[name], secret, f"{name} of the partner") for name in named}
+    return {**record, "key": token_of(one.key, secret, "key of the partner"), "payload": {**payload, **tokens}}
 
 
 def released(settings: Settings, now: datetime) -> str:
@@ -64,12 +78,13 @@ def released(settings: Settings, now: datetime) -> str:
     return key_of(now - timedelta(seconds=settings.partner.wait), Grain.HOUR)
 
 
-def send(settings: Settings, box: Outbox) -> int:
+def send(settings: Settings, box: Outbox, write: Feed) -> int:
     """Send what is due: first what was sent and not answered, then what waits. The caller is alone at the outbox.
 
     Args:
         settings: Settings of the deployment.
         box: Its outbox.
+        write: What is sent.
 
     Returns:
         Number of records that the partner took.
@@ -82,7 +97,7 @@ def send(settings: Settings, box: Outbox) -> int:
     """
     taken, patience = 0, settings.partner.patience
     before = released(settings, datetime.fromtimestamp(box.clock(), timezone.utc))
-    with target(settings) as api:
+    with target(settings, write) as api:
         unanswered = box.repeatable()
         while True:
             # Keys with an open request are not due before it is settled.

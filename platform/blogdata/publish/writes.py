@@ -130,6 +130,7 @@ class Feed:
         identity: Columns that identify a row.
         payload: Columns that are sent.
         unless: BOOLEAN column: a row where it is true is not sent.
+        pseudonyms: Columns of the payload that are sent as tokens (Pseudo-Anonymizer); the key always is.
     """
 
     key: str
@@ -137,6 +138,7 @@ class Feed:
     identity: tuple[str, ...]
     payload: tuple[str, ...]
     unless: str
+    pseudonyms: tuple[str, ...] = ()
 
 
 Write = Replace | Merge | InOrder | Copy | ByPeriod | AppearsWith | Append | Serve | Feed

@@ -10,17 +10,22 @@ import contextlib
 import http.client
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_value.ordered_delivery import NotTaken, Refused, Undelivered
-from blogdata.patterns.data_value.outbox_account import DeliveryRequest
+from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
 
 MOST_RECORDS = 500
 """Most records of a bulk call."""
 _LONGEST_WAIT = 3600.0
+
+
+def told(one: Delivery) -> Mapping[str, Any]:
+    """Return what is sent of a record."""
+    return {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload)}
 
 
 class HttpTarget:
@@ -30,12 +35,16 @@ class HttpTarget:
         url: Root address.
         key: Bearer token; None if the target needs none.
         timeout: Seconds to wait for an answer.
+        record: Returns what is sent of a record; for one record it is always the same.
     """
 
-    def __init__(self, url: str, *, key: str | None, timeout: float) -> None:
+    def __init__(
+        self, url: str, *, key: str | None, timeout: float, record: Callable[[Delivery], Mapping[str, Any]] = told
+    ) -> None:
         self._parts = urlsplit(url)
         self._key = key
         self._timeout = timeout
+        self._record = record
         self._local = threading.local()
         self._opened: list[http.client.HTTPConnection] = []
 
@@ -49,9 +58,7 @@ class HttpTarget:
 
     def send(self, request: DeliveryRequest) -> Mapping[int, str]:
         """Send a request; see :class:`blogdata.patterns.data_value.ordered_delivery.Receiver`."""
-        records = [
-            {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload)} for one in request.records
-        ]
+        records = [self._record(one) for one in request.records]
         path = "/v1/events:batch" if request.bulk else "/v1/events"
         body = json.dumps({"records": records} if request.bulk else records[0], sort_keys=True).encode()
         status, headers, content = self._post(path, body, request.id)

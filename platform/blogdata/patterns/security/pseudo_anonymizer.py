@@ -1,0 +1,76 @@
+"""Pseudo-Anonymizer: a person's id is replaced by a token, so that rows can still be counted and joined.
+
+Problem: who analyses visits has to know which page views are of one visit, and not whose. An id that is shown as it is
+leads to the person: another table has it beside the name.
+
+How it works: a token is a keyed hash (:func:`keyed_hash`), HMAC-SHA256 with a key for one purpose, which is derived
+from the deployment's secret (:func:`derived_key`): one id always has the same token, so joins within one purpose work,
+and nobody tests ids against tokens without the secret. Each place that is shown to others has a purpose of its own
+(:func:`token`, and :func:`token_of` outside of Spark), so the tokens of two places have nothing in common, and cannot
+be joined behind anybody's back. Rows that may not lead to their person have tokens apart from those of the same visit
+that may. A partner is told tokens from a secret of its own: a new secret makes all visitors new to that partner, and to
+nobody else.
+
+The trap: a hash without a key. There are 4 billion addresses and far fewer user ids, so all of them are hashed in
+minutes, and the table of pseudonyms is one of names (dictionary attack). And the false sense of security: with the
+columns beside it a token may still be found. How many are found so, and why a pseudonym is not anonymous, is measured
+by the attack of the Anonymizer.
+
+When not to use it: for people outside, who get anonymous rows (Anonymizer), and where the id has to be told again: a
+token leads back to nothing, since no table of ids and tokens is kept.
+
+Source: Data Engineering Design Patterns, ch. 7; RFC 2104 (HMAC).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_BLOCK = 64
+ID_DIGITS = 32
+"""Digits of a keyed hash that an identifier has."""
+
+
+def token(value: Column, secret: str, purpose: str) -> Column:
+    """Replace an identifier, STRING of 32 hexadecimal digits; null for a null.
+
+    Args:
+        value: STRING.
+        secret: The deployment's secret.
+        purpose: Where the token is shown; tokens of two purposes cannot be compared.
+    """
+    from pyspark.sql import functions as F
+
+    return F.substring(keyed_hash(value, secret, purpose), 1, ID_DIGITS)
+
+
+def token_of(value: str, secret: str, purpose: str) -> str:
+    """Replace an identifier outside Spark, by the same token as :func:`token`."""
+    return hmac.new(derived_key(secret, purpose), value.encode(), hashlib.sha256).hexdigest()[:ID_DIGITS]
+
+
+def keyed_hash(message: Column, secret: str, purpose: str) -> Column:
+    """Build HMAC-SHA256 of a text in Spark's own functions, as 64 hexadecimal digits; null for a null.
+
+    Args:
+        message: STRING, hashed as UTF-8.
+        secret: The deployment's secret; only a key derived from it enters a query plan.
+        purpose: What the hash is for; hashes for two purposes cannot be compared.
+    """
+    from pyspark.sql import functions as F
+
+    key = derived_key(secret, purpose).ljust(_BLOCK, b"\0")
+    inner = F.lit(bytes(byte ^ 0x36 for byte in key))
+    outer = F.lit(bytes(byte ^ 0x5C for byte in key))
+    digest = F.unhex(F.sha2(F.concat(inner, message.cast("binary")), 256))
+    return F.sha2(F.concat(outer, digest), 256)
+
+
+def derived_key(secret: str, purpose: str) -> bytes:
+    """Derive the key for one purpose, 32 bytes."""
+    return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).digest()

@@ -1,0 +1,82 @@
+"""Tokens can be counted and joined, are found in no dictionary, and lead from no private page view to its visitor."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from assets.transforms import weekly_visits
+from benchmarks.linkage import attack
+from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, token
+from quality.contracts.page_views import USER_BUCKETS
+
+SECRET = "s" * 32
+USERS = [f"u{number}" for number in range(60)]
+VIEWS = [
+    # Every other visitor asks in the middle of the visit not to be shared.
+    (f"visit-{user}", user, bool(number % 2) and at == 1, f"/post-{at}", f"Browser {number}")
+    for number, user in enumerate(USERS)
+    for at in range(3)
+]
+
+
+@pytest.fixture(scope="module")
+def visits(spark: Any) -> Any:
+    columns = "visit_id STRING, user_id STRING, keep_private BOOLEAN, page STRING, browser STRING"
+    others = ("ad_id", "referral_host", "network_type", "device_type", "device_name")
+    return spark.createDataFrame(VIEWS, columns).withColumns(
+        {
+            "event_week": F.lit("2026-01-05"),
+            "event_time": F.to_timestamp(F.lit("2026-01-05 10:00:00")),
+            "user_known": F.lit(True),
+            **{name: F.lit(None).cast("string") for name in others},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def weekly(visits: Any) -> list[Any]:
+    return list(weekly_visits.for_analysts(visits, USER_BUCKETS, SECRET).collect())
+
+
+def test_a_private_page_view_leads_to_nobody_by_its_visit(weekly: list[Any]) -> None:
+    owners = {row["visit_id"]: row["user_id"] for row in weekly if row["user_id"]}
+    private = [row for row in weekly if row["keep_private"]]
+    assert (len(private), len(owners)) == (30, 60)
+    assert [row for row in private if row["visit_id"] in owners] == []
+    # By the visit itself each of them led to the user, in the row beside it.
+    named = {visit: user for visit, user, hidden, *_ in VIEWS if not hidden}
+    assert all(visit in named for visit, _, hidden, *_ in VIEWS if hidden)
+
+
+def test_visits_are_counted_and_joined_by_their_tokens(visits: Any, weekly: list[Any]) -> None:
+    again = weekly_visits.for_analysts(visits.repartition(3), USER_BUCKETS, SECRET)
+    joined = again.alias("one").join(again.alias("other"), ["visit_id", "page"])
+    assert joined.count() == len(VIEWS)
+    assert len({row["visit_id"] for row in weekly if not row["keep_private"]}) == len(USERS)
+
+
+def test_a_dictionary_finds_every_unkeyed_hash_and_no_token(spark: Any) -> None:
+    shown = spark.createDataFrame([(user,) for user in USERS], "user STRING").select(
+        F.substring(F.sha2("user", 256), 1, ID_DIGITS).alias("unkeyed"),
+        token(F.col("user"), SECRET, "one place").alias("token"),
+        token(F.col("user"), SECRET, "another place").alias("elsewhere"),
+    )
+    rows = shown.collect()
+    # The attacker knows no user, only what their ids look like.
+    dictionary = {hashlib.sha256(f"u{number}".encode()).hexdigest()[:ID_DIGITS]: number for number in range(1000)}
+    assert [dictionary[row["unkeyed"]] for row in rows] == list(range(60))
+    assert not dictionary.keys() & {row["token"] for row in rows}
+    assert not {row["token"] for row in rows} & {row["elsewhere"] for row in rows}, "two places cannot be joined"
+    assert len({row["token"] for row in rows}) == len(USERS)
+
+
+def test_a_token_is_no_anonymity(weekly: list[Any]) -> None:
+    """The trap: what stands beside a token leads to the visitor as before."""
+    known = [{"browser": browser, "page": page} for _, _, _, page, browser in VIEWS[::3]]
+    rows = [row.asDict() for row in weekly]
+    found = attack(known, rows, ["browser", "page"], candidate="visit_id", sensitive="user_known")
+    assert (found.one, found.persons) == (60, 60)
