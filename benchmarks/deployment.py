@@ -116,9 +116,9 @@ class Bench:
         self._deployments.append(Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(home)})))
         return self._deployments[-1]
 
-    def simulated(self, visits: int, days: int = 3) -> Path:
+    def simulated(self, visits: int, days: int = 3, *, ads: bool = False) -> Path:
         """Simulate a landing zone with about this many visits, or reuse an existing one."""
-        spec = SimulationSpec(days=days, visits_per_day=visits // days, seed=7)
+        spec = SimulationSpec(days=days, visits_per_day=visits // days, seed=7, ads=ads)
         landing = self.home / "landing" / spec.fingerprint
         say(f"landing zone: {visits:,} visits in {days} days")
         simulator.simulate(spec, landing)

@@ -18,7 +18,10 @@ import duckdb
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from benchmarks import duckdb_ads as ads
 from benchmarks import duckdb_sql as sql
+from benchmarks import duckdb_visitors as visitors
+from benchmarks import straight_places
 
 LINES = pa.schema(
     [
@@ -28,7 +31,12 @@ LINES = pa.schema(
         pa.field("part", pa.string()),
     ]
 )
+PLACES = pa.schema(
+    (name, pa.timestamp("us", "UTC") if name in straight_places.TIMES else pa.string())
+    for name in straight_places.COLUMNS
+)
 LATENESS = timedelta(minutes=15)
+DIMENSIONS = ("all", "page", "referral_host", "device_type", "country")
 
 
 class Job:
@@ -49,6 +57,8 @@ class Job:
         self._devices()
         self._arrivals()
         self._event_hours()
+        self._ads()
+        self._visitors()
         for table, (query, partition) in sql.GOLD.items():
             self._write(query, table, partition)
         self._db.close()
@@ -59,6 +69,7 @@ class Job:
         self._write("SELECT * FROM users", "bronze/users", "load_date")
         self._db.execute(f"CREATE TABLE user_versions AS {sql.USER_VERSIONS}")
         self._write("SELECT * FROM user_versions", "silver/users")
+        self._write(sql.USERS_CURRENT, "silver/users_current")
 
     def _devices(self) -> None:
         self._load("devices", sql.DEVICES)
@@ -77,8 +88,50 @@ class Job:
         self._db.execute(f"CREATE TABLE ranked AS {sql.RANKED}")
         self._write(sql.SILVER_VISITS, "silver/visits", "event_hour")
         self._write(sql.VISIT_CONFLICTS, "silver/visit_conflicts", "event_hour")
+        self._places()
         self._db.execute(f"CREATE TABLE enriched AS {sql.ENRICHED}")
         self._write("SELECT * FROM enriched", "silver/visits_enriched", "event_hour")
+        self._db.execute(f"CREATE TABLE sessions AS {visitors.STATES}")
+        self._write(visitors.SESSIONS, "silver/sessions", "event_hour")
+        self._write(visitors.PENDING, "silver/sessions_pending", "event_hour")
+
+    def _places(self) -> None:
+        asked = "SELECT DISTINCT ip FROM visits JOIN ranked ON visits.rowid = place WHERE rank = 1 AND ip IS NOT NULL"
+        answers = straight_places.answers([ip for (ip,) in self._db.sql(asked).fetchall()])
+        columns = zip(straight_places.COLUMNS, zip(*answers, strict=True), strict=True)
+        self._db.register("answers", pa.table(dict(columns)).cast(PLACES))
+        self._db.execute("CREATE TABLE places AS SELECT * FROM answers")
+        self._write("SELECT * FROM places", "silver/places")
+
+    def _ads(self) -> None:
+        self._load("ads", ads.ADS)
+        self._write(ads.BRONZE, "bronze/ads", "arrival_hour")
+        self._write(ads.DEAD_LETTERS, "bronze/ad_dead_letters", "arrival_hour")
+        self._db.execute(f"CREATE TABLE displays AS {ads.RANKED}")
+        self._write(ads.SILVER, "silver/ads", "display_hour")
+        self._write(ads.CONFLICTS, "silver/ad_conflicts", "display_hour")
+        self._db.execute(f"CREATE TABLE joined AS {ads.WITH_VISITS}")
+        self._write("SELECT * FROM joined", "silver/visits_with_ads", "event_hour")
+        self._write(ads.STATS, "gold/campaign_stats", "event_date")
+        self._db.register("sketches", self._sketches(ads.VISITORS, "event_hour", "campaign"))
+        self._write(ads.AUDIENCE, "gold/campaign_audience_hourly", "event_hour")
+
+    def _visitors(self) -> None:
+        self._write(visitors.OF_DAYS, "gold/sessions_daily", "event_date")
+        self._write(visitors.REPORT, "gold/daily_report", "event_date")
+        by = ("event_hour", "dimension", "value")
+        found = [self._sketches(visitors.visitors(dimension), *by) for dimension in DIMENSIONS]
+        self._db.register("audience", pa.concat_tables(found))
+        self._write("SELECT * FROM audience", "gold/audience_hourly", "event_hour")
+
+    def _sketches(self, query: str, *by: str) -> pa.Table:
+        rows = (
+            row
+            for batch in self._db.sql(query).to_arrow_reader(100_000)
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        )
+        found = list(visitors.sketched(rows))
+        return pa.table(dict(zip((*by, "events", "visitors"), zip(*found, strict=True), strict=True)))
 
     def _load(self, table: str, query: str) -> None:
         landed = pa.RecordBatchReader.from_batches(LINES, self._lines(table))

@@ -1,7 +1,4 @@
-"""The SQL of the DuckDB job, equal to the hand-written PySpark script. DuckDB's time zone is UTC.
-
-DuckDB's time zone is UTC.
-"""
+"""The SQL of the DuckDB job, equal to the hand-written PySpark script. DuckDB's time zone is UTC."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ IDENTITY = "visit_id, event_time, page"
 TECHNICAL = "browser, browser_version, network_type, device_type, device_version"
 
 
-def _time(text: str) -> str:
+def time_of(text: str) -> str:
     return f"TRY_CAST(CASE WHEN regexp_full_match({text}, '{ISO}') THEN {text} END AS TIMESTAMPTZ)"
 
 
-def _paths(names: tuple[str, ...]) -> str:
+def paths(names: tuple[str, ...]) -> str:
     return "[" + ", ".join(f"'$.{name}'" for name in names) + "]"
 
 
@@ -48,11 +45,11 @@ def _wrong(name: str, right: str) -> str:
     return f"CASE WHEN {_type(name)} NOT IN ('{right}', 'NULL') THEN 'wrong_type:{name}' END"
 
 
-def _reasons(*cases: str) -> str:
+def reasons(*cases: str) -> str:
     return f"list_filter([{', '.join(cases)}], lambda one: one IS NOT NULL)"
 
 
-_FIELD_REASONS = _reasons(
+_FIELD_REASONS = reasons(
     *(
         case
         for name in REQUIRED
@@ -70,7 +67,7 @@ _FIELD_REASONS = _reasons(
     " THEN 'invalid_time:context.user.connected_since' END",
     "CASE WHEN time < TIMESTAMPTZ '2000-01-01' OR time > end_of_hour + INTERVAL 5 MINUTE THEN 'impossible_time' END",
 )
-_SHAPE = rf"""CASE
+SHAPE = rf"""CASE
     WHEN octet_length(raw) > {MOST_BYTES} THEN 'too_large'
     WHEN octet_length(raw) = 0 OR regexp_full_match(text, '\s*') THEN 'empty_line'
     WHEN text IS NULL THEN 'not_utf8'
@@ -89,15 +86,15 @@ WITH texts AS (
 ), documents AS (
     SELECT *, CASE WHEN json_valid(text) AND json_type(text) = 'OBJECT' THEN text::JSON END AS document FROM texts
 ), looked AS (
-    SELECT *, json_extract_string(document, {_paths(VALUES)}) AS found, json_type(document, {_paths(TYPES)}) AS kinds
+    SELECT *, json_extract_string(document, {paths(VALUES)}) AS found, json_type(document, {paths(TYPES)}) AS kinds
     FROM documents
 ), timed AS (
-    SELECT *, {_time(_value("event_time"))} AS time,
-        {_time(_value("context.user.connected_since"))} AS connected_since,
+    SELECT *, {time_of(_value("event_time"))} AS time,
+        {time_of(_value("context.user.connected_since"))} AS connected_since,
         (part || ':00:00Z')::TIMESTAMPTZ + INTERVAL 1 HOUR AS end_of_hour
     FROM looked
 ), judged AS (
-    SELECT *, CASE WHEN document IS NULL THEN [{_SHAPE}] ELSE {_FIELD_REASONS} END AS reasons FROM timed
+    SELECT *, CASE WHEN document IS NULL THEN [{SHAPE}] ELSE {_FIELD_REASONS} END AS reasons FROM timed
 )
 SELECT raw, source_file, source_offset, part AS arrival_hour, 'json' AS format, reasons,
     CASE WHEN len(reasons) = 0 THEN time END AS event_time,
@@ -108,7 +105,7 @@ FROM judged
 """
 BRONZE_VISITS = """
 SELECT raw, source_file, source_offset, arrival_hour, format, event_time, event_hour, reasons,
-    NULL::VARCHAR AS filtered_by
+    NULL::VARCHAR AS crawler, NULL::VARCHAR AS filtered_by
 FROM visits
 """
 DEAD_LETTERS = """
@@ -156,12 +153,14 @@ WITH hosts AS (
 SELECT event_hour, visit_id, event_time, user_id, keep_private, page, NULL::VARCHAR AS utm, referral, ad_id,
     CASE WHEN length(host) > 0 THEN host ELSE 'direct' END AS referral_host, {TECHNICAL}, full_name AS device_name,
     registered_datetime AS user_registered, valid_from AS user_version_from,
-    valid_from IS NOT NULL AS user_known, occurrences IS NOT NULL AS device_known
+    valid_from IS NOT NULL AS user_known, occurrences IS NOT NULL AS device_known,
+    country, NULL::VARCHAR AS region, NULL::VARCHAR AS city, outcome AS place_outcome
 FROM hosts
 LEFT JOIN (SELECT user_id AS holder, registered_datetime, valid_from, valid_to FROM user_versions) ON user_id = holder
     AND valid_from <= event_time AND event_time < coalesce(valid_to, TIMESTAMPTZ '9999-12-31')
 LEFT JOIN (SELECT device_type, device_version, full_name, occurrences FROM known_devices)
     USING (device_type, device_version)
+LEFT JOIN (SELECT ip, country, outcome FROM places) USING (ip)
 """
 
 USERS = f"""
@@ -169,14 +168,14 @@ WITH looked AS (
     SELECT *, decode(raw)::JSON AS document FROM landed
 ), found AS (
     SELECT *, document ->> 'id' AS id, document ->> 'login' AS login, document ->> 'email' AS email,
-        {_time("document ->> 'registered_datetime'")} AS registered_datetime,
-        {_time("document ->> 'first_connection_datetime'")} AS first_connection_datetime,
-        {_time("document ->> 'last_connection_datetime'")} AS last_connection_datetime
+        {time_of("document ->> 'registered_datetime'")} AS registered_datetime,
+        {time_of("document ->> 'first_connection_datetime'")} AS first_connection_datetime,
+        {time_of("document ->> 'last_connection_datetime'")} AS last_connection_datetime
     FROM looked
 )
 SELECT raw, source_file, source_offset, part AS load_date, id, login, email, registered_datetime,
     first_connection_datetime, last_connection_datetime,
-    {_reasons("CASE WHEN id IS NULL THEN 'missing_field:id' END")} AS reasons
+    {reasons("CASE WHEN id IS NULL THEN 'missing_field:id' END")} AS reasons
 FROM found
 """
 USER_VERSIONS = """
@@ -204,6 +203,24 @@ SELECT id AS user_id, max_by(login, load_date) AS login, max_by(email, load_date
     last(following ORDER BY load_date) IS NULL AS is_current, sum(received)::BIGINT AS snapshots
 FROM numbered GROUP BY id, version
 """
+USERS_CURRENT = """
+WITH days AS (
+    SELECT load_date, row_number() OVER (ORDER BY load_date) AS number, max(load_date) OVER () AS newest
+    FROM (SELECT DISTINCT load_date FROM users WHERE len(reasons) = 0)
+), one_a_day AS (
+    SELECT *, count(*) OVER (PARTITION BY id, load_date) AS occurrences,
+        (login, email, registered_datetime, first_connection_datetime, last_connection_datetime) AS now
+    FROM users WHERE len(reasons) = 0
+    QUALIFY row_number() OVER (PARTITION BY id, load_date ORDER BY source_file, source_offset) = 1
+), compared AS (
+    SELECT *, CASE WHEN lag(number) OVER runs IS NULL OR lag(number) OVER runs < number - 1
+        OR now IS DISTINCT FROM lag(now) OVER runs THEN load_date END AS changed
+    FROM one_a_day JOIN days USING (load_date) WINDOW runs AS (PARTITION BY id ORDER BY load_date)
+)
+SELECT id AS user_id, login, email, registered_datetime, first_connection_datetime, last_connection_datetime,
+    max(changed) OVER (PARTITION BY id) AS changed_on, occurrences
+FROM compared QUALIFY load_date = newest
+"""
 DEVICES = """
 SELECT raw, source_file, source_offset, part AS load_date,
     CASE WHEN source_offset > 0 THEN split_part(decode(raw), ';', 1) END AS type,
@@ -224,7 +241,7 @@ _DAY = "event_hour[1:10] AS event_date"
 _WEEK = "strftime(date_trunc('week', event_hour[1:10]::DATE), '%Y-%m-%d') AS event_week"
 
 
-def _named(name: str) -> str:
+def named(name: str) -> str:
     return f"coalesce(nullif({name}, ''), 'unknown') AS {name}"
 
 
@@ -235,7 +252,7 @@ def _hours(key: str) -> str:
 
 def _counted(period: str, key: str, *names: str) -> str:
     return f"""
-{_hours(key)}, keyed AS (SELECT {key}, {", ".join(map(_named, names))}, visit_id, user_id FROM enriched)
+{_hours(key)}, keyed AS (SELECT {key}, {", ".join(map(named, names))}, visit_id, user_id FROM enriched)
 SELECT {period}, {", ".join(names)}, {_COUNTS}, any_value(hours_present) AS hours_present
 FROM keyed JOIN present USING ({period}) GROUP BY {period}, {", ".join(names)}
 """
@@ -263,6 +280,9 @@ FROM ({_counted("event_date", _DAY, "page")})
 """,
         "event_date",
     ),
-    "gold/referral_stats": (_counted("event_date", _DAY, "referral_host"), "event_date"),
+    "gold/referral_stats": (
+        f"SELECT *, users AS visitors FROM ({_counted('event_date', _DAY, 'referral_host')})",
+        "event_date",
+    ),
 }
 """Table to its query and partition column."""

@@ -31,7 +31,7 @@ def compared(bench: Bench, visits: int, rounds: int, name: str, job: Callable[[P
     Raises:
         ResultsDiffer: Their tables differ.
     """
-    landing = bench.simulated(visits)
+    landing = bench.simulated(visits, ads=True)
     say(f"{PLATFORM} and {name}, {visits:,} visits, {rounds} rounds")
     platform = PlatformPeer(bench, landing)
     other = FolderPeer(bench, name, lambda lake: job(landing, lake))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
+from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
@@ -37,11 +38,8 @@ HOUR = "yyyy-MM-dd'T'HH"
 
 def judged(lines: DataFrame) -> DataFrame:
     """Judge each line: all reasons for rejection, and the time of visit events."""
-    text = F.col("raw").cast("string")
-    looked = lines.withColumn("readable", (F.octet_length("raw") <= 1_048_576) & F.is_valid_utf8(text)).withColumn(
-        "look", F.when(F.col("readable"), F.from_json(wrapped(text), LOOK, STRICT))
-    )
     event = F.get("look", F.lit(0))
+    looked = with_look(lines, LOOK)
     looked = looked.withColumn("is_object", is_object("look")).withColumns(
         {
             "time": iso_time(F.try_variant_get(event["event_time"], "$", "string")),
@@ -55,28 +53,19 @@ def judged(lines: DataFrame) -> DataFrame:
         }
     )
     since, time = F.col("user")["connected_since"], F.col("time")
-    end = F.concat("arrival_hour", F.lit(":00:00Z")).cast("timestamp") + F.expr("INTERVAL 65 MINUTES")
-    impossible = (time < F.lit("2000-01-01T00:00:00Z").cast("timestamp")) | (time > end)
-    rules = []
-    for name in REQUIRED:
-        blank = F.trim(F.try_variant_get(event[name], "$", "string")) == ""
-        missing = absent(event[name]) | blank if name in IDENTIFIERS else absent(event[name])
-        rules.append((f"missing_field:{name}", missing))
-        rules.append((f"wrong_type:{name}", present(event[name]) & ~is_text(event[name])))
     not_boolean = F.schema_of_variant(event["keep_private"]) != "BOOLEAN"
-    rules += [
+    rules = [
+        *field_rules(event, REQUIRED, IDENTIFIERS),
         ("wrong_type:keep_private", present(event["keep_private"]) & not_boolean),
         ("wrong_type:context", present(event["context"]) & F.col("context").isNull()),
         ("wrong_type:context.user", present(F.col("context")["user"]) & F.col("user").isNull()),
         ("wrong_type:context.technical", present(F.col("context")["technical"]) & F.col("technical").isNull()),
         ("invalid_time:event_time", is_text(event["event_time"]) & time.isNull()),
         ("invalid_time:context.user.connected_since", since.isNotNull() & iso_time(since).isNull()),
-        ("impossible_time", impossible),
+        ("impossible_time", impossible(time)),
     ]
-    fields = F.array_compact(F.array(*[F.when(broken, F.lit(name)) for name, broken in rules]))
-    reasons = F.when(F.col("is_object"), fields).otherwise(F.array(shape(text)))
     valid_time = F.when(F.size("reasons") == 0, time)
-    return looked.withColumn("reasons", reasons).select(
+    return looked.withColumn("reasons", reasons_of(rules)).select(
         "raw",
         *("source_file", "source_offset", "arrival_hour", "format"),
         valid_time.alias("event_time"),
@@ -84,6 +73,53 @@ def judged(lines: DataFrame) -> DataFrame:
         "reasons",
         F.lit(None).cast("string").alias("crawler"),
         F.lit(None).cast("string").alias("filtered_by"),
+    )
+
+
+def with_look(lines: DataFrame, fields: str) -> DataFrame:
+    """Parse each line that can be read."""
+    text = F.col("raw").cast("string")
+    return lines.withColumn("readable", (F.octet_length("raw") <= 1_048_576) & F.is_valid_utf8(text)).withColumn(
+        "look", F.when(F.col("readable"), F.from_json(wrapped(text), fields, STRICT))
+    )
+
+
+def field_rules(row: Column, required: Sequence[str], identifiers: Sequence[str]) -> list[tuple[str, Column]]:
+    """Return the rules that fields are there and are texts, and those that identify something not blank."""
+    rules = []
+    for name in required:
+        blank = F.trim(F.try_variant_get(row[name], "$", "string")) == ""
+        missing = absent(row[name]) | blank if name in identifiers else absent(row[name])
+        rules.append((f"missing_field:{name}", missing))
+        rules.append((f"wrong_type:{name}", present(row[name]) & ~is_text(row[name])))
+    return rules
+
+
+def reasons_of(rules: Sequence[tuple[str, Column]]) -> Column:
+    """List the broken rules of an object, or why a line is none."""
+    fields = F.array_compact(F.array(*[F.when(broken, F.lit(name)) for name, broken in rules]))
+    return F.when(F.col("is_object"), fields).otherwise(F.array(shape(F.col("raw").cast("string"))))
+
+
+def impossible(time: Column) -> Column:
+    """Tell whether a time is before 2000, or later than the end of the hour of arrival allows."""
+    end = F.concat("arrival_hour", F.lit(":00:00Z")).cast("timestamp") + F.expr("INTERVAL 65 MINUTES")
+    return (time < F.lit("2000-01-01T00:00:00Z").cast("timestamp")) | (time > end)
+
+
+def ranked(rows: DataFrame, identity: Sequence[str]) -> DataFrame:
+    """Number the rows of the same identity by their arrival, and compare each with the first, the winner."""
+    together = Window.partitionBy(*identity)
+    in_order = together.orderBy(*ARRIVAL)
+    payload = F.xxhash64("raw")
+    found = rows.withColumns({"rank": F.row_number().over(in_order), "winner": F.first(payload).over(in_order)})
+    differs = payload != F.col("winner")
+    return found.withColumns(
+        {
+            "differs": differs,
+            "occurrences": F.count(F.lit(1)).over(together),
+            "conflicts": F.count_if(differs).over(together),
+        }
     )
 
 
@@ -144,6 +180,10 @@ def present(value: Column) -> Column:
 
 def is_text(value: Column) -> Column:
     return F.schema_of_variant(value) == "STRING"
+
+
+def named(name: str) -> Column:
+    return F.when(F.length(name) > 0, F.col(name)).otherwise("unknown")
 
 
 def iso_time(text: Column) -> Column:

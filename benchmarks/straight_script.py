@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from benchmarks import straight_ads, straight_places, straight_report, straight_sessions
 from benchmarks.straight_rules import (
     ARRIVAL,
     IDENTITY,
@@ -31,13 +32,19 @@ from benchmarks.straight_rules import (
     iso_time,
     judged,
     midnight,
+    named,
     parse,
     present,
+    ranked,
     wrapped,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+PLACE = ", ".join(
+    f"{name} {'timestamp' if name in straight_places.TIMES else 'string'}" for name in straight_places.COLUMNS
+)
 
 
 class Script:
@@ -55,7 +62,9 @@ class Script:
         self.arrivals()
         self.late_visits()
         self.event_hours()
+        self.ads()
         self.gold()
+        self.visitors()
 
     def read(self, table: str) -> DataFrame:
         return self.spark.read.format("delta").load(f"{self.lake}/{table}")
@@ -111,14 +120,14 @@ class Script:
             F.when(F.col("ok"), reasons).otherwise(F.array(F.lit("not_json"))).alias("reasons"),
         )
         self.write(bronze, "bronze/users", "load_date", (days[0], days[-1]))
-        self.write(self.user_history(days), "silver/users")
+        snapshots = self.snapshots(days)
+        self.write(self.user_history(snapshots, days), "silver/users")
+        self.write(self.newest_users(snapshots, days[-1]), "silver/users_current")
 
-    def user_history(self, days: list[str]) -> DataFrame:
+    def snapshots(self, days: list[str]) -> DataFrame:
         number = F.create_map(*[F.lit(value) for at, day in enumerate(days) for value in (day, at)])
-        following = F.create_map(*[F.lit(value) for pair in pairwise(days) for value in pair])
-        following = following if len(days) > 1 else F.lit(None).cast("map<string,string>")
-        a_day, runs = Window.partitionBy("id", "load_date"), Window.partitionBy("id").orderBy("load_date")
-        snapshots = (
+        a_day = Window.partitionBy("id", "load_date")
+        return (
             self.read("bronze/users")
             .where(F.size("reasons") == 0)
             .drop("raw")
@@ -128,6 +137,26 @@ class Script:
             .where("place = 1")
             .withColumn("number", number[F.col("load_date")])
         )
+
+    def newest_users(self, snapshots: DataFrame, newest: str) -> DataFrame:
+        runs = Window.partitionBy("id").orderBy("load_date")
+        row = F.struct("login", "email", *USER_TIMES)
+        same = (F.lag("number").over(runs) == F.col("number") - 1) & row.eqNullSafe(F.lag(row).over(runs))
+        changed = F.when(~F.coalesce(same, F.lit(False)), F.col("load_date"))
+        found = snapshots.withColumn("changed", changed).withColumn("changed_on", F.max("changed").over(runs))
+        return found.where(F.col("load_date") == newest).select(
+            F.col("id").alias("user_id"),
+            "login",
+            "email",
+            *USER_TIMES,
+            "changed_on",
+            F.col("rows").alias("occurrences"),
+        )
+
+    def user_history(self, snapshots: DataFrame, days: list[str]) -> DataFrame:
+        following = F.create_map(*[F.lit(value) for pair in pairwise(days) for value in pair])
+        following = following if len(days) > 1 else F.lit(None).cast("map<string,string>")
+        runs = Window.partitionBy("id").orderBy("load_date")
         before = {name: F.lag(name).over(runs) for name in ("number", *TRACKED)}
         starts = (
             before["number"].isNull()
@@ -213,21 +242,7 @@ class Script:
         self.write(late.select(*columns), "silver/late_visits", "arrival_hour", self.hours())
 
     def event_hours(self) -> None:
-        parsed = parse(self.events())
-        together = Window.partitionBy(*IDENTITY)
-        in_order = together.orderBy(*ARRIVAL)
-        payload = F.xxhash64("raw")
-        unique = (
-            parsed.withColumns({"rank": F.row_number().over(in_order), "winner": F.first(payload).over(in_order)})
-            .withColumns(
-                {
-                    "occurrences": F.count(F.lit(1)).over(together),
-                    "conflicts": F.count_if(payload != F.col("winner")).over(together),
-                }
-            )
-            .where("rank = 1")
-            .drop("rank", "winner", "raw")
-        )
+        unique = ranked(parse(self.events()), IDENTITY).where("rank = 1").drop("rank", "winner", "differs", "raw")
         self.write(unique, "silver/visits", "event_hour", self.hours())
         visits = self.read("silver/visits")
         disputed = visits.where("conflicts > 0").select(*IDENTITY, *ARRIVAL)
@@ -236,7 +251,29 @@ class Script:
         lost = events.join(F.broadcast(won), list(IDENTITY)).where("raw != won")
         lost = lost.select("event_hour", "visit_id", "event_time", "page", "raw", *ARRIVAL)
         self.write(lost, "silver/visit_conflicts", "event_hour", self.hours())
+        addresses = [row[0] for row in visits.where("ip IS NOT NULL").select("ip").distinct().collect()]
+        self.write(self.spark.createDataFrame(straight_places.answers(addresses), PLACE), "silver/places")
         self.write(self.enriched(visits), "silver/visits_enriched", "event_hour", self.hours())
+        states = straight_sessions.states(visits, self.hours()[1])
+        self.write(states, "silver/sessions", "event_hour", self.hours())
+        pending = self.read("silver/sessions").where("NOT is_completed").drop("is_completed", "new_pages")
+        self.write(pending, "silver/sessions_pending", "event_hour", self.hours())
+
+    def ads(self) -> None:
+        hour = F.format_string("%sT%02d", F.col("date").cast("string"), F.col("hour"))
+        lines = self.lines("ads").withColumn("arrival_hour", hour)
+        self.write(straight_ads.judged(lines), "bronze/ads", "arrival_hour", self.hours())
+        landed = self.read("bronze/ads")
+        dead = landed.where(F.size("reasons") > 0).drop("display_time", "display_hour")
+        self.write(dead, "bronze/ad_dead_letters", "arrival_hour", self.hours())
+        valid = landed.where((F.size("reasons") == 0) & F.col("display_hour").between(*self.hours()))
+        found = ranked(straight_ads.parse(valid), straight_ads.IDENTITY)
+        once = found.where("rank = 1").drop("rank", "winner", "differs")
+        self.write(once, "silver/ads", "display_hour", self.hours())
+        lost = found.where("differs").drop("rank", "winner", "differs", "occurrences", "conflicts", "page", "campaign")
+        self.write(lost, "silver/ad_conflicts", "display_hour", self.hours())
+        joined = straight_ads.with_visits(self.read("silver/visits"), self.read("silver/ads"))
+        self.write(joined, "silver/visits_with_ads", "event_hour", self.hours())
 
     def enriched(self, visits: DataFrame) -> DataFrame:
         users = self.read("silver/users").select(
@@ -248,6 +285,7 @@ class Script:
         devices = self.read("silver/devices").select(
             "device_type", "device_version", F.col("full_name").alias("device_name"), F.lit(True).alias("_device")
         )
+        places = self.read("silver/places").select("ip", "country", "outcome")
         held = (
             (F.col("user_id") == F.col("_user"))
             & (F.col("user_version_from") <= F.col("event_time"))
@@ -255,6 +293,7 @@ class Script:
         )
         host = F.lower(F.regexp_extract("referral", r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1))
         joined = visits.join(users, held, "left").join(devices, ["device_type", "device_version"], "left")
+        joined = joined.join(places, "ip", "left")
         return joined.select(
             *("event_hour", "visit_id", "event_time", "user_id", "keep_private", "page", "utm", "referral", "ad_id"),
             F.when(F.length(host) > 0, host).otherwise("direct").alias("referral_host"),
@@ -264,6 +303,9 @@ class Script:
             "user_version_from",
             F.col("_user").isNotNull().alias("user_known"),
             F.coalesce("_device", F.lit(False)).alias("device_known"),
+            "country",
+            *(F.lit(None).cast("string").alias(name) for name in ("region", "city")),
+            F.col("outcome").alias("place_outcome"),
         )
 
     def gold(self) -> None:
@@ -278,8 +320,7 @@ class Script:
             "event_date": hours_of("event_date", [hour[:10] for hour in hours]),
             "event_week": hours_of("event_week", [monday(hour[:10]) for hour in hours]),
         }
-        for name in ("device_type", "browser", "referral_host"):
-            keyed = keyed.withColumn(name, F.when(F.length(name) > 0, F.col(name)).otherwise("unknown"))
+        keyed = keyed.withColumns({name: named(name) for name in ("device_type", "browser", "referral_host")})
         counts = (
             F.count(F.lit(1)).alias("events"),
             F.count_distinct("visit_id").alias("visits"),
@@ -290,22 +331,40 @@ class Script:
             cube = cube.select("*", present[period])
             span = (days[0], days[-1]) if period == "event_date" else (weeks[0], weeks[-1])
             self.write(cube, table, period, span)
-        named = F.when(~F.col("keep_private"), F.col("user_id")).alias("user_id")
+        private = F.when(~F.col("keep_private"), F.col("user_id")).alias("user_id")
         weekly = visits.withColumn("event_week", week).select(
             *("event_week", "visit_id", "event_time", "keep_private", "page", "ad_id", "referral_host", "browser"),
             *("network_type", "device_type", "device_name", "user_known"),
-            named,
+            private,
             present["event_week"],
         )
         self.write(weekly, "gold/visits_weekly", "event_week", (weeks[0], weeks[-1]))
-        page = F.when(F.length("page") > 0, F.col("page")).otherwise("unknown")
-        pages = keyed.withColumn("page", page).groupBy("event_date", "page").agg(*counts)
+        pages = keyed.withColumn("page", named("page")).groupBy("event_date", "page").agg(*counts)
         all_views = F.sum("events").over(Window.partitionBy("event_date"))
         pages = pages.withColumn("share", F.col("events").cast("double") / all_views)
         pages = pages.select("*", present["event_date"])
         self.write(pages, "gold/page_stats", "event_date", (days[0], days[-1]))
         referrals = keyed.groupBy("event_date", "referral_host").agg(*counts).select("*", present["event_date"])
+        referrals = referrals.withColumn("visitors", F.col("users"))
         self.write(referrals, "gold/referral_stats", "event_date", (days[0], days[-1]))
+
+    def visitors(self) -> None:
+        sessions, joined = self.read("silver/sessions"), self.read("silver/visits_with_ads")
+        visits, ads = self.read("silver/visits_enriched"), self.read("silver/ads")
+        hours = self.hours()
+        days = (hours[0][:10], hours[1][:10])
+        whole = F.lit(24).alias("hours_present")
+        self.write(straight_sessions.of_days(sessions).select("*", whole), "gold/sessions_daily", "event_date", days)
+        self.write(straight_sessions.audience(visits), "gold/audience_hourly", "event_hour", hours)
+        campaigns = straight_ads.by_campaign(joined, ads).select("*", whole)
+        self.write(campaigns, "gold/campaign_stats", "event_date", days)
+        self.write(straight_ads.audience(joined), "gold/campaign_audience_hourly", "event_hour", hours)
+        self.write(
+            straight_report.report(visits, self.read("bronze/dead_letters"), ads).select("*", whole),
+            "gold/daily_report",
+            "event_date",
+            days,
+        )
 
 
 def hours_of(period: str, keys: list[str]) -> Column:
