@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from assets.streams import STREAMS
+from blogdata.erasure.search import OTHER, search
 from blogdata.evidence.persons import Place, places
 from lineage import canaries, live
 from lineage.canaries import Canaries, Canary
@@ -36,11 +37,15 @@ class Found:
         files: File to the values in it; its path is below the home.
         columns: Dataset and column to the values in it.
         limits: The values in footers of Parquet files, as the least or greatest of a row group; refused batches aside.
+        home: The deployment's home.
+        planted: All planted values.
     """
 
     files: Mapping[str, set[Canary]]
     columns: Mapping[tuple[str, str], set[Canary]]
     limits: set[Canary]
+    home: Path
+    planted: Canaries
 
     @property
     def of_persons(self) -> list[str]:
@@ -63,6 +68,15 @@ def found(deploy: Deploy) -> Found:
 
 def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
     assert [path for path in found.of_persons if not any(place.has(path) for place in PLACES)] == []
+
+
+def test_a_search_of_everything_packed_finds_no_other_place(found: Found) -> None:
+    """Compressed state of streams included: what the bytes of a file do not show."""
+    seen = search(found.home, [value.token for value in found.planted.every if value.identifies], PLACES)
+    assert {trace.path for trace in seen.traces} >= set(found.of_persons)
+    assert [trace for trace in seen.traces if trace.place == OTHER] == []
+    assert seen.unsearched == ()
+    assert any(trace.how == "RocksDB's blocks" for trace in seen.traces)
 
 
 @pytest.mark.parametrize("place", CERTAIN, ids=lambda place: place.name)
@@ -128,7 +142,7 @@ def _search(home: Path, planted: Canaries) -> Found:
     written = [file for file in home.rglob("*.parquet") if "/lake/refused/" not in file.as_posix()]
     limits = {value for file in written for value in planted.found_in(_limits(file))}
     known = {where: values for where, values in columns.items() if where[0] in EVERY}
-    return Found(files=files, columns=known, limits=limits)
+    return Found(files=files, columns=known, limits=limits, home=home, planted=planted)
 
 
 def _contents(file: Path) -> Iterator[tuple[str, bytes]]:

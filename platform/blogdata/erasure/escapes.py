@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _JSON = re.compile(rb'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
 _PERCENT = re.compile(rb"(?:%[0-9a-fA-F]{2})+")
@@ -11,8 +11,46 @@ _ENTITY = re.compile(rb"&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|a
 _WRAPPED = re.compile(rb"([0-9A-Za-z+/]{60,76})\r?\n(?=[0-9A-Za-z+/])")
 _CONTROLS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _NAMED = {b"amp": "&", b"lt": "<", b"gt": ">", b"quot": '"', b"apos": "'"}
+_BUILDS_OTHERS = frozenset("\\%&#;uxX0123456789abcdefABCDEF")
+"""Characters that escapes are written with: behind one that decodes to them, there may be another one."""
+_LONGEST = 20
+"""Characters that one character is written with at most, by escapes within escapes."""
 _DEEPEST = 3
 _LAST = 0x10FFFF
+
+
+class Escapes:
+    """The escapes that can hide some values: those of characters that occur in them, or that others are written with.
+
+    Most escapes in a text are of blanks and quotation marks; to decode them all would take longer than everything else.
+
+    Args:
+        values: The values.
+    """
+
+    def __init__(self, values: Iterable[str]) -> None:
+        known = list(values)
+        characters = _BUILDS_OTHERS.union(*known)
+        octets = {octet for one in characters for octet in one.encode()}
+        simple = "".join(re.escape(one) for one in sorted(characters & {*'"\\/'}))
+        percent = "|".join(f"{octet:02x}" for octet in sorted(octets))
+        self._margin = max((len(value.encode()) for value in known), default=0) * _LONGEST
+        self._relevant = re.compile(
+            rf"\\(?:u[0-9a-f]{{4}}|[{simple}])|%(?:{percent})|&(?:#|amp;|lt;|gt;|quot;|apos;)"
+            rf"|(?<=[0-9a-z+/]{{60}})\r?\n(?=[0-9a-z+/])".encode(),
+            re.IGNORECASE,
+        )
+
+    def near(self, content: bytes) -> bytes:
+        """Return what stands around such escapes; values that are not near one are not hidden by any."""
+        spans: list[list[int]] = []
+        for found in self._relevant.finditer(content):
+            begin, end = max(0, found.start() - self._margin), found.end() + self._margin
+            if spans and begin <= spans[-1][1]:
+                spans[-1][1] = end
+            else:
+                spans.append([begin, end])
+        return b"\0".join(content[begin:end] for begin, end in spans)
 
 
 def unescaped(content: bytes) -> Iterator[tuple[str, bytes]]:

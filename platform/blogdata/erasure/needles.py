@@ -99,9 +99,12 @@ class Needles:
                 break
             windows = octets[first : first + size * _WINDOW].view("<u8")
             (maybe,) = np.nonzero(self._table[_slots(windows)])
-            maybe = maybe[np.isin(windows[maybe], self._keys)]
-            for key in np.unique(windows[maybe]):
-                found[int(key)].append(maybe[windows[maybe] == key] * _WINDOW + first)
+            if not len(maybe):
+                continue
+            seen = windows[maybe]
+            maybe = maybe[self._keys[np.searchsorted(self._keys, seen).clip(max=len(self._keys) - 1)] == seen]
+            for key in set(windows[maybe].tolist()):
+                found[key].append(maybe[windows[maybe] == key] * _WINDOW + first)
         for key, positions in found.items():
             yield key, np.concatenate(positions)
 

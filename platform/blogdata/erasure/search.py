@@ -9,13 +9,13 @@ from __future__ import annotations
 import mmap
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from blogdata.erasure.content import layers
-from blogdata.erasure.escapes import unescaped
+from blogdata.erasure.escapes import Escapes, unescaped
 from blogdata.erasure.needles import PLAIN, Needles
 from blogdata.erasure.readings import Unread
 from blogdata.evidence.persons import Place
@@ -91,19 +91,19 @@ def search(
         places: The places that are declared to have values of persons (:func:`blogdata.evidence.persons.places`).
         elsewhere: Other folders that may lie outside of the home, such as the lake, by their default paths below it.
     """
-    needles, known = Needles(values), tuple(places)
+    finder, known = _Finder(tuple(values)), tuple(places)
     traces: list[Trace] = []
     unsearched: list[Unsearched] = []
     files = size = 0
     for path, file in _files(home, elsewhere):
-        shown = _shown(needles, path)
+        shown = _shown(finder, path)
         place = next((each.name for each in known if each.has(path)), OTHER)
         if shown != path:
             traces.append(Trace(path=shown, place=place, how="name of the file", count=1))
         found: Counter[str] = Counter()
         try:
             size += file.lstat().st_size
-            for each in _found(needles, file):
+            for each in _found(finder, file):
                 if isinstance(each, Unread):
                     unsearched.append(Unsearched(path=shown, why=each.why))
                 else:
@@ -113,6 +113,24 @@ def search(
             unsearched.append(Unsearched(path=shown, why=os.strerror(error.errno) if error.errno else "unreadable"))
         traces += [Trace(path=shown, place=place, how=how, count=count) for how, count in sorted(found.items())]
     return Searched(traces=tuple(traces), unsearched=tuple(unsearched), files=files, bytes=size)
+
+
+class _Finder:
+    """Counts values in bytes, as they are and behind escapes."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self._needles, self._escapes = Needles(values), Escapes(values)
+
+    def count(self, content: bytes) -> Counter[str]:
+        """Count the values by the form in which they are; those that escapes leave alone count once."""
+        found = self._needles.count(content)
+        near = self._escapes.near(content)
+        seen = self._needles.count(near).total()
+        for how, text in unescaped(near):
+            if (more := self._needles.count(text).total() - seen) > 0:
+                found[how] += more
+                seen += more
+        return found
 
 
 def _files(home: Path, elsewhere: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
@@ -129,18 +147,17 @@ def _is_within(folder: Path, home: Path) -> bool:
     return folder.resolve().is_relative_to(home.resolve())
 
 
-def _shown(needles: Needles, path: str) -> str:
+def _shown(finder: _Finder, path: str) -> str:
     def has_value(part: str) -> bool:
-        name = part.encode("utf-8", "surrogateescape")
-        return any(needles.count(each) for each in (name, *(text for _, text in unescaped(name))))
+        return bool(finder.count(part.encode("utf-8", "surrogateescape")))
 
     return "/".join("…" if has_value(part) else part for part in path.split("/"))
 
 
-def _found(needles: Needles, file: Path) -> Iterator[Counter[str] | Unread]:
+def _found(finder: _Finder, file: Path) -> Iterator[Counter[str] | Unread]:
     if file.is_symlink():
         # What it leads to is searched where it is, if that is part of the deployment.
-        yield _named("link", _counted(needles, os.fsencode(file.readlink())))
+        yield _named("link", finder.count(os.fsencode(file.readlink())))
         return
     if not file.is_file():
         yield Unread("it is no regular file")
@@ -150,22 +167,13 @@ def _found(needles: Needles, file: Path) -> Iterator[Counter[str] | Unread]:
             return
         with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
             for begin in range(0, len(mapped), _PART):
-                yield _counted(needles, mapped[begin : begin + _PART + _OVERLAP])
+                yield finder.count(mapped[begin : begin + _PART + _OVERLAP])
             if len(mapped) > _LARGEST:
                 yield Unread(f"what is packed in it: it has more than {_LARGEST >> 20} MiB")
                 return
             content = mapped[:]
     for layer in layers(content):
-        yield layer if isinstance(layer, Unread) else _named(layer.how, _counted(needles, layer.data))
-
-
-def _counted(needles: Needles, content: bytes) -> Counter[str]:
-    """Count the values in some bytes, as they are and behind escapes; those that escapes leave alone count once."""
-    found = needles.count(content)
-    for how, text in unescaped(content):
-        if (more := needles.count(text).total() - found.total()) > 0:
-            found[how] += more
-    return found
+        yield layer if isinstance(layer, Unread) else _named(layer.how, finder.count(layer.data))
 
 
 def _named(how: str, found: Counter[str]) -> Counter[str]:

@@ -42,7 +42,7 @@ def read(data: bytes) -> Iterator[Reading | Unread]:
     else:
         pages = _logged(data)
     if seams := list(_seams(pages)):
-        yield Reading(how="SQLite's pages", data=b"\n".join(seams))
+        yield Reading(how="SQLite's pages", data=b"\n".join([b"", *seams]))
 
 
 def _pages(data: bytes) -> list[tuple[int, bytes]]:
