@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from assets.sources import LANDING_ACCESS_LOGS
+from blogdata.errors import PlatformError
 from blogdata.orchestration.computation import Context, access_of
 from blogdata.orchestration.refresh import Request
 from blogdata.orchestration.retries import failure
@@ -19,6 +20,7 @@ from blogdata.patterns.ingestion.log_queue import split_all
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import touched
 from blogdata.planning.snapshot import Snapshot
+from blogdata.suppression.entry import erase_known
 from quality.contracts import LANDED
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])
@@ -66,8 +68,13 @@ def _are_wanted(request: Request) -> bool:
 
 def _split(context: Context) -> dict[str, Any]:
     landing = access_of(context).landing_path
+    settings = context.resources.deployment.settings()
     # A declaration that cannot be compiled stops here, before a log is split by the wrong times.
-    known = log_formats.formats(context.resources.deployment.settings().logs.formats)
+    known = log_formats.formats(settings.logs.formats)
+    try:
+        erase_known(settings, landing, unsplit_logs(landing))
+    except PlatformError as error:
+        raise failure(context, error) from error
     reports, faults = [], []
     for split in split_all(landing, partial(hour_of_combined, known=known), now=datetime.now(timezone.utc)):
         if split.report is not None:

@@ -13,7 +13,7 @@ from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import AppearsWith
 from quality.contracts import columns as c
 from quality.contracts import landed, visits
-from quality.contracts.landed import ARRIVAL, BYTES, LANDED_LINES, POSITION_IS_REAL
+from quality.contracts.landed import ARRIVAL, BYTES, ERASED, LANDED_LINES, POSITION_IS_REAL
 from quality.contracts.visits import ARRIVED, BOUNDED_DUPLICATES, EVENT, STANDS_FOR_ITSELF
 
 DISPLAY = Partitioning(column="display_hour", grain=Grain.HOUR)
@@ -42,6 +42,7 @@ RECEIVED = Contract(
     key=POSITION,
     partitioning=ARRIVAL,
     rows_in=LANDED_LINES,
+    left_out=ERASED,
     rules=(
         RowRule(
             name="judged",
@@ -64,6 +65,7 @@ RECEIVED = Contract(
         "Horizontal Partitioner",
         "Metadata Enhancer",
         "Schema Compatibility Enforcer",
+        "In-Place Overwriter",
     ),
     freshness_hours=1,
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),

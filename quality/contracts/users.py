@@ -11,7 +11,7 @@ from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import InOrder
 from quality.contracts import columns as c
 from quality.contracts import landed
-from quality.contracts.landed import BYTES, LANDED_LINES, LOAD
+from quality.contracts.landed import BYTES, ERASED, LANDED_LINES, LOAD
 
 USERS_DELIVERED = Contract(
     dataset="bronze.users",
@@ -28,6 +28,7 @@ USERS_DELIVERED = Contract(
     ),
     partitioning=LOAD,
     rows_in=LANDED_LINES,
+    left_out=ERASED,
     rules=(
         RowRule(
             name="judged",
@@ -38,7 +39,7 @@ USERS_DELIVERED = Contract(
     measures={"bytes": BYTES, "dead": "count_if(size(reasons) > 0)"},
     breakdowns={"reasons": ("explode(reasons)",)},
     statistics=("source_offset",),
-    patterns=("Readiness Marker", "Dead-Letter"),
+    patterns=("Readiness Marker", "Dead-Letter", "In-Place Overwriter"),
     freshness_hours=24,
     watch=Watch(flow=Flow(layer=Layer.STORAGE, every=timedelta(days=2)), skew=Skew(), lag=Lag(), sla=Sla()),
 )

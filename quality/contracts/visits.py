@@ -13,7 +13,7 @@ from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import AppearsWith, Replace, Slices
 from quality.contracts import columns as c
 from quality.contracts import landed
-from quality.contracts.landed import ARRIVAL, BYTES, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
+from quality.contracts.landed import ARRIVAL, BYTES, ERASED, HAS_A_REASON, LANDED_LINES, POSITION_IS_REAL
 
 EVENT = Partitioning(column="event_hour", grain=Grain.HOUR)
 IN_ITS_HOUR = RowRule(
@@ -64,6 +64,7 @@ RECEIVED = Contract(
     ),
     partitioning=ARRIVAL,
     rows_in=LANDED_LINES,
+    left_out=ERASED,
     rules=(
         RowRule(
             name="known_format",
@@ -96,6 +97,7 @@ RECEIVED = Contract(
         "Horizontal Partitioner",
         "Metadata Enhancer",
         "Schema Compatibility Enforcer",
+        "In-Place Overwriter",
     ),
     freshness_hours=1,
     watch=Watch(flow=Flow(layer=Layer.STORAGE), skew=Skew(), lag=Lag(), sla=Sla()),

@@ -23,7 +23,6 @@ from deltalake import DeltaTable, write_deltalake
 import toy
 from blogdata.erasure.certificates import WHOLE, certificates, issue
 from blogdata.erasure.clearing import Clearing, clear, look
-from blogdata.erasure.identifiers import Identifiers
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import Held, Share
 from blogdata.orchestration import owners, turns
@@ -34,6 +33,7 @@ from blogdata.publish.schema import Column, How, Subject, Whose
 from blogdata.services import config
 from blogdata.services.config import Settings
 from blogdata.services.locations import journal_of
+from blogdata.suppression.identifiers import Identifiers
 
 USER, OTHER, ADDRESS = "user-zq4711canary", "user-zq4712canary", "9.77.200.201"
 PERSONS = Identifiers(user_ids=frozenset({USER}), addresses=frozenset({ADDRESS}))

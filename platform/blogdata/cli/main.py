@@ -44,6 +44,10 @@ COMMANDS = {
         "blogdata.cli.expire_command:expire",
         "Remove what is older than its contract keeps it, and count it as expired; the ledger still adds up.",
     ),
+    "forget": Deferred(
+        "blogdata.cli.forget_command:forget",
+        "Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.",
+    ),
     "maintain": Deferred(
         "blogdata.cli.maintain_command:maintain_",
         "Compact tables with too many small files, and remove files that nobody needs; their logs tell, without Spark.",

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from blogdata.erasure.cleared import Cleared
-from blogdata.erasure.identifiers import Identifiers
 from blogdata.erasure.search import Searched, Trace, search
 from blogdata.erasure.traces import kept_aside, older_files, sqlite_rows, stream_state, table_logs
 from blogdata.evidence.events import EventLog
@@ -18,6 +17,7 @@ from blogdata.evidence.persons import places
 from blogdata.lake.lake import Lake
 from blogdata.publish.contract import Contract
 from blogdata.services.config import Settings
+from blogdata.suppression.identifiers import Identifiers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -89,6 +89,12 @@ OUTSIDE_TABLES = (
         always=False,
     ),
     Place(
+        name="journal of an erasure under way",
+        files=("forgetting.sqlite*",),
+        values="all that persons who are being forgotten are known by; until the erasure has ended",
+        always=False,
+    ),
+    Place(
         name="Spark's log and temporary files",
         files=("services/spark/*",),
         values="rows on which Spark fails; spilled and shuffled rows while the server runs",

@@ -15,6 +15,7 @@ from blogdata.evidence.new_fields import NewField, record
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import landed_content, new_fields, published_files, vanished_lines
+from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
 from blogdata.patterns.ingestion.readiness_marker import LandedPartition
@@ -22,6 +23,7 @@ from blogdata.planning.reach import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain
 from blogdata.publish.target import Engine
+from blogdata.suppression.entry import erase_known
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,6 +34,10 @@ PARTITION_PATTERNS = {
     Grain.HOUR: (r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/", "T"),
     Grain.DAY: (r"date=(\d{4}-\d{2}-\d{2})()/", ""),
 }
+
+
+ERASED = "erased"
+"""Reason of landed lines that are no rows any more, since they were those of a person who was forgotten."""
 
 
 class NotLanded(PlatformError):
@@ -61,7 +67,7 @@ class Landed:
             NotLanded: A partition has no folder, or is not complete.
         """
         wanted = step.partitions if keys is None else keys
-        found = step.landing_zone.scan(table, grain, since=min(wanted))
+        found = _scanned(step, table, grain, wanted)
         for partition in found:
             within = [key for key in wanted if key.startswith(partition.key)]
             if partition.links and within:
@@ -140,7 +146,8 @@ class Landed:
             F.regexp_extract("source_file", pattern, 1),
             F.regexp_extract("source_file", pattern, 2),
         )
-        return frame.withColumn("partition", key)
+        is_any_erased = any(size.erased for sizes in self.measured.values() for size in sizes.values())
+        return (frame.where(is_kept()) if is_any_erased else frame).withColumn("partition", key)
 
     def announce_new_fields(self) -> None:
         """Record the fields that the producer began to send without announcing them, each once.
@@ -219,19 +226,34 @@ class Landed:
         return not of_another_day and not published_files.is_published(self.partitions[key], entry.landed)
 
     def accounts(self) -> dict[str, Account]:
-        """Return the number of lines per partition, counted independently of Spark."""
-        return {key: Account(rows_in=self.line_count(key)) for key in self.measured}
+        """Return the lines per partition, counted independently of Spark, and how many of them were erased."""
+        erased = {key: sum(size.erased for size in sizes.values()) for key, sizes in self.measured.items()}
+        return {
+            key: Account(rows_in=self.line_count(key), reasons={ERASED: lines} if lines else {})
+            for key, lines in erased.items()
+        }
 
     def files(self) -> dict[str, dict[str, FileFigures]]:
-        """Return the lines and bytes of each file; a line that lost a byte is as wrong as a lost line."""
-        return {
-            key: {file: (size.lines, size.bytes) for file, size in found.items()}
-            for key, found in self.measured.items()
-        }
+        """Return the rows of each file, and their bytes; a line that lost a byte is as wrong as a lost line."""
+        return {key: {file: size.of_rows for file, size in found.items()} for key, found in self.measured.items()}
 
     def states(self) -> dict[str, str]:
         """Return what a publication records of each partition's landed files."""
         return {key: published_files.state_of(partition) for key, partition in self.partitions.items()}
+
+
+def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> list[LandedPartition]:
+    """Find the partitions from the first wanted one on; the wanted ones have no line of a forgotten person any more.
+
+    Raises:
+        LinkRefused: A wanted partition contains a link that leads out of the landing zone.
+    """
+    found = step.landing_zone.scan(table, grain, since=min(wanted))
+    if not any(column.subject for column in step.contract.columns):
+        return found
+    files = [part.folder / file.name for part in found if part.ready and part.key in wanted for file in part.files]
+    changed = erase_known(step.deployment.settings(), step.landing, files)
+    return step.landing_zone.scan(table, grain, since=min(wanted)) if changed else found
 
 
 def bounds_of(settings: Settings) -> Bounds:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blogdata.erasure.cleared import Cleared
-from blogdata.erasure.identifiers import Identifiers
 from blogdata.errors import PlatformError
 from blogdata.orchestration.partner import outbox
 from blogdata.services.config import Settings
 from blogdata.services.locations import journal_of
+from blogdata.suppression.identifiers import Identifiers
 
 
 def clear(settings: Settings, persons: Identifiers) -> Iterator[Cleared]:

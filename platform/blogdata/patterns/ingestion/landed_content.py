@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blogdata.lake.lake import Lake
+from blogdata.patterns.ingestion.erased_lines import is_erased
 from blogdata.patterns.ingestion.landed_formats import MARK, content
 from blogdata.patterns.ingestion.landed_lines import faults_of
 from blogdata.publish.contract import Contract
@@ -25,7 +26,7 @@ class Line(NamedTuple):
 
 
 def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
-    """Read the lines of landed files, plain or compressed.
+    """Read the lines of landed files, plain or compressed; those that were erased are none.
 
     Args:
         files: The files; none lies behind a link that leads out of the landing zone.
@@ -38,7 +39,7 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
     for file in files:
         name = str(file.relative_to(root))
         with faults_of(file):
-            yield from (Line(name, offset, raw) for offset, raw in _lines(file))
+            yield from (Line(name, offset, raw) for offset, raw in _lines(file) if not is_erased(raw))
 
 
 def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:

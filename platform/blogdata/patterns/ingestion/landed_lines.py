@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.lake.store_faults import landed_unreadable, landed_vanished
+from blogdata.patterns.ingestion import erased_lines
 from blogdata.patterns.ingestion.landed_formats import DAMAGED, HEAD, MARK, content, foreign, stored_as
 from blogdata.patterns.ingestion.landed_links import require_within
 
@@ -62,11 +63,18 @@ def is_replay() -> Column:
 class LandedSize:
     """Lines of a file, and its decompressed bytes, counted as if the last line ended in a line feed, too.
 
-    A UTF-8 byte order mark at the start is not counted.
+    A UTF-8 byte order mark at the start is not counted. Erased lines count as lines (:mod:`.erased_lines`).
     """
 
     lines: int
     bytes: int
+    erased: int = 0
+    erased_bytes: int = 0
+
+    @property
+    def of_rows(self) -> tuple[int, int]:
+        """Lines that are rows, and their bytes."""
+        return self.lines - self.erased, self.bytes - self.erased_bytes
 
 
 def measure(file: Path, bounds: Bounds | None = None, *, engine: bool = True) -> LandedSize:
@@ -106,6 +114,7 @@ def faults_of(file: Path) -> Iterator[None]:
 
 def _measured(file: Path, bounds: Bounds) -> LandedSize:
     lines = total = unfinished = 0
+    may_be_erased = False
     with content(file) as stream:
         # No line within a chunk is too long, so only lines that span chunks have to be measured.
         size = min(CHUNK, bounds.longest_line)
@@ -119,6 +128,7 @@ def _measured(file: Path, bounds: Bounds) -> LandedSize:
             unfinished = len(chunk) - chunk.rfind(b"\n") - 1 if feeds else longest
             lines += feeds
             total += len(chunk)
+            may_be_erased = may_be_erased or erased_lines.FILLER in chunk
             if max(longest, unfinished) > bounds.longest_line:
                 raise _beyond(file, f"has a line of more than {bounds.longest_line:,} bytes", "longest_line")
             if total > bounds.largest_file:
@@ -126,7 +136,8 @@ def _measured(file: Path, bounds: Bounds) -> LandedSize:
             chunk = stream.read(size)
     # A last line without a line feed is a line too.
     last = int(unfinished > 0)
-    return LandedSize(lines=lines + last, bytes=total + last)
+    erased, erased_bytes = erased_lines.count(file) if may_be_erased else (0, 0)
+    return LandedSize(lines=lines + last, bytes=total + last, erased=erased, erased_bytes=erased_bytes)
 
 
 def _first(stream: IO[bytes], size: int) -> bytes:

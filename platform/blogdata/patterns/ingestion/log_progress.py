@@ -43,6 +43,7 @@ class Taken:
         hour: Hour of the last complete line; None without one.
         source_size: Size of the log when it was split.
         source_mtime_ns: Its time of modification then.
+        erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
     """
 
     covered: int
@@ -50,6 +51,11 @@ class Taken:
     hour: str | None
     source_size: int
     source_mtime_ns: int
+    erased_sha256: str | None = None
+
+    def begins(self, sha256: str) -> bool:
+        """Return whether a digest is that of the bytes taken, before or after lines of them were erased."""
+        return sha256 in (self.sha256, self.erased_sha256)
 
 
 def file_of(log: Path) -> Path:
@@ -197,7 +203,9 @@ def _read(file: Path) -> Taken | None:
     numbers, hour = (believed["covered"], believed["source_size"], believed["source_mtime_ns"]), believed["hour"]
     is_hour = hour is None or (isinstance(hour, str) and start_of_key(hour, Grain.HOUR) is not None)
     are_numbers = all(type(number) is int for number in numbers) and numbers[0] >= 0
-    return Taken(**believed) if are_numbers and is_hour and isinstance(believed["sha256"], str) else None
+    erased = found.get("erased_sha256")
+    are_digests = isinstance(believed["sha256"], str) and (erased is None or isinstance(erased, str))
+    return Taken(**believed, erased_sha256=erased) if are_numbers and is_hour and are_digests else None
 
 
 def _others(log: Path) -> Iterator[tuple[int, str, str]]:
@@ -205,7 +213,7 @@ def _others(log: Path) -> Iterator[tuple[int, str, str]]:
     for file in own.parent.glob("*.json"):
         taken = None if file == own else _read(file)
         if taken is not None and taken.covered:
-            yield taken.covered, taken.sha256, file.stem
+            yield from ((taken.covered, sha256, file.stem) for sha256 in (taken.sha256, taken.erased_sha256) if sha256)
 
 
 def take(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:

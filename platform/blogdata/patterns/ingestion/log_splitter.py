@@ -213,7 +213,7 @@ def _survey(log: Path, taken: Taken | None) -> _Survey:
     digest = hashlib.sha256()
     with content(log) as file:
         position = log_progress.take(file, start, digest)
-        if taken and (position < start or digest.hexdigest() != taken.sha256):
+        if taken and (position < start or not taken.begins(digest.hexdigest())):
             raise log_progress.rewritten(log)
         complete = start
         while block := file.read(BLOCK):

@@ -1,0 +1,110 @@
+"""The steps of an erasure, in order; each may be done again, so that one that was killed goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from blogdata.cli import unserved
+from blogdata.erasure.journal import Erasure, Journal
+from blogdata.erasure.persons import landed_files
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.landing import bounds_of
+from blogdata.planning.plan import Planner
+from blogdata.planning.snapshot import Snapshot
+from blogdata.services.config import Settings
+from blogdata.suppression.entry import erase_known
+from blogdata.suppression.suppression_list import SuppressionList
+from quality.contracts import CONTRACTS, GRAPH
+from resources.zone import zone_of
+
+_FILES_AT_ONCE = 100
+"""Landed files that are overwritten while other runs wait to read theirs."""
+_NAMED = 5
+
+
+class NotComputedAgain(PlatformError):
+    """Raised when partitions that may have rows of a forgotten person could not be computed again."""
+
+
+def suppress(settings: Settings, erasure: Erasure) -> None:
+    """Put the persons on the suppression list: whatever lands from now on does not bring them back."""
+    SuppressionList.of(settings).add(erasure.persons, erasure.at)
+
+
+def overwrite(settings: Settings, erasure: Erasure) -> None:
+    """Overwrite the landed lines of all persons on the list."""
+    files, _ = landed_files(settings.landing, bounds_of(settings))
+    for first in range(0, len(files), _FILES_AT_ONCE):
+        erase_known(settings, settings.landing, files[first : first + _FILES_AT_ONCE])
+
+
+def recompute(settings: Settings, erasure: Erasure) -> None:
+    """Compute all that was computed from these lines again, by the plan that knows what is stale.
+
+    Raises:
+        NotComputedAgain: Published partitions stay as they were.
+    """
+    from blogdata.cli.pipeline import Pipeline
+
+    look = _look(settings)
+    there = [name for name in CONTRACTS if look.published(name)]
+    outcome = Pipeline(settings, command="blogdata forget").run(for_=[*there, *unserved.configured(settings)])
+    look = _look(settings)
+    plan = Planner(graph=GRAPH, look=look).outstanding()
+    behind = [
+        f"{main} {key}".rstrip()
+        for main, keys in plan.wanted().items()
+        for key in (keys or [""])
+        if key in look.published(main)
+    ]
+    refused = [error.where for error in plan.refused if look.published(error.where)]
+    if behind or refused:
+        named = [*behind, *refused]
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        raise NotComputedAgain(
+            what=f"published partitions were not computed again: {', '.join(named[:_NAMED])}{more}; "
+            + "; ".join(outcome.problems[:_NAMED]),
+            where="blogdata forget",
+            next_step=Remedy(
+                "they may still have rows of the persons; have them computed by ",
+                Run(),
+                ", then run blogdata forget again: it goes on here",
+            ),
+        )
+
+
+def _look(settings: Settings) -> Snapshot:
+    return Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
+
+
+Step = Callable[[Settings, Erasure], None]
+STEPS: Mapping[str, Step] = MappingProxyType(
+    {
+        "put on the suppression list": suppress,
+        "landed lines overwritten": overwrite,
+        "computed again": recompute,
+    }
+)
+"""What a step has done to the step; what else remembers, besides landed files and newest versions, comes last."""
+
+
+def go_on(settings: Settings, journal: Journal, say: Callable[[str], None]) -> None:
+    """Do the steps that are not done of the erasure under way, and end it.
+
+    Args:
+        settings: The deployment.
+        journal: The journal, with an erasure.
+        say: Tells the person at the terminal what has been done.
+    """
+    erasure = journal.under_way()
+    assert erasure is not None
+    for name, step in STEPS.items():
+        if name not in erasure.done:
+            step(settings, erasure)
+            journal.finish(name)
+            say(name)
+    journal.end()

@@ -1,0 +1,84 @@
+"""The journal of an erasure under way: whom it forgets and which of its steps are done; gone when it has ended.
+
+It has the persons' values as they are, since steps search for them after no table has them any more.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from blogdata.durable.sqlite_file import SqliteStore
+from blogdata.errors import PlatformError
+from blogdata.services.config import Settings
+from blogdata.suppression.identifiers import Identifiers
+
+FILE = "forgetting.sqlite"
+"""Name of the journal in the home of a deployment."""
+
+
+class JournalUnusable(PlatformError):
+    """Raised when the journal cannot be read or written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure:
+    """An erasure under way.
+
+    Args:
+        persons: All that the persons are known by.
+        at: When they were forgotten, seconds since 1970.
+        done: Names of the steps that are done.
+    """
+
+    persons: Identifiers
+    at: float
+    done: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journal(SqliteStore):
+    """The journal of a deployment: of one erasure at a time."""
+
+    schema = (
+        "CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL);"
+        "CREATE TABLE done (step TEXT PRIMARY KEY)"
+    )
+    busy_seconds = 60.0
+    unusable = JournalUnusable
+    called = "the journal of the erasure under way"
+    remedy = "look at the disk; if it is damaged, remove it and forget the same persons again"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Journal:
+        """Return the journal of a deployment; without an erasure there is no file."""
+        return cls(path=settings.home / FILE)
+
+    def begin(self, erasure: Erasure) -> None:
+        """Record an erasure before its first step; on the disk when it returns."""
+        persons = json.dumps({kind: sorted(values) for kind, values in asdict(erasure.persons).items()})
+        with self._file.writing() as connection:
+            connection.execute("INSERT INTO erasure VALUES (1, ?, ?)", (persons, erasure.at))
+
+    def under_way(self) -> Erasure | None:
+        """Return the erasure that has not ended; None without one."""
+        for row in self._file.read("SELECT * FROM erasure"):
+            persons = {kind: frozenset(values) for kind, values in json.loads(row["persons"]).items()}
+            done = frozenset(row["step"] for row in self._file.read("SELECT step FROM done"))
+            return Erasure(persons=Identifiers(**persons), at=row["at"], done=done)
+        return None
+
+    def finish(self, step: str) -> None:
+        """Record that a step is done."""
+        with self._file.writing() as connection:
+            connection.execute("INSERT OR IGNORE INTO done VALUES (?)", (step,))
+
+    def end(self) -> None:
+        """Overwrite what the journal has, and remove it."""
+        with self._file.writing() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("DELETE FROM erasure")
+            connection.execute("DELETE FROM done")
+        with suppress(FileNotFoundError):
+            self.path.unlink()

@@ -1,0 +1,58 @@
+"""Lines of landed files that the In-Place Overwriter has erased: they keep their place and are no rows.
+
+Nothing but ASCII's DEL stands in such a line. On a paper tape this character has all holes punched, over whatever was
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blogdata.patterns.ingestion.landed_formats import MARK, content
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+FILLER = b"\x7f"
+"""What an erased line consists of: as many of it as the line had bytes."""
+LONGEST = 64 << 20
+"""Bytes of a line that are read at once; a longer one is no landed line."""
+
+
+def is_erased(raw: bytes) -> bool:
+    """Return whether a line, without its line feed, was erased."""
+    return bool(raw) and not raw.strip(FILLER)
+
+
+def is_kept() -> Column:
+    """Build the condition that a line, the BINARY column `raw`, was not erased."""
+    from pyspark.sql import functions as F
+
+    return ~F.coalesce(F.col("raw").cast("string").rlike(r"\A\x7f+\z"), F.lit(False))
+
+
+def lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Read the lines of a file, plain or compressed, with their byte offsets; with line feeds and byte order mark.
+
+    Raises:
+        OSError: The file cannot be read; or another of :data:`blogdata.patterns.ingestion.landed_formats.DAMAGED`.
+    """
+    offset = 0
+    with content(file) as stream:
+        while line := stream.readline(LONGEST):
+            yield offset, line
+            offset += len(line)
+
+
+def raw_of(offset: int, line: bytes) -> bytes:
+    """Return a line of :func:`lines` without its line feed, and without the mark at the beginning of the file."""
+    raw = line.removesuffix(b"\n")
+    return raw if offset else raw.removeprefix(MARK)
+
+
+def count(file: Path) -> tuple[int, int]:
+    """Count the erased lines of a file, and their bytes as if the last line ended in a line feed, too."""
+    sizes = [len(raw) + 1 for offset, line in lines(file) if is_erased(raw := raw_of(offset, line))]
+    return len(sizes), sum(sizes)

@@ -1,0 +1,147 @@
+"""In-Place Overwriter: rows of a person leave raw files that know no DELETE, and all other bytes stay in their place.
+
+Problem: every backfill and replay reads landed files again, so a person who was deleted from the tables alone comes
+back. Text files cannot delete a row: a file has to be written anew, and whoever is killed while writing it over has
+neither the old nor the new one.
+
+How it works: a line that is to go is overwritten by as many bytes of filler (:func:`overwrite`). The new file is
+written beside the old one, flushed to the disk, and takes its name in one step. A line of filler is no row any more
+(:mod:`blogdata.patterns.ingestion.erased_lines`): it is counted as `erased`, and not read. All tables that were
+computed from it are computed again, by the plan that knows what is stale. Nothing is patched, so that sessions,
+sketches and sums are right by construction.
+
+The trap: removing the bytes. All lines behind would move, and with them everything that is known by its place in a
+file: ids of visits in access logs, corrections of dead letters, the account of each file. And what is overwritten
+cannot be brought back: what decides about lines is shown before. Requests are better collected, since a file is read
+and written as a whole, for one line as for thousands.
+
+When not to use it: on a file that a process keeps open to append to, since what it writes after the rename goes into a
+file without a name. Land copies, or files of an hour. Where all personal data lie in one small table, delete there
+(Vertical Partitioner).
+
+Source: "Data Engineering Design Patterns", ch. 7.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import shutil
+from collections.abc import Callable, Mapping, Set
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from blogdata.errors import PlatformError
+from blogdata.patterns.ingestion.erased_lines import FILLER, is_erased, lines, raw_of
+from blogdata.patterns.ingestion.landed_formats import stored_as
+
+STAGED = ".erasing"
+"""Ending of the hidden file in which a file is written anew."""
+_LONGEST_STEM = 60
+"""Characters of a file's name that the name of the hidden one has, of up to four bytes each."""
+Goes = Callable[[int, bytes], bool]
+"""Decides whether a line goes, by its offset and its bytes."""
+
+
+class NotOverwritten(PlatformError):
+    """Raised when lines that are to go cannot be overwritten; the file is as it was."""
+
+
+class FileChanged(PlatformError):
+    """Raised when a file was changed by somebody else while its lines were overwritten; it is as it was then."""
+
+    transient = True
+
+
+def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda _: None) -> int:
+    """Overwrite lines of a file by filler of the same length, all of them or none.
+
+    A file without such a line is only read. Killed at any moment, it leaves the file as it was or as it will be, and
+    perhaps a hidden one beside it, which the next call replaces.
+
+    Args:
+        file: The file, plain or compressed; it keeps its compression, permissions and name. Of a link the target.
+        goes: Decides about a line by its offset and its bytes, without line feed and byte order mark.
+        before: Called with the new file, which is whole and on the disk, before it takes the name.
+
+    Returns:
+        Number of lines that were overwritten now; lines that are filler already are not asked about.
+
+    Raises:
+        FileChanged: Somebody else changed the file meanwhile; transient.
+        NotOverwritten: The new file cannot be written.
+        OSError: The file cannot be read; or another of :data:`blogdata.patterns.ingestion.landed_formats.DAMAGED`.
+    """
+    target = file.resolve()
+    state = _state(target)
+    gone = frozenset(offset for offset, line in lines(target) if _goes(offset, line, goes))
+    if gone:
+        try:
+            _replace(target, gone, state, before)
+        except OSError as error:
+            raise NotOverwritten(
+                what=f"lines that are to go cannot be overwritten: {error.strerror}",
+                where=str(target),
+                next_step="make room, or have the file and its folder writable for the platform; it is tried again",
+            ) from error
+    return len(gone)
+
+
+def _replace(target: Path, gone: Set[int], state: tuple[int, int, int], before: Callable[[Path], None]) -> None:
+    staged = target.with_name(f".{target.name[:_LONGEST_STEM]}{STAGED}")
+    staged.unlink(missing_ok=True)
+    try:
+        with _writer(staged, stored_as(target)) as out:
+            for offset, line in lines(target):
+                out.write(_blank(offset, line) if offset in gone else line)
+        sync(staged)
+        shutil.copymode(target, staged)
+        before(staged)
+        if _state(target) != state:
+            raise FileChanged(
+                what="the file was changed by somebody else while lines of it were overwritten",
+                where=str(target),
+                next_step="nothing of it was overwritten; run it again when the producer has ended",
+            )
+        staged.replace(target)
+    finally:
+        staged.unlink(missing_ok=True)
+    sync(target.parent)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _state(file: Path) -> tuple[int, int, int]:
+    found = file.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _goes(offset: int, line: bytes, goes: Goes) -> bool:
+    raw = raw_of(offset, line)
+    return bool(raw) and not is_erased(raw) and goes(offset, raw)
+
+
+def _blank(offset: int, line: bytes) -> bytes:
+    raw = raw_of(offset, line)
+    return line.replace(raw, FILLER * len(raw), 1)
+
+
+def _writer(file: Path, packed: str | None) -> AbstractContextManager[IO[bytes]]:
+    """Open a new file, which only its owner may read, for writing in a compression."""
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    if packed == "zstd":
+        import pyarrow as pa
+
+        return cast("AbstractContextManager[IO[bytes]]", pa.CompressedOutputStream(str(file), "zstd"))
+    opened: Mapping[str | None, Callable[..., Any]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+    return cast("AbstractContextManager[IO[bytes]]", opened.get(packed, open)(file, "wb"))

@@ -1,0 +1,115 @@
+"""Where landed lines enter: those of forgotten persons are overwritten in their files before anything reads them.
+
+So a person does not come back with the provider's next full delivery, a late line, a replay, a backfill or the
+correction of a dead letter, and is in no landed file either; all tables below are right by construction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from blogdata.patterns.ingestion import log_progress
+from blogdata.patterns.ingestion.landed_formats import content
+from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, faults_of, judge_all
+from blogdata.patterns.ingestion.log_splitter import LOGS
+from blogdata.patterns.security import in_place_overwriter
+from blogdata.patterns.security.in_place_overwriter import Goes
+from blogdata.services.config import Settings
+from blogdata.services.files import locked
+from blogdata.suppression.landed_persons import Reader
+from blogdata.suppression.suppression_list import Suppressed, SuppressionList
+
+LOCK = ".erasing.lock"
+"""Name of the file in the home by which one process overwrites landed files at a time."""
+
+
+def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Mapping[Path, int]:
+    """Overwrite the lines of all persons on the suppression list in landed files; without anybody on it, read nothing.
+
+    Args:
+        settings: The deployment.
+        landing: The landing zone.
+        files: The files; those that nothing would read, since they are damaged or beyond the bounds, are left out.
+
+    Returns:
+        Each file that was changed, to the number of lines overwritten.
+
+    Raises:
+        ListUnusable: The list cannot be read.
+        NotOverwritten: A file cannot be written.
+        FileChanged: A file was changed meanwhile; transient.
+    """
+    if not files or SuppressionList.of(settings).suppressed() is None:
+        return {}
+    with locked(settings.home / LOCK):
+        # Read again: somebody may have been forgotten while this process waited.
+        known = SuppressionList.of(settings)
+        suppressed = known.suppressed()
+        assert suppressed is not None
+        bounds = Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
+        read = [
+            file
+            for file, size in zip(files, judge_all(files, landing, bounds), strict=True)
+            if isinstance(size, LandedSize)
+        ]
+        found = erase(read, landing, suppressed)
+        known.let_in(suppressed.returned)
+    return found
+
+
+def erase(files: Iterable[Path], landing: Path, suppressed: Suppressed) -> dict[Path, int]:
+    """Overwrite the lines of persons in landed files; other arguments, results and errors as in :func:`erase_known`.
+
+    Args:
+        files: The files.
+        landing: The landing zone.
+        suppressed: Whose lines go.
+    """
+    found: dict[Path, int] = {}
+    for file in files:
+        with faults_of(file):
+            if lines := _erase_in(file, landing, suppressed):
+                found[file] = lines
+    return found
+
+
+def _erase_in(file: Path, landing: Path, suppressed: Suppressed) -> int:
+    reader = Reader(file, landing)
+
+    def goes(offset: int, raw: bytes) -> bool:
+        return suppressed.goes(reader.named(offset, raw), is_of_users=reader.is_of_users)
+
+    return _erase_in_log(file, goes) if file.parent == landing / LOGS else in_place_overwriter.overwrite(file, goes)
+
+
+def _erase_in_log(log: Path, goes: Goes) -> int:
+    """Overwrite lines of a whole access log, and renew the digest of what was taken from it.
+
+    The new digest is there before the new content, beside the old one: at any moment one of them is that of the log.
+    """
+    taken, was_done = log_progress.read(log), log_progress.is_done(log)
+
+    def note(staged: Path) -> None:
+        if taken is not None:
+            log_progress.write(log, replace(taken, erased_sha256=_digest(staged, taken.covered)))
+            in_place_overwriter.sync(log_progress.file_of(log).parent)
+
+    found = in_place_overwriter.overwrite(log, goes, before=note)
+    noted = log_progress.read(log)
+    if noted is not None and noted.erased_sha256 is not None and _digest(log, noted.covered) == noted.erased_sha256:
+        renewed = replace(noted, sha256=noted.erased_sha256, erased_sha256=None)
+        if was_done:
+            state = log.stat()
+            renewed = replace(renewed, source_size=state.st_size, source_mtime_ns=state.st_mtime_ns)
+        log_progress.write(log, renewed)
+    return found
+
+
+def _digest(log: Path, covered: int) -> str:
+    digest = hashlib.sha256()
+    with content(log) as file:
+        log_progress.take(file, covered, digest)
+    return digest.hexdigest()

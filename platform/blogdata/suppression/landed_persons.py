@@ -1,0 +1,204 @@
+"""Whom a landed line names: by its fields where it can be read, and otherwise by what stands in it.
+
+A line that is one JSON object or a row of a CSV file names persons by the fields of :data:`FIELDS`, at any depth, also
+if a field comes twice. Of a line that cannot be read, such as one that was cut off, whatever looks like such a field
+counts, and any word that is a value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or a
+login. Words are also decoded from JSON's escapes and from percent escapes. Of a line of an access log count e-mails,
+addresses and long ids anywhere, and logins where servers write them, before the time; a path like `/archive` is none.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from blogdata.patterns.ingestion.landed_formats import extension
+
+FIELDS = {
+    "user_id": "user_ids",
+    "visit_id": "visit_ids",
+    "login": "logins",
+    "email": "emails",
+    "ip": "addresses",
+}
+"""Field of a landed row to what its value is of a person."""
+OF_USERS = {**FIELDS, "id": "user_ids"}
+"""The same for delivered users."""
+_OF_LOGS = {**FIELDS, "user": "logins", "remote_user": "logins", "username": "logins", "remote_addr": "addresses"}
+_TIMES = ("event_time", "display_time")
+REGISTERED = "registered_datetime"
+DISTINCTIVE = 8
+"""Least characters of an id that is taken for one wherever it stands."""
+_SHORTEST_LOGIN = 4
+_FIELD = re.compile(r'"(user_id|visit_id|login|email|ip|id)"\s*:\s*"((?:[^"\\]|\\.)*)')
+_WORD = re.compile(r"""[^\s"'<>()\[\]{},;|&=?#/\\]+""")
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+Values = Mapping[str, frozenset[str]]
+"""Names of the fields of :class:`blogdata.suppression.identifiers.Identifiers` to values."""
+
+
+class Kind(Enum):
+    """What the lines of a landed file are."""
+
+    USERS = "users"
+    EVENTS = "events"
+    LOG = "log"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """Whom a line names.
+
+    Args:
+        fields: Values by what they are; those of its fields.
+        words: The same for what stands anywhere in it; an entry here is a person's only if the person is known.
+        at: When the event happened or the user registered; None if that cannot be read.
+    """
+
+    fields: Values
+    words: Values
+    at: float | None
+
+
+def kind_of(file: Path, landing: Path) -> Kind:
+    """Return what the lines of a landed file are, by its table and its extension."""
+    table = file.relative_to(landing).parts[0]
+    if table == "users":
+        return Kind.USERS
+    return Kind.LOG if table == "access_logs" or extension(file.name) == "log" else Kind.EVENTS
+
+
+class Reader:
+    """Reads whom the lines of one file name, in the order of the file.
+
+    Args:
+        file: The file.
+        landing: The landing zone.
+    """
+
+    def __init__(self, file: Path, landing: Path) -> None:
+        self._kind = kind_of(file, landing)
+        self._header: list[str] | None = None
+        self._is_csv = extension(file.name) == "csv"
+
+    @property
+    def is_of_users(self) -> bool:
+        """True for delivered users."""
+        return self._kind is Kind.USERS
+
+    def named(self, offset: int, raw: bytes) -> Named:
+        """Return whom a line names.
+
+        Args:
+            offset: Its place in the file, bytes; a file is read from its beginning.
+            raw: The line without line feed.
+        """
+        text = raw.decode("utf-8", "replace")
+        if self._is_csv:
+            return self._of_csv(offset, text)
+        if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
+            return Named(fields={}, words=_words(text, logins=_before_time(text)), at=None)
+        return self._of_json(raw, text)
+
+    def _of_json(self, raw: bytes, text: str) -> Named:
+        names = {Kind.USERS: OF_USERS, Kind.EVENTS: FIELDS, Kind.LOG: _OF_LOGS}[self._kind]
+        pairs: list[tuple[str, Any]] = []
+
+        def kept(found: list[tuple[str, Any]]) -> dict[str, Any]:
+            pairs.extend(found)
+            return {}
+
+        try:
+            whole = isinstance(json.loads(raw, object_pairs_hook=kept), dict)
+        except (ValueError, RecursionError):
+            whole = False
+        fields = _fields(pairs, names)
+        if not whole:
+            # A value with an escape is found once more without it.
+            found = [pair for form in _forms(text) for pair in _FIELD.findall(form) if "\\" not in pair[1]]
+            fields = _joined(fields, _fields(found, OF_USERS))
+        plain = dict(pair for pair in pairs if isinstance(pair[1], str))
+        at = (
+            plain.get(REGISTERED) if self.is_of_users else next((plain[name] for name in _TIMES if name in plain), None)
+        )
+        if whole and self._kind is not Kind.LOG:
+            return Named(fields=fields, words={}, at=_seconds(at))
+        return Named(
+            fields=fields, words=_words(text, logins=None if self._kind is not Kind.LOG else ()), at=_seconds(at)
+        )
+
+    def _of_csv(self, offset: int, text: str) -> Named:
+        row = next(csv.reader([text.rstrip("\r")], delimiter=";"), [])
+        if not offset:
+            self._header = [name.strip() for name in row]
+            return Named(fields={}, words={}, at=None)
+        if self._header is None or len(row) != len(self._header):
+            return Named(fields={}, words=_words(text, logins=None), at=None)
+        pairs = list(zip(self._header, row, strict=True))
+        return Named(fields=_fields(pairs, OF_USERS), words={}, at=_seconds(dict(pairs).get(REGISTERED)))
+
+
+def _fields(pairs: list[tuple[str, Any]], names: Mapping[str, str]) -> Values:
+    found: dict[str, set[str]] = {}
+    for name, value in pairs:
+        if (what := names.get(name)) is not None and isinstance(value, str | int) and not isinstance(value, bool):
+            found.setdefault(what, set()).update({str(value)} - {""})
+    return {what: frozenset(values) for what, values in found.items()}
+
+
+def _joined(one: Values, other: Values) -> Values:
+    return {what: one.get(what, frozenset()) | other.get(what, frozenset()) for what in {*one, *other}}
+
+
+def _words(text: str, *, logins: tuple[str, ...] | None) -> Values:
+    """Return the words of a line by what they may be; `logins` None: any word may be one, unless it is a JSON key."""
+    words: set[str] = set()
+    for form in _forms(text):
+        for word in _WORD.findall(form):
+            words.update((word, word.strip(".:"), *word.split(":")))
+    long = frozenset(word for word in words if len(word) >= DISTINCTIVE)
+    named = {word for word in words if len(word) >= _SHORTEST_LOGIN} - set(re.findall(r'"([^"\\]*)"\s*:', text))
+    return {
+        "emails": frozenset(word for word in words if "@" in word),
+        "addresses": frozenset(word for word in words if "." in word or ":" in word),
+        "user_ids": long,
+        "visit_ids": long,
+        "logins": frozenset(named if logins is None else logins),
+    }
+
+
+def _before_time(text: str) -> tuple[str, ...]:
+    """Return the words of a log line before its time or its first quoted field, where a server writes the login."""
+    return tuple(re.split(r'[\["]', text, maxsplit=1)[0].split())
+
+
+def _forms(text: str) -> Iterator[str]:
+    yield text
+    yield from _unescaped_forms(text)
+
+
+def _unescaped_forms(text: str) -> Iterator[str]:
+    """Return a text without JSON's escapes, without percent escapes, and without both; only forms that differ."""
+    plain = text
+    if "\\" in text:
+        plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).replace("\\/", "/").replace('\\"', '"')
+        yield plain
+    if "%" in plain:
+        yield unquote(plain)
+
+
+def _seconds(time: object) -> float | None:
+    try:
+        read = datetime.fromisoformat(str(time).replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return (read if read.tzinfo else read.replace(tzinfo=timezone.utc)).timestamp()

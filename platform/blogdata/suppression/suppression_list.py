@@ -1,0 +1,176 @@
+"""The suppression list: who was forgotten, as keyed hashes with a time, so that no delivery brings a person back.
+
+It has no value of a person. Without the key, which is a secret of its own, nobody can test whether somebody is on it.
+Whoever registers again after the time is let in again: from the registration on, by the values of the new row.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from blogdata.durable.sqlite_file import SqliteStore
+from blogdata.errors import PlatformError
+from blogdata.services import secrets
+from blogdata.services.config import Settings
+from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Named, Values
+
+SECRET = "suppression"
+"""Name of the key among the secrets of a deployment."""
+FILE = "suppressed.sqlite"
+"""Name of the list in the home of a deployment."""
+KINDS = ("user_ids", "logins", "emails", "visit_ids", "addresses")
+_CHECK = ("key", "")
+"""Hashed into every list, to know its key by."""
+_BYTES = 16
+
+
+class ListUnusable(PlatformError):
+    """Raised when the suppression list cannot be read or written: nothing that has landed is taken in without it."""
+
+
+class Since(NamedTuple):
+    """From when to when a value counts as that of a forgotten person; seconds since 1970, None for no end."""
+
+    forgotten: float
+    returned: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuppressionList(SqliteStore):
+    """The list of a deployment.
+
+    Args:
+        path: The file; only its owner may read it.
+        settings: The deployment, which has the key; it is made when the first person is forgotten.
+    """
+
+    settings: Settings
+
+    schema = "CREATE TABLE suppressed (hash BLOB PRIMARY KEY, forgotten REAL NOT NULL, returned REAL) WITHOUT ROWID"
+    busy_seconds = 60.0
+    unusable = ListUnusable
+    called = "the list of persons who were forgotten"
+    remedy = "bring the file back from a backup: without it the next delivery would bring these persons back"
+
+    @classmethod
+    def of(cls, settings: Settings) -> SuppressionList:
+        """Return the list of a deployment; its file may not exist yet."""
+        return cls(path=settings.home / FILE, settings=settings)
+
+    def add(self, persons: Identifiers, at: float) -> None:
+        """Add persons; on the disk when it returns. Whoever is there already is forgotten anew.
+
+        Args:
+            persons: All that they are known by.
+            at: When they were forgotten, seconds since 1970.
+
+        Raises:
+            ListUnusable: It cannot be written.
+        """
+        # The file comes before the key: a key without a file says that the list was lost.
+        with self._file.connected():
+            key = self._key()
+        rows = [(hashed, at) for hashed in (*_hashes(key, persons), _hashed(key, *_CHECK))]
+        with self._file.writing() as connection:
+            connection.executemany("INSERT OR REPLACE INTO suppressed VALUES (?, ?, NULL)", rows)
+
+    def suppressed(self) -> Suppressed | None:
+        """Read the list; None if nobody was forgotten, which costs no more than a look for two files.
+
+        Raises:
+            ListUnusable: It cannot be read, it is gone although its key is there, or it was made with another key.
+        """
+        rows = self._file.read("SELECT * FROM suppressed")
+        secret = self.settings.home / "secrets" / SECRET
+        if not rows and (self.path.exists() or not secret.exists()):
+            return None
+        known = {row["hash"]: Since(row["forgotten"], row["returned"]) for row in rows}
+        if not secret.exists() or _hashed(self._key(), *_CHECK) not in known:
+            raise ListUnusable(
+                what="the list of persons who were forgotten is gone, or its key is, or they do not belong together",
+                where=f"{self.path}, {secret}",
+                next_step="bring both back from a backup: without them the next delivery brings these persons back",
+            )
+        return Suppressed(key=self._key(), known=known)
+
+    def let_in(self, returned: Mapping[bytes, float]) -> None:
+        """Record who has registered again.
+
+        Args:
+            returned: Hash to the time of the registration, seconds since 1970.
+        """
+        lines = [(at, at, hashed) for hashed, at in returned.items()]
+        with self._file.writing() as connection:
+            connection.executemany(
+                "UPDATE suppressed SET returned = ? WHERE coalesce(returned, 9e99) > ? AND hash = ?", lines
+            )
+
+    def _key(self) -> bytes:
+        return secrets.read(self.settings, SECRET).encode()
+
+
+class Suppressed:
+    """The list in memory: decides about lines, and notes who has registered again.
+
+    Args:
+        key: The key of the hashes.
+        known: Hash to the times.
+    """
+
+    def __init__(self, *, key: bytes, known: Mapping[bytes, Since]) -> None:
+        self._key = key
+        self._known = known
+        self.returned: dict[bytes, float] = {}
+        """Who has registered again: hash to the time."""
+
+    @classmethod
+    def of(cls, persons: Identifiers, key: bytes) -> Suppressed:
+        """Return what decides about the lines of persons who are not on a list yet, nor come back.
+
+        Args:
+            persons: All that they are known by.
+            key: Any bytes.
+        """
+        for_ever = Since(float("inf"), None)
+        return cls(key=key, known=dict.fromkeys(_hashes(key, persons), for_ever))
+
+    def goes(self, line: Named, *, is_of_users: bool) -> bool:
+        """Return whether a line is that of a forgotten person.
+
+        Args:
+            line: Whom the line names.
+            is_of_users: Whether it is a delivered user, who may have registered again.
+        """
+        found = self._found(line.fields) | self._found(line.words)
+        if not found:
+            return False
+        if is_of_users and line.at is not None and all(line.at > since.forgotten for since in found.values()):
+            self.returned.update({hashed: min(line.at, self.returned.get(hashed, line.at)) for hashed in found})
+            return False
+        return not all(
+            (returned := self._returned(hashed, since)) is not None and line.at is not None and line.at >= returned
+            for hashed, since in found.items()
+        )
+
+    def _returned(self, hashed: bytes, since: Since) -> float | None:
+        return self.returned.get(hashed, since.returned)
+
+    def _found(self, values: Values) -> dict[bytes, Since]:
+        return {
+            hashed: self._known[hashed]
+            for kind, named in values.items()
+            for value in named
+            if (hashed := _hashed(self._key, kind, value)) in self._known
+        }
+
+
+def _hashes(key: bytes, persons: Identifiers) -> set[bytes]:
+    return {_hashed(key, kind, value) for kind in KINDS for value in getattr(persons, kind) if value}
+
+
+def _hashed(key: bytes, kind: str, value: str) -> bytes:
+    return hmac.digest(key, f"{kind}\0{value}".encode("utf-8", "surrogatepass"), "sha256")[:_BYTES]

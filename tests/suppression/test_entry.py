@@ -1,0 +1,238 @@
+"""The suppression list, and landed lines of forgotten persons: what is theirs goes, and nothing else."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blogdata.patterns.ingestion import log_progress
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.erased_lines import FILLER
+from blogdata.patterns.ingestion.log_progress import LogTaken
+from blogdata.patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
+from blogdata.services import config
+from blogdata.services.config import Settings
+from blogdata.suppression import entry
+from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.suppression_list import ListUnusable, SuppressionList
+from ingestion.growing_logs import NOW, line
+
+BOB = Identifiers(
+    user_ids=frozenset({"user-bob-1"}),
+    logins=frozenset({"bob"}),
+    emails=frozenset({"bob@mail.example"}),
+    visit_ids=frozenset({"visit-of-bob"}),
+    addresses=frozenset({"9.9.9.9"}),
+)
+FORGOTTEN = datetime(2026, 5, 1, tzinfo=timezone.utc).timestamp()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Settings:
+    """A deployment in which Bob was forgotten."""
+    (tmp_path / "home").mkdir()
+    found = config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")})
+    SuppressionList.of(found).add(BOB, FORGOTTEN)
+    return found
+
+
+def land(home: Settings, name: str, lines: list[bytes]) -> Path:
+    file = home.landing / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = b"".join(line + b"\n" for line in lines)
+    file.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    return file
+
+
+def left_of(home: Settings, name: str, lines: list[bytes]) -> list[bytes]:
+    """Land lines and return those that are left."""
+    file = land(home, name, lines)
+    entry.erase_known(home, home.landing, [file])
+    data = file.read_bytes()
+    after = (gzip.decompress(data) if name.endswith(".gz") else data).split(b"\n")[:-1]
+    assert [len(line) for line in after] == [len(line) for line in lines]
+    return [line for line in after if line.strip(FILLER)]
+
+
+def event(**more: Any) -> bytes:
+    return json.dumps({"visit_id": "v", "user_id": "u", "event_time": "2026-04-01T10:00:00Z", **more}).encode()
+
+
+def user(**more: Any) -> bytes:
+    given = {"id": "u", "login": "l", "email": "e@x.example", "registered_datetime": "2025-01-01T00:00:00Z"}
+    return json.dumps({**given, **more}).encode()
+
+
+VISITS = "visits/date=2026-04-01/hour=10/visits.json"
+USERS = "users/date=2026-04-01/users.json"
+OF_BOB = [
+    event(user_id="user-bob-1"),
+    event(visit_id="visit-of-bob"),
+    event(context={"user": {"login": "bob"}}),
+    event(context={"user": {"ip": "9.9.9.9"}}),
+    event(user_id="user-bob-1").replace(b"bob", b"b\\u006fb"),
+    b'{"user_id": "user-bob-1", "user_id": "u"}',
+    event(user_id="user-bob-1")[:-30],
+    b"garbage user-bob-1 garbage",
+    b"garbage?mail=bob%40mail.example",
+    b"garbage bob\\u0040mail.example",
+    b'\xff\xfe{"login": "bob"',
+]
+OF_OTHERS = [
+    event(),
+    event(user_id="user-bob-11"),
+    event(context={"user": {"login": "bobby"}}),
+    event(page="/bob", context={"referral": "https://x.example/bob"}),
+    event(user_id="bob"),
+    event(login="user-bob-1"),
+    event()[:-30],
+    b"",
+    b"{",
+    b'{"bob": 1',
+]
+
+
+def test_lines_of_a_person_go_and_those_of_others_stay(home: Settings) -> None:
+    mixed = [line for pair in zip(OF_BOB, OF_OTHERS, strict=False) for line in pair] + OF_BOB[len(OF_OTHERS) :]
+    assert left_of(home, VISITS, mixed) == [line for line in OF_OTHERS if line]
+    assert left_of(home, f"{VISITS}.gz", mixed) == [line for line in OF_OTHERS if line]
+
+
+def test_a_user_is_known_by_any_of_his_values(home: Settings) -> None:
+    his = [user(id="user-bob-1"), user(login="bob"), user(email="bob@mail.example"), user(login="bob")[:-40]]
+    assert left_of(home, USERS, [*his, user()]) == [user()]
+
+
+def test_a_user_in_a_csv_is_known_by_the_header(home: Settings) -> None:
+    names = ["email", "id", "login"]
+    rows = [names, ["e", "bob", "l"], ['e;"', "user-bob-1", "l"], ["bob@mail.example", "u", "l"], ["e", "u", "bob"]]
+    text = io.StringIO()
+    csv.writer(text, delimiter=";", lineterminator="\n").writerows(rows)
+    lines = text.getvalue().encode().splitlines()
+    assert left_of(home, USERS.replace("json", "csv"), lines) == lines[:2]
+
+
+def test_displays_go_with_their_visit(home: Settings) -> None:
+    name = VISITS.replace("visits", "ads")
+    assert left_of(home, name, [b'{"visit_id": "visit-of-bob"}', b'{"visit_id": "v"}']) == [b'{"visit_id": "v"}']
+
+
+def test_requests_are_known_by_address_and_login(home: Settings) -> None:
+    def asked(address: str = "1.1.1.1", login: str = "-", path: str = "/bob", behind: str = "-") -> bytes:
+        return f'{address} - {login} [01/Apr/2026:10:00:00 +0000] "GET {path} HTTP/1.1" 200 1 "{behind}"'.encode()
+
+    his = [asked("9.9.9.9"), asked(login="bob"), asked(path="/?m=bob@mail.example"), asked(behind="1.1.1.1, 9.9.9.9")]
+    his.append(b'{"remote_addr": "9.9.9.9", "request": "GET /"}')
+    others = [asked(), asked("9.9.9.98"), asked(login="bobby")]
+    assert left_of(home, VISITS.replace(".json", ".log"), [*his, *others]) == others
+
+
+def test_who_registers_again_comes_back_from_then_on(home: Settings) -> None:
+    again = user(id="user-new", login="bob", registered_datetime="2026-06-01T00:00:00Z")
+    before, after = (
+        event(user_id="user-new", context={"user": {"login": "bob"}}, event_time=f"2026-0{month}-02T00:00:00Z")
+        for month in (5, 6)
+    )
+    assert left_of(home, VISITS, [before, after]) == []
+    assert left_of(home, USERS, [user(id="user-bob-1"), again]) == [again]
+    assert left_of(home, VISITS, [before, after]) == [after]
+    assert left_of(home, USERS, [user(login="bob"), again]) == [again]
+    SuppressionList.of(home).add(BOB, datetime(2026, 7, 1, tzinfo=timezone.utc).timestamp())
+    assert left_of(home, USERS, [again]) == []
+
+
+def test_the_list_has_no_value_and_needs_its_key(home: Settings) -> None:
+    known = SuppressionList.of(home)
+    assert not any(value.encode() in known.path.read_bytes() for value in BOB.values())
+    secret = home.home / "secrets" / "suppression"
+    kept = secret.read_text()
+    secret.write_text("0" * 64)
+    with pytest.raises(ListUnusable):
+        known.suppressed()
+    secret.unlink()
+    with pytest.raises(ListUnusable):
+        known.suppressed()
+    secret.write_text(kept)
+    secret.chmod(0o600)
+    assert known.suppressed()
+    known.path.unlink()
+    with pytest.raises(ListUnusable, match="is gone"):
+        known.suppressed()
+
+
+def test_without_a_forgotten_person_no_file_is_read(tmp_path: Path) -> None:
+    home = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
+    assert entry.erase_known(home, tmp_path, [tmp_path / "not there"]) == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+LINES = [line(0), line(1), line(2).replace(b" - - ", b" - bob "), line(3), line(3602)]
+LOG = "access_logs/a.log"
+
+
+def split(home: Settings) -> int:
+    return split_by_hour(home.landing / LOG, home.landing, hour_of_combined, now=NOW).lines
+
+
+def parts(home: Settings) -> list[Path]:
+    return sorted(home.landing.glob("visits/*/*/*.log"))
+
+
+def land_log(home: Settings, lines: list[bytes]) -> Path:
+    return land(home, LOG, [line.removesuffix(b"\n") for line in lines])
+
+
+def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
+    log = land_log(home, LINES)
+    split(home)
+    assert sorted(entry.erase_known(home, home.landing, [log, *parts(home)]).values()) == [1, 1]
+    assert b"".join(part.read_bytes() for part in parts(home)) == log.read_bytes()
+    assert unsplit_logs(home.landing) == []
+    with log.open("ab") as more:
+        more.write(line(3700))
+    assert split(home) == 1
+    # The log that was taken from is known again, whole and as its producer has it.
+    (log.parent / "a.log.1").write_bytes(b"".join([*LINES, line(3700)]))
+    entry.erase_known(home, home.landing, [log.parent / "a.log.1"])
+    with pytest.raises(LogTaken):
+        split_by_hour(log.parent / "a.log.1", home.landing, hour_of_combined, now=NOW)
+
+
+@pytest.mark.parametrize("moment", ["before the rename", "after it"])
+def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its progress knows it at each moment, and the next call ends the rest."""
+    log = land_log(home, LINES)
+    split(home)
+    before = parts(home)[1].read_bytes()
+
+    class Killed(BaseException):
+        pass
+
+    with monkeypatch.context() as patch:
+        write = log_progress.write
+
+        def noting(log: Path, taken: log_progress.Taken) -> None:
+            if moment == "after it" and taken.erased_sha256 is None:
+                raise Killed
+            write(log, taken)
+            if moment == "before the rename":
+                raise Killed
+
+        patch.setattr(log_progress, "write", noting)
+        with pytest.raises(Killed):
+            entry.erase_known(home, home.landing, [log])
+    with log.open("ab") as more:
+        more.write(line(3700))
+    assert split(home) == 1
+    assert parts(home)[1].read_bytes() == before
+    entry.erase_known(home, home.landing, [log, *parts(home)])
+    assert b"".join(part.read_bytes() for part in parts(home)) == log.read_bytes()
+    assert unsplit_logs(home.landing) == []
+    assert split(home) == 0
