@@ -1,0 +1,225 @@
+"""Forgotten persons leave the landing zone and all tables, stay away, and take no row of anybody else with them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+
+import pytest
+
+from blogdata.cli import forget_steps
+from blogdata.erasure.journal import Journal
+from blogdata.patterns.ingestion.erased_lines import is_erased
+from blogdata.simulator.faults import FaultRates
+from blogdata.simulator.spec import SimulationSpec
+from lineage.command_line import Said
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment, event
+from lineage.origins import three_hours
+
+HOUR, NEXT_DAY, NEXT_HOUR = "2026-01-05T02", "2026-01-06", "2026-01-05T03"
+OF_ROWS = (
+    "bronze.visits",
+    "bronze.dead_letters",
+    "bronze.ads",
+    "bronze.users",
+    "silver.visits",
+    "silver.visit_conflicts",
+    "silver.users",
+    "silver.users_current",
+    "silver.ads",
+    "silver.sessions",
+)
+"""Datasets of which each row is about one visit or user."""
+Landed = dict[str, list[bytes]]
+
+
+class Killed(BaseException):
+    """Ends a command as a kill does: nothing handles it."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """A deployment before two users with many lines are forgotten."""
+
+    made: Deployment
+    rows: dict[str, list[str]]
+    landed: Landed
+
+    @cached_property
+    def persons(self) -> list[str]:
+        """Ids of the users."""
+        return often(self.landed)[:2]
+
+    @cached_property
+    def users(self) -> dict[str, dict[str, str]]:
+        """The delivered users."""
+        return users_in(self.landed)
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """All that they are known by."""
+        rows = [row for lines in self.landed.values() for line in lines if (row := parsed(line))]
+        visits = {row["visit_id"] for row in rows if row.get("user_id") in self.persons}
+        named = {self.users[user].get(name) for user in self.persons for name in ("login", "email")}
+        escaped = {user.replace("u", "u0075", 1) for user in self.persons}
+        return frozenset(map(str, {*self.persons, *escaped, *visits, *named} - {None}))
+
+    def are_named_in(self, text: str) -> bool:
+        return any(value in text for value in self.values)
+
+
+def an_hour(made: Deployment) -> None:
+    """Publish an hour with faults, and lines of its most frequent user that cannot be read, in the datasets of rows."""
+    with TemporaryDirectory() as folder:
+        world = Deployment.create(Path(folder) / "world")
+        faults = FaultRates.none(duplicate=0.1, conflict=0.1, null_field=0.1)
+        world.simulate(SimulationSpec(days=1, visits_per_day=2000, seed=5, faults=faults, ads=True))
+        made.copy_hours(world, [HOUR])
+    display = {"ad_id": "a", "page": "/", "visit_id": "of-his", "campaign": "c", "display_time": f"{HOUR}:10:00Z"}
+    made.land(HOUR, [json.dumps(display).encode()], name="more.json", table="ads")
+    user = often(landed_in(made))[0]
+    broken = f'{{"visit_id": "v", "user_id": "{user}", "page": "/cut'.encode()
+    escaped = broken.replace(b"u0", b"\\u00750")
+    assert escaped != broken
+    again = event(f"{HOUR[-2:]}:30", "/conflict", user_id=user, visit_id="of-his")
+    made.land(HOUR, [broken, escaped, again, again.replace(b"Firefox", b"Lynx")], name="more.json")
+    assert made.run(for_=OF_ROWS).problems == []
+
+
+@pytest.fixture(
+    scope="module", params=[an_hour, pytest.param(three_hours, marks=[pytest.mark.campaign, pytest.mark.slow])]
+)
+def before(deploy: Deploy, request: pytest.FixtureRequest) -> Before:
+    if request.param is three_hours:
+        made = deploy.published("three hours", three_hours)
+    else:
+        an_hour(made := deploy("an hour"))
+    return Before(made, made.contents(), landed_in(made))
+
+
+@pytest.fixture
+def deployment(before: Before) -> Deployment:
+    return before.made
+
+
+def landed_in(made: Deployment) -> Landed:
+    """Read the landed files, without what only the simulator knows."""
+    files = [file for table in ("users", "visits", "ads") for file in made.landing.glob(f"{table}/**/*.*")]
+    return {file.relative_to(made.landing).as_posix(): file.read_bytes().split(b"\n") for file in files}
+
+
+def each(landed: Landed, table: str) -> list[bytes]:
+    return [line for file, lines in landed.items() if file.startswith(f"{table}/") for line in lines]
+
+
+def users_in(landed: Landed) -> dict[str, dict[str, str]]:
+    return {row["id"]: row for line in each(landed, "users") if "id" in (row := parsed(line))}
+
+
+def often(landed: Landed) -> list[str]:
+    """Return the ids of delivered users, those with the most lines first."""
+    users = users_in(landed)
+    named = Counter(row["user_id"] for line in each(landed, "visits") if (row := parsed(line)).get("user_id") in users)
+    return [user for user, _ in named.most_common()]
+
+
+def parsed(line: bytes) -> dict[str, str]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, persons = before.made.settings, before.persons
+    code, plan, _ = said("forget", *persons)
+    assert (code, "2 users" in plan, "bronze.users" in plan) == (0, True, True)
+    assert landed_in(before.made) == before.landed
+    assert list(home.home.glob("*.sqlite")) == []
+
+    def dying(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        steps = {**forget_steps.STEPS, "computed again": dying}
+        patch.setattr(forget_steps, "STEPS", MappingProxyType(steps))
+        with pytest.raises(Killed):
+            said("forget", *persons, "--yes")
+    assert said("forget", "somebody")[0] == 2
+    code, done, errors = said("forget")
+    assert (code, errors) == (0, "")
+    assert forget_steps.STEPS.keys() & {*done.splitlines()} == {"computed again"}
+    assert not Journal.of(home).path.exists()
+
+
+def test_no_landed_file_and_no_newest_version_has_a_value(before: Before) -> None:
+    found = {name for name, rows in before.made.contents().items() if any(map(before.are_named_in, rows))}
+    assert found == set()
+    after = landed_in(before.made)
+    assert not any(before.are_named_in(line.decode(errors="replace")) for lines in after.values() for line in lines)
+    assert {name for name, rows in before.rows.items() if any(map(before.are_named_in, rows))} >= {*OF_ROWS}
+
+
+def test_lines_of_all_others_are_where_they_were(before: Before) -> None:
+    after = landed_in(before.made)
+    assert {file: [len(line) for line in lines] for file, lines in after.items()} == {
+        file: [len(line) for line in lines] for file, lines in before.landed.items()
+    }
+    changed = [
+        line
+        for file, lines in before.landed.items()
+        for line, now in zip(lines, after[file], strict=True)
+        if line != now
+    ]
+    assert all(before.are_named_in(line.decode(errors="replace")) for line in changed)
+    erased = sum(is_erased(line) for lines in after.values() for line in lines)
+    assert erased == len(changed) > 2 * len(before.persons)
+
+
+@pytest.mark.parametrize("dataset", OF_ROWS)
+def test_rows_of_all_others_are_as_they_were(before: Before, dataset: str) -> None:
+    others = [row for row in before.rows[dataset] if not before.are_named_in(row)]
+    assert before.made.contents_of(dataset) == others
+
+
+def test_the_ledger_names_what_was_erased(before: Before) -> None:
+    assert before.made.problems() == []
+    counted = {
+        dataset: sum(entry.reasons.get("erased", 0) for entry in before.made.published(dataset).values())
+        for dataset in ("bronze.visits", "bronze.users", "bronze.ads")
+    }
+    lines = landed_in(before.made)
+    assert counted == {
+        f"bronze.{table}": sum(map(is_erased, each(lines, table))) for table in ("visits", "users", "ads")
+    }
+    stale = before.made.outstanding().wanted()
+    assert {name: keys for name, keys in stale.items() if before.made.published(name).keys() & {*keys}} == {}
+
+
+def test_the_next_delivery_and_a_late_line_bring_nobody_back(before: Before) -> None:
+    made = before.made
+    folder = made.landing / "users" / f"date={NEXT_DAY}"
+    folder.mkdir()
+    delivered = each(before.landed, "users")
+    (folder / "users.json").write_bytes(b"\n".join(delivered))
+    (folder / "_SUCCESS").touch()
+    late = [line for line in each(before.landed, "visits") if before.are_named_in(line.decode(errors="replace"))]
+    made.land(NEXT_HOUR, late)
+    users, visits = (
+        set(made.rows(name, column)) for name, column in (("silver.users", "user_id"), ("silver.visits", "visit_id"))
+    )
+    assert made.run(for_=["silver.users", "silver.visits"]).problems == []
+    assert set(made.rows("silver.users", "user_id")) == users
+    assert set(made.rows("silver.visits", "visit_id")) == visits
+    assert made.published("bronze.users")[NEXT_DAY].reasons == {"erased": len(before.persons)}
+    arrived = made.published("bronze.visits")[NEXT_HOUR]
+    assert (arrived.rows_out, arrived.reasons) == (0, {"erased": len(late)})
+    assert not any(before.are_named_in(line.decode(errors="replace")) for line in each(landed_in(made), "users"))
+    assert made.problems() == []
