@@ -17,6 +17,7 @@ from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.patterns.ingestion.log_progress import LogTaken
 from blogdata.patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
+from blogdata.patterns.ingestion.passthrough_replicator import land as replicate
 from blogdata.services import config
 from blogdata.services.config import Settings
 from blogdata.suppression import entry
@@ -203,6 +204,22 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     entry.erase_known(home, home.landing, [log.parent / "a.log.1"])
     with pytest.raises(LogTaken):
         split_by_hour(log.parent / "a.log.1", home.landing, hour_of_combined, now=NOW)
+
+
+def test_a_log_that_has_grown_at_its_producer_is_known_again(home: Settings, tmp_path: Path) -> None:
+    log = land_log(home, LINES)
+    split(home)
+    entry.erase_known(home, home.landing, [log, *parts(home)])
+    (tmp_path / "a.log").write_bytes(b"".join([*LINES, line(3700)]))
+
+    def known(copy: Path) -> None:
+        entry.erase_known(home, home.landing, [copy])
+
+    assert replicate(tmp_path / "a.log", log.parent, prepare=known).outcome == "grown"
+    assert split(home) == 1
+    assert b"".join(part.read_bytes() for part in parts(home)) == log.read_bytes()
+    assert replicate(tmp_path / "a.log", log.parent, prepare=known).outcome == "same"
+    assert [path.name for path in log.parent.iterdir() if path.name[0] != "."] == ["a.log"]
 
 
 @pytest.mark.parametrize("moment", ["before the rename", "after it"])

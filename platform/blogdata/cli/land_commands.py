@@ -157,14 +157,18 @@ def logs(
     from blogdata.patterns.ingestion.log_splitter import LOGS
     from blogdata.services.config import load
     from blogdata.services.setting_values import home
+    from blogdata.suppression.entry import erase_known
 
     # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.
-    known = formats(load().logs.formats if landing is None or home(os.environ).is_dir() else ())
+    settings = load() if landing is None or home(os.environ).is_dir() else None
+    known = formats(settings.logs.formats if settings else ())
     target = _landing(landing)
     _make_writable(target)
     results = []
     hour_of = partial(hour_of_combined, known=known)
-    for result in land_logs(files, target / LOGS, partial(_formats_of, known), hour_of):
+    # A log that has grown is known by its landed copy, which has no line of a forgotten person any more.
+    prepare = (lambda copy: erase_known(settings, target, [copy])) if settings else (lambda _: {})
+    for result in land_logs(files, target / LOGS, partial(_formats_of, known), hour_of, prepare):
         results.append(result)
         if not as_json:
             console.print(str(result))

@@ -92,7 +92,11 @@ class LogResult:
 
 
 def land_logs(
-    given: Sequence[Path], folder: Path, formats_of: Callable[[Path], list[str]], hour_of: HourOf
+    given: Sequence[Path],
+    folder: Path,
+    formats_of: Callable[[Path], list[str]],
+    hour_of: HourOf,
+    prepare: Callable[[Path], object] = lambda _: None,
 ) -> Iterator[LogResult]:
     """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged.
 
@@ -101,6 +105,7 @@ def land_logs(
         folder: The folder of the logs in the landing zone.
         formats_of: Returns the formats at a file's beginning, and refuses a file that is no access log.
         hour_of: Returns the hour of a line, None if it cannot be read.
+        prepare: Called with each new copy before it is compared with the landed ones.
 
     Yields:
         What became of each file.
@@ -115,7 +120,7 @@ def land_logs(
         yield from (_without_log(path) for path in chosen.folders if path not in logs)
         ready = {file.path: (file, result) for file, result in examined if not (result.error or result.skipped)}
         for path in oldest_first(ready, hour_of, now=datetime.now(timezone.utc)):
-            yield _landed(*ready[path], folder)
+            yield _landed(*ready[path], folder, prepare)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,9 +239,9 @@ def _without_log(folder: Path) -> LogResult:
     return LogResult(file=str(folder), error=error)
 
 
-def _landed(file: _File, result: LogResult, folder: Path) -> LogResult:
+def _landed(file: _File, result: LogResult, folder: Path, prepare: Callable[[Path], object]) -> LogResult:
     try:
-        return replace(result, landed=land(file.path, folder, name=file.name))
+        return replace(result, landed=land(file.path, folder, name=file.name, prepare=prepare))
     except PlatformError as error:
         return replace(result, error=_naming(error, file))
     except OSError as error:

@@ -27,7 +27,7 @@ import fcntl
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, ClassVar, Literal
@@ -166,7 +166,9 @@ class Replicated:
     replica: Replica | None = None
 
 
-def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
+def land(
+    source: Path, folder: Path, *, name: str | None = None, prepare: Callable[[Path], object] = lambda _: None
+) -> Replicated:
     """Replicate a log into a folder without ever losing existing data, and without landing a line twice.
 
     A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name; so
@@ -179,6 +181,7 @@ def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
         folder: Target folder in the landing zone; created if absent. A link in it that leads out of the landing
             zone does not count as a copy: it is replaced.
         name: Name of the copy; the file's own when not given.
+        prepare: Called with a new copy before it is compared with the landed ones; it may overwrite lines of it.
 
     Raises:
         SourceMissing: The source cannot be read.
@@ -200,17 +203,20 @@ def land(source: Path, folder: Path, *, name: str | None = None) -> Replicated:
             return Replicated(path=known.copy, outcome=known.relation)
         staged = folder / _STAGED
         try:
-            return _settled(source, staged, target, copies)
+            return _settled(source, staged, target, copies, prepare)
         finally:
             for left in (staged, hidden(staged)):
                 left.unlink(missing_ok=True)
 
 
-def _settled(source: Path, staged: Path, target: Path, copies: list[Path]) -> Replicated:
+def _settled(
+    source: Path, staged: Path, target: Path, copies: list[Path], prepare: Callable[[Path], object]
+) -> Replicated:
     """Copy a log, and name the copy by what it is: the source may change at any time, and be another log by now."""
     replica = replicate(source, staged)
     if _is_empty(staged, source):
         return Replicated(path=target, outcome="empty")
+    prepare(staged)
     known = log_comparison.alike(staged, copies) or log_comparison.within(staged, copies)
     if known is not None and known.relation != "grown":
         return Replicated(path=known.copy, outcome=known.relation)
