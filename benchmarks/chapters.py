@@ -301,9 +301,10 @@ _S = Chapter(
     text="""
 A simulated week with faults and late rows, as `gold.visits_shared` reads it, without a geolocation service, so every
 country is unknown. An attacker ([`linkage`](../../benchmarks/linkage.py)) knows of 2,000 visitors who may be shared
-the day, the part of the day, the page and the browser of one page view each, and looks for them in the page views and
-in the anonymous rows ([Anonymizer](../patterns/anonymizer.md)); of several rows that fit, the most exact ones are
-taken. `k` and `l` are those that pyCANON measures. The cube by device, browser and host is there for scale.
+the page, the browser and the time of one page view each, to the minute or to the part of the day, and looks for them
+in the page views, and in the anonymous rows ([Anonymizer](../patterns/anonymizer.md)); of several rows that fit, the
+most exact ones are taken. Page views have a pseudonym of the visit and no user: this is the risk of whoever has them.
+`k` and `l` are those that pyCANON measures. The cube by device, browser and host is there for scale.
 """,
 )
 _V = Chapter(

@@ -22,7 +22,7 @@ SECRET = "benchmark" * 4
 LOOKED_FOR = 2_000
 """Persons whom the attacker looks for."""
 _KNOWN = [*PROMISED.alike]
-_PLAIN = ["event_date", "part_of_day", "page", "browser"]
+_COARSE, _MINUTE = ["event_date", "part_of_day", "page", "browser"], ["minute", "page", "browser"]
 
 
 def measure(bench: Bench, size: Size) -> Result:
@@ -82,16 +82,20 @@ def _attacks(rows: DataFrame, table: Any) -> dict[str, dict[str, int]]:
             "browser": cubes.named(F.col("browser")),
             "country": cubes.named(F.col("country")),
             "came_from": F.col("referral_host"),
+            "minute": F.date_trunc("minute", "event_time"),
         }
     )
-    views = [row.asDict() for row in told.select("user_id", "visit_id", "page", "came_from", *_KNOWN).collect()]
+    views = [
+        row.asDict() for row in told.select("user_id", "visit_id", "page", "came_from", "minute", *_KNOWN).collect()
+    ]
     first: dict[str, dict[str, Any]] = {}
     for view in sorted(views, key=lambda view: (view["user_id"], view["visit_id"], view["page"])):
         first.setdefault(view["user_id"], view)
     known = [*first.values()][:LOOKED_FOR]
-    plain = attack(known, views, _PLAIN, candidate="visit_id", sensitive="came_from")
+    by = {"page views, by the part of the day": _COARSE, "page views, by the minute": _MINUTE}
+    plain = {name: attack(known, views, by[name], candidate="visit_id", sensitive="came_from") for name in by}
     shared = attack(known, table.to_dict("records"), _KNOWN, candidate="visitor", sensitive="came_from")
-    return {"page views": _said(plain), "anonymous rows": _said(shared)}
+    return {name: _said(found) for name, found in {**plain, "anonymous rows": shared}.items()}
 
 
 def _said(found: Found) -> dict[str, int]:
