@@ -11,7 +11,7 @@ from pathlib import Path
 SOURCE, WORKS = "Source", "How it works"
 PARTS = ("Problem", WORKS, "The trap", "When not to use it", SOURCE)
 """The parts of a card, in their order; each begins a line."""
-_TITLE = re.compile(r"(?P<name>[A-Z][A-Za-z-]*(?: [A-Z][A-Za-z-]*)*): (?P<sentence>.+)")
+_TITLE = re.compile(r"(?P<name>[A-Z][A-Za-z-]*(?: (?:for|[A-Z][A-Za-z-]*))*): (?P<sentence>.+)")
 _PART = re.compile(rf"^({'|'.join(PARTS)}): ", re.MULTILINE)
 _BOOK = re.compile(r'"?(Data Engineering Design Patterns)"?, ch\. (\d+)')
 _VERB = re.compile(r":(?:func|class|data):`([\w.]+)`")

@@ -11,6 +11,7 @@ from mutants.of_flow import FLOW
 from mutants.of_merges import MERGED
 from mutants.of_patterns import PATTERNS
 from mutants.of_quality import QUALITY
+from mutants.of_rights import RIGHTS
 from mutants.of_starting import STARTING
 from mutants.of_tables import TABLES
 from mutants.of_values import VALUES
@@ -20,4 +21,5 @@ MUTANTS = (
     *(*WRITING, *PATTERNS, *MERGED, *DATASETS, *TABLES, *STARTING, *QUALITY, *ALERTS, *EVENTS, *FLOW, *BRANCHES),
     *VALUES,
     *EXPIRED,
+    *RIGHTS,
 )

@@ -98,6 +98,10 @@ COMMANDS = {
         "blogdata.cli.share_command:share",
         "Share the newest version of a dataset with readers that know no Delta, by a manifest of its files.",
     ),
+    "rights": Deferred(
+        "blogdata.cli.rights_command:rights",
+        "Show what each job may read and write, as its contracts declare; with --s3 the policy of an object store.",
+    ),
     "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
     "ui": Deferred(
         "blogdata.cli.ui_command:ui",

@@ -238,6 +238,7 @@ def _computed(
             run=run_context(context, code.version, attempt),
             accepted=accepted(context),
             stale=stale,
+            companions=task.contracts[1:],
         )
         with store_faults(task.main):
             commits = code.computations[task.main].compute(step)

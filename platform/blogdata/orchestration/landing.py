@@ -66,6 +66,7 @@ class Landed:
             LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
             NotLanded: A partition has no folder, or is not complete.
         """
+        step.reach.require_landed(table)
         wanted = step.partitions if keys is None else keys
         found = _scanned(step, table, grain, wanted)
         for partition in found:

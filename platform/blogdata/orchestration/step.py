@@ -19,6 +19,7 @@ from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, 
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.patterns.security.fine_grained_accessor_for_resources import DeclaredLake, reach_of
 from blogdata.publish import tables
 from blogdata.publish.audit import lifted_audits
 from blogdata.publish.contract import Contract
@@ -64,6 +65,8 @@ class Step:
     Each input is pinned to one version, which is recorded in the commit. The expected rows of the partitions come from
     the input's ledger entries at that version. `accepted` names the guards that a person has lifted for this run.
     `stale` are the partitions that run because an input of them changed, and not because a person asked for them.
+    `companions` are the contracts of what it publishes together with its dataset. Its lake has what these contracts
+    declare, and nothing else.
     """
 
     def __init__(
@@ -77,11 +80,13 @@ class Step:
         run: RunContext,
         accepted: Collection[str] = (),
         stale: Collection[str] = (),
+        companions: Sequence[Contract] = (),
     ) -> None:
         self.contract = contract
         self.partitions = tuple(sorted(partitions))
         self.spark = spark
-        self.lake = access.lake
+        self.reach = reach_of((contract, *companions))
+        self.lake = DeclaredLake(root=access.lake.root, storage_options=access.lake.storage_options, reach=self.reach)
         self.events = access.events
         self.landing = access.landing_path
         self.run = run
@@ -112,6 +117,7 @@ class Step:
 
         Raises:
             DatasetMissing: The dataset has never been published.
+            NotDeclared: No contract of the step reads it.
         """
         if dataset not in self.inputs:
             version = self.lake.version(dataset)
@@ -168,6 +174,8 @@ class Step:
             return self._of_one(
                 fast_metadata_cleaner.replace_periods(rows, target, self.partitions, provenance, thaw=thaw)
             )
+        for companion in companions:
+            self.reach.require_write(companion.contract.dataset)
         if companions:
             return overwrite_together(rows, target, self.partitions, provenance, companions=companions).commits
         if self.contract.partitioning is None:
@@ -224,13 +232,14 @@ class Step:
 
     def _target(self, accounts: Mapping[str, Account] = MappingProxyType({})) -> Target:
         return Target(
-            lake=self.lake,
+            lake=self._access.lake,
             contract=self.contract,
             run=self.run,
             engine=self.engine,
             probe=self._access.probe,
             lifted=lifted_audits(self.accepted, self.contract.dataset),
             audits=volume_audits(self.contract, self.events, accounts, run_id=self.run.run_id),
+            may_read=self.reach.reads,
         )
 
 

@@ -61,6 +61,8 @@ class AuditSpec:
     files: Mapping[str, Mapping[str, FileFigures]]
     breakdowns: Mapping[str, tuple[str, ...]]
     info: Mapping[str, Any]
+    lake: str = ""
+    may_read: tuple[str, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the specification as plain values."""

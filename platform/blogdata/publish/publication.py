@@ -68,6 +68,7 @@ def write(
         lifted=target.lifted,
         besides=target.audits,
     )
+    spec = _within_reach(spec, target)
     before = lake.version(contract.dataset)
     try:
         with translated(contract.dataset, partitions):
@@ -82,6 +83,10 @@ def write(
             raise
         raise failed from refused
     return receipt(lake, contract.dataset, commit_id, before)
+
+
+def _within_reach(spec: AuditSpec, target: Target) -> AuditSpec:
+    return spec if target.may_read is None else replace(spec, lake=target.lake.root, may_read=tuple(target.may_read))
 
 
 def _name_guard(failed: AuditFailed, target: Target, change: Change) -> None:
@@ -114,7 +119,7 @@ def _companion_rows(
     return CompanionRows(
         path=target.lake.path(contract.dataset),
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
-        spec=specify(contract, partitions, {}, own),
+        spec=_within_reach(specify(contract, partitions, {}, own), target),
         counted_measure=companion.counted_measure,
         kept_measure=companion.kept_measure,
         dropped_reason=companion.dropped_reason,

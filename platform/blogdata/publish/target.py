@@ -37,6 +37,7 @@ class Target:
         probe: Folder through which a test steps a write through its phases; None in real use.
         lifted: Names of audits that only warn, because a person called them false alarms.
         audits: Audits of this write besides those of the contract: they depend on what is published so far.
+        may_read: Datasets of the lake that the rows may be computed from; None: any.
     """
 
     lake: Lake
@@ -46,6 +47,7 @@ class Target:
     probe: str | None = None
     lifted: frozenset[str] = frozenset()
     audits: tuple[Audit, ...] = ()
+    may_read: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,8 @@ ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
 """Error raised when several changes share a key."""
 
+_NOT_DECLARED = "[BLOGDATA_NOT_DECLARED] "
+
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
 """Error raised when a change has null where it must mark its row as removed or not."""
 
@@ -73,6 +75,20 @@ class AmbiguousChange(PlatformError):
 
 class UnmarkedChange(PlatformError):
     """A change of a merge has null where it must mark its row as removed or not."""
+
+
+class NotDeclared(PlatformError):
+    """A job reads or writes a dataset that its contract does not declare."""
+
+    def __init__(self, job: str, reached: str, *, writes: bool = False) -> None:
+        self.reached = reached
+        declare = f"declare it among the inputs of {job} (`reads` of its contract)"
+        does = "writes" if writes else "reads"
+        super().__init__(
+            what=f"the job {does} {reached}, which it does not declare; nothing was published",
+            where=job,
+            next_step="publish it by a job of its own" if writes else f"{declare}, or compute it without",
+        )
 
 
 class ConcurrentWrite(PlatformError):
@@ -130,6 +146,8 @@ def _typed(error: PySparkException, dataset: str, partitions: Sequence[str]) -> 
     where = f"{dataset} {partitions[0]}..{partitions[-1]}" if partitions else dataset
     if "BLOGDATA_AUDIT_FAILED" in text:
         return _audit_failed(text)
+    if _NOT_DECLARED in text:
+        return NotDeclared(dataset, text.partition(_NOT_DECLARED)[2].split(maxsplit=1)[0])
     if (
         "BLOGDATA_TABLE_MOVED" in text
         or _raised(ROWS_MOVED, text)

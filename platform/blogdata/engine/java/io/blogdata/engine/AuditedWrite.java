@@ -186,6 +186,8 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
         files.put(((AddFile) action).path(), (AddFile) action);
       }
     }
+    ColumnLineage lineage = ColumnLineage.of(data);
+    spec.requireDeclared(lineage);
     Audit audit = Audit.of(uncommitted(log, open, new ArrayList<>(files.values())), spec);
     if (!audit.violations().isEmpty()) {
       throw new AuditFailed(spec.info.get("dataset"), log.dataPath().toString(), audit.violations());
@@ -195,7 +197,7 @@ public final class AuditedWrite implements CreatableRelationProvider, DataSource
     info.put("breakdowns", audit.breakdowns());
     info.put("files", added.size());
     info.put("bytes", added.stream().mapToLong(AddFile::size).sum());
-    ColumnLineage.of(data).describe(info);
+    lineage.describe(info);
     if (companions.length > 0) {
       Map<String, Object> held = new LinkedHashMap<>();
       for (Companion companion : companions) {

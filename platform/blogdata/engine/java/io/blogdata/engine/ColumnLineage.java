@@ -87,6 +87,16 @@ final class ColumnLineage {
     info.put("columns_read", read);
   }
 
+  /** Returns the paths of all tables that the plan reads, whether a column of them is used or not. */
+  Set<String> tables() {
+    Set<String> columns = new TreeSet<>(usedBelow);
+    sources.values().forEach(columns::addAll);
+    Set<String> paths = new TreeSet<>();
+    columns.forEach(column -> paths.add(column.substring(0, column.lastIndexOf('#'))));
+    paths.remove("");
+    return paths;
+  }
+
   private void visit(LogicalPlan plan) {
     List<LogicalPlan> children = CollectionConverters.asJava(plan.children());
     children.forEach(this::visit);

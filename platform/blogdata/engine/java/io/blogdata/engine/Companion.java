@@ -83,6 +83,8 @@ final class Companion {
     }
     spec.expected = expected;
     Dataset<Row> data = spark.table(view);
+    ColumnLineage lineage = ColumnLineage.of(data);
+    spec.requireDeclared(lineage);
     Held held = rows == 0 ? new Held(Audit.ofNothing(spec), List.of()) : written(spark, data, probe);
     Map<String, Object> info = new LinkedHashMap<>(spec.info);
     info.put("accounts", accounts);
@@ -90,7 +92,7 @@ final class Companion {
     info.put("breakdowns", held.audit.breakdowns());
     info.put("files", held.files.size());
     info.put("bytes", held.files.stream().mapToLong(AddFile::size).sum());
-    ColumnLineage.of(data).describe(info);
+    lineage.describe(info);
     List<Object> files = new ArrayList<>();
     for (AddFile file : held.files) {
       Map<String, Object> added = new LinkedHashMap<>();

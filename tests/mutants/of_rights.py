@@ -1,0 +1,39 @@
+"""Defects in what jobs and roles may reach."""
+
+from __future__ import annotations
+
+from mutants.mutant import in_code, in_engine
+
+RESOURCES = "tests/security/test_fine_grained_accessor_for_resources.py"
+REACH = "platform/blogdata/patterns/security/fine_grained_accessor_for_resources.py"
+
+RIGHTS = (
+    in_code(
+        "a job reads what it does not declare",
+        REACH,
+        "if dataset not in self.reads:",
+        "if dataset.startswith(self.job):",
+        f"{RESOURCES}::test_a_step_that_reaches_beyond_fails",
+    ),
+    in_code(
+        "a job publishes a dataset of another job",
+        REACH,
+        "if dataset not in self.writes:",
+        "if dataset in self.reads - self.writes:",
+        f"{RESOURCES}::test_a_step_publishes_no_dataset_of_another_job",
+    ),
+    in_code(
+        "a policy holds for tables whose names begin alike",
+        REACH,
+        'f"arn:aws:s3:::{folder}*" for folder in folders',
+        'f"arn:aws:s3:::{folder[:-1]}*" for folder in folders',
+        f"{RESOURCES}::test_a_policy_allows_what_a_job_declares_and_nothing_else",
+    ),
+    in_engine(
+        "rows may be computed from any path",
+        "AuditedWrite.java",
+        "    spec.requireDeclared(lineage);\n",
+        "",
+        f"{RESOURCES}::test_a_path_put_together_by_hand_is_found_in_the_plan",
+    ),
+)

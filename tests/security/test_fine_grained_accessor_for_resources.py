@@ -1,0 +1,196 @@
+"""A job reaches what it declares and nothing else: in a step, in the plan of its rows, and by a store's policies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from blogdata.lake.commit import Account
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.landing import Landed
+from blogdata.orchestration.step import Step, Upstream
+from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of, s3_policy
+from blogdata.planning.graph import Graph
+from blogdata.planning.reach import SAME
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.partitions import Grain
+from blogdata.publish.target import Companion
+from blogdata.publish.write_faults import NotDeclared
+from idempotency.executing import step as step_of
+from lineage.command_line import Said
+from quality.contracts import EVERY
+from toy import HOURS, WHOLE
+
+INPUT, SECRET = "bronze.clicks", "silver.users"
+CONTRACT = replace(WHOLE, reads=(Read(dataset=INPUT, reach=SAME), Read(dataset="landing.visits", reach=SAME)))
+REACHES = [reach_of(task.contracts) for task in Graph(contracts=EVERY).tasks]
+LAKE, LANDING = "blog/lake", "blog/landing"
+
+
+@pytest.fixture
+def lake(lake_root: Path) -> Lake:
+    """A lake with the input of a job, and a table that the job does not declare."""
+    lake = Lake(root=str(lake_root))
+    for dataset in (INPUT, SECRET):
+        rows = {"hour": list(HOURS), "click": pa.array([1, 2], pa.int64()), "stands_for": pa.array([1, 1], pa.int64())}
+        write_deltalake(lake.path(dataset), pa.table({**rows, "page": ["/a", "/b"]}))
+    return lake
+
+
+def job(spark: Any, lake: Lake, contract: Contract = CONTRACT, run: str = "run-1") -> Step:
+    return step_of(spark, Path(lake.root), contract, run=run)
+
+
+def published(step: Step, frame: Any) -> list[Any]:
+    """Publish a frame; return what the table has then."""
+    step.publish(frame, Upstream(accounts={"": Account(rows_in=2)}))
+    found: list[Any] = step.lake.read(step.spark, CONTRACT.dataset).collect()
+    return found
+
+
+def test_a_step_reads_what_its_contract_declares(spark: Any, lake: Lake) -> None:
+    step = job(spark, lake)
+    assert len(published(step, step.read(INPUT))) == 2
+    # What it joins is declared by another contract.
+    both = replace(CONTRACT, reads=(*CONTRACT.reads, Read(dataset=SECRET, reach=SAME)))
+    assert job(spark, lake, both).read(SECRET).count() == 2
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        lambda step: step.read(SECRET),
+        lambda step: step.pin(SECRET),
+        lambda step: step.exists(SECRET),
+        lambda step: step.lake.read(step.spark, SECRET),
+        lambda step: step.lake.read(step.spark, SECRET, 0),
+        lambda step: step.lake.columns(SECRET, ["page"]),
+        lambda step: step.lake.row_counts(SECRET, None),
+        lambda step: Landed.of(step, "users", Grain.DAY, ["2026-01-05"]),
+    ],
+)
+def test_a_step_that_reaches_beyond_fails(spark: Any, lake: Lake, reach: Any) -> None:
+    with pytest.raises(NotDeclared) as refused:
+        reach(job(spark, lake))
+    assert refused.value.where == CONTRACT.dataset
+    assert refused.value.what.startswith(f"the job reads {refused.value.reached}, which it does not declare")
+    assert refused.value.reached in (SECRET, "landing.users")
+    assert "declare it among the inputs of silver.whole" in refused.value.next_step
+
+
+def test_a_path_put_together_by_hand_is_found_in_the_plan(spark: Any, lake: Lake) -> None:
+    step = job(spark, lake)
+    before = published(step, step.read(INPUT))
+    version = lake.version(CONTRACT.dataset)
+    hidden = step.spark.read.format("delta").load(f"file:{lake.root}/silver/users")
+    for frame in (
+        hidden,
+        step.read(INPUT).where("page = '/a'").union(hidden.limit(1)),
+        step.read(INPUT).join(hidden.select("click"), "click", "left_semi"),
+        step.read(INPUT).crossJoin(hidden.selectExpr("count(1) AS n")).drop("n"),
+    ):
+        with pytest.raises(NotDeclared, match=r"reads silver\.users, which it does not declare") as refused:
+            published(job(spark, lake, run="run-2"), frame)
+        assert refused.value.where == CONTRACT.dataset
+    assert lake.version(CONTRACT.dataset) == version
+    assert lake.read(spark, CONTRACT.dataset).collect() == before
+
+
+def test_a_step_publishes_no_dataset_of_another_job(spark: Any, lake: Lake) -> None:
+    step = job(spark, lake)
+    other = Companion(
+        contract=replace(WHOLE, dataset="silver.others"),
+        frame=step.read(INPUT),
+        counted_measure="rows",
+        kept_measure="rows",
+        dropped_reason="others",
+    )
+    with pytest.raises(NotDeclared, match=r"the job writes silver\.others, which it does not declare"):
+        step.publish(step.read(INPUT), companions=[other])
+    assert lake.version("silver.others") is None
+
+
+def test_every_job_reads_its_inputs_and_writes_its_own() -> None:
+    assert len(REACHES) > 30
+    writers = [dataset for reach in REACHES for dataset in reach.writes]
+    assert sorted(writers) == sorted(EVERY), "each dataset has one writer"
+    for reach in REACHES:
+        assert (
+            reach.reads - reach.writes
+            == {read.dataset for name in reach.writes for read in EVERY[name].reads if read.dataset in EVERY}
+            - reach.writes
+        )
+
+
+def allows(policy: Mapping[str, Any], action: str, bucket: str, key: str) -> bool:
+    """Evaluate a policy as a store does, of the elements that it uses: an allowed action on a matching resource."""
+    for statement in policy["Statement"]:
+        assert statement.keys() <= {"Sid", "Effect", "Action", "Resource", "Condition"}
+        assert statement["Effect"] == "Allow"
+        resource = f"arn:aws:s3:::{bucket}" + ("" if action == "s3:ListBucket" else f"/{key}")
+        prefixes = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix", ["*"])
+        if (
+            action in statement["Action"]
+            and any(fnmatchcase(resource, pattern) for pattern in statement["Resource"])
+            and any(fnmatchcase(key, prefix) for prefix in prefixes)
+        ):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("reach", REACHES, ids=lambda reach: reach.job)
+def test_a_policy_allows_what_a_job_declares_and_nothing_else(reach: JobReach) -> None:
+    policy = s3_policy(reach, lake=LAKE, landing=LANDING)
+    ledger = {"ops.events"}
+    for dataset in [*EVERY, "ops.events"]:
+        for folder in (dataset.replace(".", "/"), dataset.replace(".", "/_")):
+            # The file, and one of a table that somebody adds tomorrow.
+            file, longer = f"lake/{folder}/part-0.parquet", f"lake/{folder}_salaries/part-0.parquet"
+            reads, writes = dataset in {*reach.reads, *ledger}, dataset in {*reach.writes, *ledger}
+            assert allows(policy, "s3:GetObject", "blog", file) is reads
+            assert allows(policy, "s3:ListBucket", "blog", f"lake/{folder}/_delta_log/") is reads
+            assert allows(policy, "s3:PutObject", "blog", file) is writes
+            if f"{dataset}_salaries" not in EVERY:
+                assert not any(allows(policy, action, "blog", longer) for action in ("s3:GetObject", "s3:PutObject"))
+    for table in ("visits", "users", "devices", "ads"):
+        landed = f"landing/{table}/2026/01/05/a.jsonl"
+        assert allows(policy, "s3:GetObject", "blog", landed) is (table in reach.landed)
+        assert not allows(policy, "s3:PutObject", "blog", landed)
+    assert not allows(policy, "s3:ListBucket", "blog", "lake/")
+    assert not allows(policy, "s3:GetObject", "blog-of-others", "lake/silver/visits/part-0.parquet")
+
+
+@pytest.mark.parametrize("reach", REACHES, ids=lambda reach: reach.job)
+def test_no_policy_has_a_wildcard_over_names(reach: JobReach) -> None:
+    names = {*reach.reads, "ops.events"}
+    for statement in s3_policy(reach, lake=LAKE, landing=LANDING)["Statement"]:
+        assert not any("*" in action or "Delete" in action for action in statement["Action"])
+        patterns = [*statement["Resource"], *statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix", [])]
+        folders = {pattern.removeprefix("arn:aws:s3:::blog/").removesuffix("*") for pattern in patterns}
+        # Below one table's folder, no higher.
+        tables = {f"lake/{folder}/" for name in names for folder in (name.replace(".", "/"), name.replace(".", "/_"))}
+        assert folders <= {*tables, *(f"landing/{table}/" for table in reach.landed), "arn:aws:s3:::blog"}
+
+
+def test_the_command_prints_a_jobs_reach_and_its_policy(monkeypatch: Any, capsys: Any) -> None:
+    said = Said(monkeypatch, capsys)
+    assert json.loads(said("rights", "silver.visits_with_ads", "--json")[1]) == [
+        {
+            "job": "silver.visits_with_ads",
+            "reads": ["silver.ads", "silver.visits"],
+            "writes": ["silver.visits_with_ads"],
+        }
+    ]
+    code, out, _ = said("rights", "silver.ads", "--s3", "s3://blog/lake/", "--landing", "blog/landing")
+    reach = next(reach for reach in REACHES if reach.job == "silver.ads")
+    assert (code, json.loads(out)) == (0, s3_policy(reach, lake=LAKE, landing=LANDING))
+    assert said("rights", "--s3", "blog/lake")[0] == 2
+    assert len(said("rights")[1].splitlines()) > len(REACHES)
