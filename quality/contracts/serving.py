@@ -13,7 +13,7 @@ DAILY_STATS = Contract(
     partitioning=page_views.DAY,
     reads=(Read(dataset="gold.page_stats", reach=SAME), Read(dataset="gold.referral_stats", reach=SAME)),
     write=Serve(schema="serving"),
-    patterns=("Transactional Writer",),
+    patterns=("Transactional Writer", "Fine-Grained Accessor for Tables"),
 )
 
 PARTNER_FEED = Contract(

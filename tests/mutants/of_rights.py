@@ -7,7 +7,32 @@ from mutants.mutant import in_code, in_engine
 RESOURCES = "tests/security/test_fine_grained_accessor_for_resources.py"
 REACH = "platform/blogdata/patterns/security/fine_grained_accessor_for_resources.py"
 
+ROLES = "tests/security/test_roles_of_postgresql.py"
+TABLES = "platform/blogdata/patterns/security/fine_grained_accessor_for_tables.py"
+SINK = "platform/blogdata/patterns/security/sink_roles.py"
+
 RIGHTS = (
+    in_code(
+        "a partner sees the rows of who asked not to be shared",
+        TABLES,
+        'condition = sight.rows.replace("`", \'"\') or "true"',
+        'condition = "true"',
+        f"{ROLES}::test_each_login_sees_its_columns_of_its_rows",
+    ),
+    in_code(
+        "a role sees all columns of a table of which it sees some",
+        TABLES,
+        'GRANT SELECT ({", ".join(plain)}) ON {table}',
+        "GRANT SELECT ON {table}",
+        f"{ROLES}::test_each_login_sees_its_columns_of_its_rows",
+    ),
+    in_code(
+        "grants stay as they were when a contract changes",
+        SINK,
+        "    if {found for",
+        "    if None not in {found for",
+        f"{ROLES}::test_a_column_that_becomes_personal_is_taken_away",
+    ),
     in_code(
         "a job reads what it does not declare",
         REACH,

@@ -214,7 +214,7 @@ def test_a_killed_database_is_restarted_and_retried(shop: Shop, monkeypatch: pyt
 def test_a_refused_row_fails_without_retry_or_change(shop: Shop) -> None:
     shop.publish(MONDAY)
     assert shop.run(MONDAY, MONDAY).success
-    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
+    with psycopg.connect(postgres.up(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day < '{TUESDAY}')")
     shop.publish(TUESDAY)
     result = shop.run(TUESDAY, TUESDAY)
@@ -226,12 +226,12 @@ def test_a_refused_row_fails_without_retry_or_change(shop: Shop) -> None:
 def test_refused_days_are_named_and_others_served(shop: Shop) -> None:
     shop.publish(*DAYS)
     assert shop.run(MONDAY, MONDAY).success
-    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
+    with psycopg.connect(postgres.up(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day <> '{TUESDAY}')")
     result = shop.run(TUESDAY, WEDNESDAY)
     assert (result.success, checks(result)) == (False, [False])
     assert shop.shown() == {SALES: [MONDAY, WEDNESDAY], RETURNS: [MONDAY, WEDNESDAY]}
-    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
+    with psycopg.connect(postgres.up(shop.settings)) as connection:
         connection.execute(f"ALTER TABLE {shop.schema}.sales ADD CHECK (day <> '{WEDNESDAY}') NOT VALID")
     shop.publish(WEDNESDAY)
     (failed,) = shop.run(TUESDAY, WEDNESDAY).filter_events(lambda event: event.is_step_failure)

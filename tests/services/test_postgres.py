@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from blogdata.cli.services_commands import app
 from blogdata.errors import ConfigurationError
-from blogdata.services import config, doctor, postgres, postgres_connection
+from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles
 from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.postgres import PostgresFailed
 from blogdata.services.postgres_connection import PostgresUnreachable
@@ -65,8 +65,26 @@ def test_a_killed_server_is_reported_and_restarted(mine: Settings) -> None:
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [False]
     assert postgres.is_configured(mine)
     with psycopg.connect(postgres.running_address(mine)) as connection:
+        assert connection.execute("SELECT current_user").fetchone() == (postgres_roles.WRITER,)
+    with psycopg.connect(url) as connection:
         assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [True]
+
+
+def test_a_server_of_an_earlier_version_gets_its_roles(mine: Settings) -> None:
+    url = postgres.up(mine)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for name in (postgres_roles.OWNER, *postgres_roles.LOGINS):
+            connection.execute(f"DROP OWNED BY {name}".encode())
+            connection.execute(f"DROP ROLE {name}".encode())
+    file = mine.home / "services" / "postgres" / "server.json"
+    state = json.loads(file.read_text())
+    del state["roles"]
+    file.write_text(json.dumps(state))
+    for _ in range(2):
+        with psycopg.connect(postgres.running_address(mine)) as connection:
+            assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = user").fetchone() == (False,)
+    assert json.loads(file.read_text())["roles"]
 
 
 def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:

@@ -100,7 +100,7 @@ COMMANDS = {
     ),
     "rights": Deferred(
         "blogdata.cli.rights_command:rights",
-        "Show what each job may read and write, as its contracts declare; with --s3 the policy of an object store.",
+        "Show what each job may read and write, or what each role sees, as the contracts declare.",
     ),
     "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
     "ui": Deferred(

@@ -1,7 +1,8 @@
-"""`blogdata rights`: what each job may read and write, and the policies that hold it to that."""
+"""`blogdata rights`: what each job may reach, and what each role sees."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -9,7 +10,9 @@ import typer
 from blogdata.cli.output import TextGrid, console, say_json
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of, s3_policy
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, Shown, sight_of
 from blogdata.planning.graph import Graph
+from blogdata.publish.contract import Contract
 from quality.contracts import EVERY
 
 
@@ -17,12 +20,16 @@ def rights(
     job: Annotated[str | None, typer.Argument(help="A dataset; none: every job")] = None,
     s3: Annotated[str | None, typer.Option("--s3", help="Print its policy for a lake at BUCKET/PREFIX")] = None,
     landing: Annotated[str | None, typer.Option(help="The landing zone's BUCKET/PREFIX, for --s3")] = None,
+    roles: Annotated[bool, typer.Option("--roles", help="Show what each role sees of it instead")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON")] = False,
 ) -> None:
-    """Show what each job may read and write, as its contracts declare; with --s3 the policy of an object store."""
+    """Show what each job may read and write, or what each role sees, as the contracts declare."""
     graph = Graph(contracts=EVERY)
     if job is not None:
         refuse_unknown([job], EVERY, where="rights")
+    if roles:
+        _show_roles([EVERY[job]] if job is not None else list(EVERY.values()), as_json=as_json)
+        return
     tasks = graph.tasks if job is None else [graph.task_of(job)]
     found = [reach_of(task.contracts) for task in tasks]
     if s3 is not None:
@@ -42,6 +49,31 @@ def rights(
         for reach in found:
             table.add_row(reach.job, ", ".join(_inputs(reach)), ", ".join(sorted(reach.writes)))
         console.print(table)
+
+
+def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
+    seen = [(contract, role, sight_of(contract, role)) for contract in contracts for role in Role]
+    if as_json:
+        say_json(
+            [
+                {"dataset": contract.dataset, "role": role.value, "rows": sight.rows, "columns": dict(sight.columns)}
+                for contract, role, sight in seen
+                if sight is not None
+            ]
+        )
+        return
+    table = TextGrid()
+    for name in ("dataset", "role", "rows", "columns"):
+        table.add_column(name)
+    for contract, role, sight in seen:
+        rows = "none" if sight is None else sight.rows.replace("`", "") or "all"
+        columns = [] if sight is None else [_column(name, shown) for name, shown in sight.columns.items()]
+        table.add_row(contract.dataset, role.value, rows, ", ".join(columns))
+    console.print(table)
+
+
+def _column(name: str, shown: Shown) -> str:
+    return name if shown is Shown.AS_IT_IS else f"{name} ({shown.value})"
 
 
 def _folder(given: str) -> str:

@@ -25,11 +25,20 @@ from blogdata.orchestration.served_dataset import requested, served_asset, serve
 from blogdata.orchestration.step import InputChanged
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
+from blogdata.patterns.security.sink_roles import SinkRoles
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.writes import Serve
+from blogdata.services import postgres_roles
 
 RESOURCES = frozenset({"lake", "postgres"})
+ROLES = SinkRoles(
+    owner=postgres_roles.OWNER,
+    writer=postgres_roles.WRITER,
+    readers={Role(name): f"{postgres_roles.PREFIX}{name}" for name in postgres_roles.READERS},
+)
+"""Who owns, writes and reads the tables of the deployment's own server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +159,7 @@ class Sink:
         ]
         delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
-            return transactional_sink.deliver(connection, self.schema, delivery)
+            return transactional_sink.deliver(connection, self.schema, delivery, ROLES)
 
     def _note(self, context: Context, connection: psycopg.Connection) -> None:
         """Log the missing events of served partitions, including deliveries of other runs."""

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
-from blogdata.services import daemons, processes
+from blogdata.services import daemons, postgres_connection, postgres_roles, processes
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus
 from blogdata.services.files import write_atomically
@@ -48,6 +48,7 @@ class _State:
     wanted: bool
     pid: int = 0
     created: str = ""
+    roles: bool = False
 
     @property
     def identity(self) -> ProcessIdentity:
@@ -55,7 +56,10 @@ class _State:
 
     @property
     def url(self) -> str:
-        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
+        return self.address(USER, self.password)
+
+    def address(self, user: str, password: str) -> str:
+        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{DATABASE}"
 
 
 def is_configured(settings: Settings) -> bool:
@@ -83,13 +87,19 @@ def up(settings: Settings) -> str:
     with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
         if state is None or not processes.is_alive(state.identity):
-            state = _start(settings, state)
+            state = _start(settings, None if state is None else replace(state, roles=False))
+        if not state.roles:
+            # At each start, and on a server that an earlier version has started.
+            state = _with_roles(settings, state)
         daemons.write(settings, _NAME, replace(state, wanted=True))
     return state.url
 
 
 def running_address(settings: Settings) -> str:
-    """Return the address of the deployment's server; its own server is restarted if it ended.
+    """Return the address of the deployment's server, as the platform writes to it; its own is restarted if it ended.
+
+    Returns:
+        The configured address, or that of the own server with the login of the writer, who is no superuser.
 
     Raises:
         ConfigurationError: The deployment has no PostgreSQL.
@@ -105,7 +115,20 @@ def running_address(settings: Settings) -> str:
                 ", or set BLOGDATA_POSTGRES=postgresql://user:password@host/database",
             ),
         )
-    return up(settings)
+    address = up(settings)
+    return address if settings.postgres.url is not None else address_of(settings, postgres_roles.WRITER)
+
+
+def address_of(settings: Settings, login: str) -> str:
+    """Return the address of the deployment's own server for a login; it contains the password.
+
+    Args:
+        settings: Settings of the deployment, whose own server was started before.
+        login: One of the logins of its roles.
+    """
+    state = _read(settings)
+    assert state is not None
+    return state.address(login, postgres_roles.passwords(settings)[login])
 
 
 def stop(settings: Settings) -> bool:
@@ -168,6 +191,13 @@ def _start(settings: Settings, before: _State | None) -> _State:
     daemons.write(settings, _NAME, state)
     _wait(settings, state)
     return state
+
+
+def _with_roles(settings: Settings, state: _State) -> _State:
+    with postgres_connection.connected(state.url) as connection:
+        postgres_roles.make(connection, postgres_roles.passwords(settings))
+        postgres_roles.admit(connection)
+    return replace(state, roles=True)
 
 
 def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) -> None:

@@ -29,6 +29,8 @@ from psycopg import sql
 from blogdata.errors import PlatformError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.served import Served
+from blogdata.patterns.security import sink_roles
+from blogdata.patterns.security.sink_roles import SinkRoles
 from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
@@ -121,13 +123,16 @@ class Receipt:
     repeated: bool
 
 
-def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery) -> Receipt:
+def deliver(
+    connection: psycopg.Connection, schema: str, delivery: SinkDelivery, roles: SinkRoles | None = None
+) -> Receipt:
     """Replace a partition of several tables in one transaction.
 
     Args:
         connection: Connection to the database, not in a transaction.
         schema: Schema of the tables; created if it does not exist.
         delivery: The rows to serve.
+        roles: Who owns, writes and reads the tables, if the connection is their writer's; others grant nothing.
 
     Returns:
         The rows served, and whether they had been served before.
@@ -142,7 +147,9 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery)
     try:
         with connection.transaction():
             _alone(connection, schema)
-            _make(connection, schema, [part.contract for part in delivery.parts])
+            contracts = [part.contract for part in delivery.parts]
+            with sink_roles.granting(connection, schema, contracts, roles, also=PUBLICATIONS):
+                _make(connection, schema, contracts)
         with connection.transaction():
             _alone(connection, f"{schema}/{delivery.partition}")
             if _is_served(connection, schema, delivery):

@@ -1,0 +1,287 @@
+"""Fine-Grained Accessor for Tables: each role sees the columns and rows that are its business, in the shape it needs.
+
+Problem: an analyst may see which pages are read, and no address; a partner may see counts, and no single visitor; an
+engineer must find two rows of one user without learning who that is. A right to a whole table gives each of them too
+much or nothing, and a copy of the table for each is a second truth.
+
+How it works: contracts say whom a column identifies, and how. :data:`RIGHTS` says once for each role what it sees of a
+direct identifier, of a pseudonym, of a quasi-identifier, and which rows; :func:`sight_of` derives from both what a
+role sees of a dataset, so a new dataset or column is covered on the day it is declared. :func:`grants` is that as
+grants of columns and policies of rows for PostgreSQL, which its roles log in under; :func:`restricted` is that as rows
+of Spark.
+
+A direct identifier is masked by a keyed hash, so rows still join by it. A plan has the name of a function, and no key.
+Masks reach into structs, lists and maps. A time that only helps to find somebody is shown as its day.
+
+Where rows are left out, columns are null in them, too, before anything is computed from them: a statement that divides
+by a value of a hidden row, to have the error tell it, finds no value there.
+
+The trap: a filter in front of the table and nothing else. The optimizer may compute a reader's own expression first,
+and its error, or its time, tells of rows that the filter would have removed. PostgreSQL knows which functions keep
+quiet (`LEAKPROOF`); Spark does not.
+
+When not to use it: against whoever runs as the owner of the files, who reads them without asking. And not to make a
+dataset anonymous: what a role still sees of one visitor may single that visitor out.
+
+Source: Data Engineering Design Patterns, ch. 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError
+from blogdata.publish.column_types import Array, DataType, Map, Primitive, Struct, parse
+from blogdata.publish.contract import Contract
+from blogdata.publish.privacy import TECHNICAL
+from blogdata.publish.schema import Column, How
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MASK = "blogdata_masked"
+"""Function of a session that returns the keyed hash of a text; the engine knows the key."""
+LEAST_EVENTS = 5
+"""Page views below which a group is not shown to a partner: it may be of one visitor."""
+
+
+class Role(str, Enum):
+    """Who reads."""
+
+    OWNER = "owner"
+    """Runs the deployment, and sees what is stored."""
+    ENGINEER = "engineer"
+    """Looks for faults: every row, and no person."""
+    ANALYST = "analyst"
+    """Asks what visitors do, not who they are."""
+    PARTNER = "partner"
+    """Is somebody else: counts, and page views of those who may be shared."""
+
+
+class Shown(str, Enum):
+    """What is seen of a column."""
+
+    AS_IT_IS = "as it is"
+    HASHED = "hashed"
+    """Its texts as keyed hashes; other values that identify somebody are null."""
+    BY_DAY = "by day"
+    """A time as the begin of its day, any other value as it is."""
+    HIDDEN = "hidden"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rights:
+    """What a role sees.
+
+    Args:
+        layers: Layers whose datasets it reads.
+        of: What it sees of a column, by how the column identifies somebody.
+        classified: What it sees of other columns that are classified as personal.
+        technical: Whether it sees how a row was produced, and datasets that are for the platform alone.
+        rows: Column to the condition on it that a row must meet; of a dataset without any of these columns it sees
+            nothing. Empty: all rows.
+    """
+
+    layers: frozenset[str]
+    of: Mapping[How, Shown]
+    classified: Shown
+    technical: bool = False
+    rows: Mapping[str, str] = field(default_factory=dict)
+
+
+_ALL_LAYERS = frozenset(("bronze", "silver", "gold"))
+RIGHTS: Mapping[Role, Rights] = MappingProxyType(
+    {
+        Role.OWNER: Rights(
+            layers=_ALL_LAYERS,
+            of=MappingProxyType(dict.fromkeys(How, Shown.AS_IT_IS)),
+            classified=Shown.AS_IT_IS,
+            technical=True,
+        ),
+        Role.ENGINEER: Rights(
+            layers=_ALL_LAYERS,
+            of=MappingProxyType({**dict.fromkeys(How, Shown.AS_IT_IS), How.DIRECT: Shown.HASHED}),
+            classified=Shown.HASHED,
+            technical=True,
+        ),
+        Role.ANALYST: Rights(
+            layers=frozenset(("silver", "gold")),
+            of=MappingProxyType(
+                {How.DIRECT: Shown.HIDDEN, How.PSEUDONYM: Shown.AS_IT_IS, How.QUASI_IDENTIFIER: Shown.BY_DAY}
+            ),
+            classified=Shown.HIDDEN,
+        ),
+        Role.PARTNER: Rights(
+            layers=frozenset(("gold",)),
+            of=MappingProxyType(dict.fromkeys(How, Shown.HIDDEN)),
+            classified=Shown.HIDDEN,
+            rows=MappingProxyType({"keep_private": "NOT `keep_private`", "events": f"`events` >= {LEAST_EVENTS}"}),
+        ),
+    }
+)
+"""What each role sees, of every dataset."""
+
+
+class NotForRole(ConfigurationError):
+    """A role asks for what it may not see."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    """What a role sees of one dataset.
+
+    Args:
+        dataset: Name as `layer.table`.
+        columns: The columns it sees, in the contract's order, and in which shape.
+        rows: SQL condition of the rows it sees; empty: all.
+    """
+
+    dataset: str
+    columns: Mapping[str, Shown]
+    rows: str = ""
+
+
+def sight_of(contract: Contract, role: Role) -> Sight | None:
+    """Derive what a role sees of a dataset.
+
+    Args:
+        contract: Contract of the dataset; what it does not declare is not seen.
+        role: The role.
+
+    Returns:
+        The columns and the condition of the rows; None if the role does not see the dataset at all.
+    """
+    rights = RIGHTS[role]
+    names = {column.name for column in contract.columns}
+    conditions = [condition for column, condition in rights.rows.items() if column in names]
+    if contract.layer not in rights.layers or (rights.rows and not conditions):
+        return None
+    if not (contract.shared or rights.technical):
+        return None
+    needed = {*contract.key, contract.partition_column}
+    columns = {
+        column.name: shown
+        for column in contract.columns
+        if (shown := _shown(column, rights)) is not Shown.HIDDEN
+        and (rights.technical or column.name not in TECHNICAL or column.name in needed)
+    }
+    return Sight(dataset=contract.dataset, columns=columns, rows=" AND ".join(conditions)) if columns else None
+
+
+def require_sight(contract: Contract, role: Role) -> Sight:
+    """Derive what a role sees of a dataset, which must be something.
+
+    Raises:
+        NotForRole: The role does not see the dataset.
+    """
+    sight = sight_of(contract, role)
+    if sight is None:
+        raise NotForRole(
+            what=f"the role {role.value} does not see {contract.dataset}",
+            where=contract.dataset,
+            next_step="see what the roles see: blogdata rights --roles",
+        )
+    return sight
+
+
+def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
+    """Return what a role sees of the rows of a dataset.
+
+    Args:
+        frame: The rows; its session has the function :data:`MASK`.
+        contract: Contract of the dataset; columns that it does not declare are left out.
+        role: The role.
+
+    Raises:
+        NotForRole: The role does not see the dataset.
+    """
+    sight = require_sight(contract, role)
+    declared = {column.name: column for column in contract.columns}
+    selected = [
+        f"{_guarded(_expression(declared[name], shown), name, sight, contract)} AS `{name}`"
+        for name, shown in sight.columns.items()
+        if name in frame.columns
+    ]
+    seen = frame.where(sight.rows) if sight.rows else frame
+    return seen.selectExpr(*selected)
+
+
+def _shown(column: Column, rights: Rights) -> Shown:
+    how = column.subject.how if column.subject is not None else None
+    found = Shown.AS_IT_IS if how is None else rights.of[how]
+    return rights.classified if column.personal and found in (Shown.AS_IT_IS, Shown.BY_DAY) else found
+
+
+def _guarded(expression: str, name: str, sight: Sight, contract: Contract) -> str:
+    """Have a column null in rows that are not seen, whatever is computed first; partitions are no secret."""
+    if not sight.rows or name == contract.partition_column:
+        return expression
+    return f"CASE WHEN {sight.rows} THEN {expression} END"
+
+
+def _expression(column: Column, shown: Shown) -> str:
+    name = f"`{column.name}`"
+    if shown is Shown.HASHED:
+        return hashed(name, parse(column.type))
+    if shown is Shown.BY_DAY and parse(column.type) in (Primitive("timestamp"), Primitive("date")):
+        return f"date_trunc('DAY', {name})"
+    return name
+
+
+def hashed(value: str, kind: DataType, depth: int = 0) -> str:
+    """Build the SQL of a value with keyed hashes in place of its texts, within structs, lists and maps, too.
+
+    Args:
+        value: SQL expression of the value.
+        kind: Its type; parts of any other type than a text become null.
+        depth: How many lists and maps it lies within.
+    """
+    item = f"x{depth}"
+    if isinstance(kind, Struct):
+        fields = (f"'{part.name}', {hashed(f'{value}.`{part.name}`', part.type, depth)}" for part in kind.fields)
+        return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
+    if isinstance(kind, Array):
+        return f"transform({value}, {item} -> {hashed(item, kind.element, depth + 1)})"
+    if isinstance(kind, Map):
+        values = hashed(f"{item}.value", kind.value, depth + 1)
+        keys = hashed(f"{item}.key", kind.key, depth + 1)
+        return f"transform(map_entries({value}), {item} -> named_struct('key', {keys}, 'value', {values}))"
+    return f"{MASK}({value})" if kind == Primitive("string") else f"CAST(NULL AS {kind})"
+
+
+def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -> list[str]:
+    """Write what a role sees as the statements of PostgreSQL that grant it, and take away what was granted before.
+
+    PostgreSQL has no masks: a column that is masked on the lake is hidden here.
+
+    Args:
+        contracts: Contracts of the tables, whose names are those of the datasets without their layer.
+        schema: Schema of the tables.
+        role: The role.
+        login: Name of the login that has it.
+
+    Returns:
+        Statements, to be run by the owner of the tables, in one transaction; running them again is safe.
+    """
+    found = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"']
+    for contract in contracts:
+        table = f'"{schema}"."{contract.name}"'
+        found += [
+            # The rights of a table are taken away together with those of its columns.
+            f'REVOKE ALL ON {table} FROM "{login}"',
+            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+            f'DROP POLICY IF EXISTS "{login}" ON {table}',
+        ]
+        sight = sight_of(contract, role)
+        plain = [f'"{name}"' for name, shown in sight.columns.items() if shown is Shown.AS_IT_IS] if sight else []
+        if sight is not None and plain:
+            condition = sight.rows.replace("`", '"') or "true"
+            found += [
+                f'GRANT SELECT ({", ".join(plain)}) ON {table} TO "{login}"',
+                f'CREATE POLICY "{login}" ON {table} FOR SELECT TO "{login}" USING ({condition})',
+            ]
+    return found

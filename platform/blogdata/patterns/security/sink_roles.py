@@ -1,0 +1,82 @@
+"""Who owns, writes and reads the tables of a database, by the rights of the roles.
+
+Pattern: Fine-Grained Accessor for Tables (:mod:`.fine_grained_accessor_for_tables`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blogdata.patterns.security.fine_grained_accessor_for_tables import RIGHTS, Role, grants
+from blogdata.publish.contract import Contract
+
+if TYPE_CHECKING:
+    import psycopg
+
+_MARK = "rights "
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkRoles:
+    """The roles of a database.
+
+    Args:
+        owner: Who owns schema and tables; no login.
+        writer: The login that writes; it may become the owner.
+        readers: The logins that read.
+    """
+
+    owner: str
+    writer: str
+    readers: Mapping[Role, str]
+
+
+@contextmanager
+def granting(
+    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles | None, *, also: str
+) -> Iterator[None]:
+    """Create or alter tables as their owner, and grant the writer and the readers what they may do.
+
+    Args:
+        connection: A connection in a transaction; if it is not the writer's, nothing is granted.
+        schema: Schema of the tables.
+        contracts: Contracts of the tables.
+        roles: Who owns, writes and reads; None: the connection's user does.
+        also: Table with what was served when, for the writer and for readers who see technical columns.
+    """
+    from psycopg import sql
+
+    writes = roles is not None and connection.execute("SELECT session_user").fetchone() == (roles.writer,)
+    if roles is None or not writes:
+        yield
+        return
+    # Until the transaction ends.
+    connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.owner)))
+    yield
+    _grant(connection, schema, contracts, roles, also=also)
+
+
+def _grant(
+    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles, *, also: str
+) -> None:
+    writes = f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO "{roles.writer}"'
+    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', writes]
+    for role, login in roles.readers.items():
+        statements += grants(contracts, schema, role, login)
+        if RIGHTS[role].technical:
+            statements.append(f'GRANT SELECT ON "{schema}"."{also}" TO "{login}"')
+    # Granting again would lock the tables against their readers.
+    mark = _MARK + hashlib.sha256("\n".join(statements).encode()).hexdigest()
+    tables = [contract.name for contract in contracts]
+    table = "to_regclass(format('%%I.%%I', %s::text, name))"
+    query = f"SELECT obj_description({table}, 'pg_class') FROM unnest(%s::text[]) AS name"
+    if {found for (found,) in connection.execute(query.encode(), [schema, tables])} == {mark}:
+        return
+    for statement in statements:
+        connection.execute(statement.encode())
+    for name in tables:
+        connection.execute(f'COMMENT ON TABLE "{schema}"."{name}" IS \'{mark}\''.encode())

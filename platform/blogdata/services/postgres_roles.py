@@ -1,0 +1,82 @@
+"""The roles of the deployment's own PostgreSQL: who owns the served tables, who writes them, and who reads them.
+
+Nobody of the platform's daily work is a superuser. The owner is no login: the writer becomes it to create and alter
+tables. The writer passes policies of rows, because PostgreSQL refuses COPY to whom they apply, but no grant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from blogdata.services import secrets
+from blogdata.services.config import Settings
+
+if TYPE_CHECKING:
+    import psycopg
+
+PREFIX = "blogdata_"
+OWNER, WRITER = f"{PREFIX}owner", f"{PREFIX}writer"
+READERS = ("engineer", "analyst", "partner")
+"""Roles of readers; their logins have the prefix."""
+LOGINS = (WRITER, *(f"{PREFIX}{name}" for name in READERS))
+_SERVED = "serving"
+"""Schema of the served tables; those of an earlier version belong to the superuser."""
+
+
+def passwords(settings: Settings) -> Mapping[str, str]:
+    """Return the password of each login; they are secrets of the deployment, `postgres-writer` and so on.
+
+    Args:
+        settings: Settings of the deployment.
+    """
+    return {login: secrets.read(settings, f"postgres-{login.removeprefix(PREFIX)}") for login in LOGINS}
+
+
+def make(connection: psycopg.Connection, given: Mapping[str, str]) -> None:
+    """Create the roles of a server, or give those that are there the rights and passwords that they should have.
+
+    Args:
+        connection: Connection of the superuser.
+        given: Login to its password.
+    """
+    from psycopg import sql
+
+    there = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
+    for name in (OWNER, *given):
+        role = sql.Identifier(name)
+        if name not in there:
+            connection.execute(sql.SQL("CREATE ROLE {}").format(role))
+        kind = "NOLOGIN" if name == OWNER else "LOGIN BYPASSRLS" if name == WRITER else "LOGIN NOBYPASSRLS"
+        connection.execute(
+            sql.SQL("ALTER ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION {}").format(role, sql.SQL(kind))
+        )
+    for name, password in given.items():
+        # Hashed here: a statement that fails is in the server's log.
+        hashed = connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256")
+        query = sql.SQL("ALTER ROLE {} PASSWORD {}")
+        connection.execute(query.format(sql.Identifier(name), sql.Literal(hashed.decode())))
+    grant = sql.SQL("GRANT {} TO {} WITH INHERIT FALSE")
+    connection.execute(grant.format(sql.Identifier(OWNER), sql.Identifier(WRITER)))
+
+
+def admit(connection: psycopg.Connection) -> None:
+    """Let the roles into a database, and nobody else; served tables of an earlier version become the owner's.
+
+    Args:
+        connection: Connection of the superuser to the database.
+    """
+    from psycopg import sql
+
+    database = sql.Identifier(connection.info.dbname)
+    connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+    for name in LOGINS:
+        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, sql.Identifier(name)))
+    connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, sql.Identifier(OWNER)))
+    owner, schema = sql.Identifier(OWNER), sql.Identifier(_SERVED)
+    if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [_SERVED]).fetchone():
+        return
+    connection.execute(sql.SQL("ALTER SCHEMA {} OWNER TO {}").format(schema, owner))
+    tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [_SERVED]).fetchall()
+    for (name,) in tables:
+        connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(sql.Identifier(_SERVED, name), owner))

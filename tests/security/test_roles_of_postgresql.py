@@ -1,0 +1,271 @@
+"""Roles of PostgreSQL by real logins: role, column and row. Pattern: Fine-Grained Accessor for Tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from itertools import pairwise, product
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from psycopg import errors
+
+from blogdata.orchestration.sinks import ROLES
+from blogdata.patterns.idempotency import transactional_sink
+from blogdata.patterns.idempotency.transactional_sink import ServedTable, SinkDelivery
+from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_EVENTS, Role, Shown, sight_of
+from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain
+from blogdata.publish.schema import NOBODY, Column, How, Partitioning, Subject, Whose
+from blogdata.services import postgres_roles
+from blogdata.services.config import Settings
+from lineage.command_line import Said
+from quality.contracts import CONTRACTS
+from quality.contracts.serving import DAILY_STATS
+
+SCHEMA, DAY = "serving", "2026-01-05"
+MOMENT = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
+
+
+def column(name: str, kind: str, how: How | None = None) -> Column:
+    subject = Subject(whose=Whose.VISITOR, how=how) if how else NOBODY
+    return Column(name=name, type=kind, subject=subject, description="For people's tests")
+
+
+PERSONS = Contract(
+    dataset="gold.persons",
+    description="A column of each kind",
+    owner="team:tests",
+    columns=(
+        column("day", "STRING"),
+        column("page", "STRING"),
+        column("login", "STRING", How.DIRECT),
+        column("visit_id", "STRING", How.PSEUDONYM),
+        column("browser", "STRING", How.QUASI_IDENTIFIER),
+        column("keep_private", "BOOLEAN"),
+        column("arrival_hour", "STRING"),
+    ),
+    partitioning=Partitioning(column="day", grain=Grain.DAY),
+)
+COUNTS = replace(
+    PERSONS,
+    dataset="gold.counts",
+    columns=(*PERSONS.columns[:2], replace(PERSONS.columns[1], name="events", type="BIGINT")),
+)
+INTERNAL = replace(PERSONS, dataset="gold.internal", shared=False)
+ROWS: Mapping[str, list[dict[str, Any]]] = {
+    "gold.persons": [
+        {"day": DAY, "page": f"/{who}", "login": who, "visit_id": f"v-{who}", "browser": "b", "keep_private": private,
+         "arrival_hour": "h"}
+        for who, private in (("ada", False), ("bob", True))
+    ],
+    "gold.counts": [{"day": DAY, "page": f"/{n}", "events": n} for n in (LEAST_EVENTS - 1, LEAST_EVENTS)],
+}  # fmt: skip
+CONTRACTS_HERE = (PERSONS, COUNTS, INTERNAL)
+LOGINS = {**ROLES.readers}
+
+
+class Logins:
+    """Connections to one database, by login."""
+
+    def __init__(self, superuser: str, passwords: Mapping[str, str]) -> None:
+        self._at, self._passwords = superuser.partition("@")[2], passwords
+
+    def __call__(self, login: str) -> psycopg.Connection:
+        return psycopg.connect(f"postgresql://{login}:{self._passwords[login]}@{self._at}", autocommit=True)
+
+    def ask(self, role: Role, query: str) -> list[tuple[Any, ...]]:
+        with self(LOGINS[role]) as connection:
+            return connection.execute(query.encode()).fetchall()
+
+
+def deliver(connection: psycopg.Connection, version: int = 0, contracts: tuple[Contract, ...] = CONTRACTS_HERE) -> None:
+    parts = []
+    for contract in contracts:
+        rows = ROWS.get(contract.dataset, ROWS["gold.persons"])
+        batches = pa.Table.from_pylist(rows).to_batches()
+        parts.append(ServedTable(contract=contract, table_id="t", version=version, rows=len(rows), batches=batches))
+    transactional_sink.deliver(connection, SCHEMA, SinkDelivery(partition=DAY, parts=parts, run_id="run"), ROLES)
+
+
+@pytest.fixture
+def logins(database: str, settings: Settings) -> Iterator[Logins]:
+    """The logins of a database with tables that the writer has served."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        postgres_roles.admit(connection)
+    found = Logins(database, postgres_roles.passwords(settings))
+    with found(postgres_roles.WRITER) as writer:
+        deliver(writer)
+    yield found
+    with psycopg.connect(database, autocommit=True) as connection:
+        # Roles are of the server, and these rights of the database.
+        for role in (postgres_roles.OWNER, *postgres_roles.LOGINS):
+            connection.execute(f"DROP OWNED BY {role} CASCADE".encode())
+
+
+def test_each_login_sees_its_columns_of_its_rows(logins: Logins) -> None:
+    for contract, role in product(CONTRACTS_HERE, LOGINS):
+        sight = sight_of(contract, role)
+        shown = [name for name, how in sight.columns.items() if how is Shown.AS_IT_IS] if sight else []
+        rows = ROWS.get(contract.dataset, ROWS["gold.persons"])
+        if role is Role.PARTNER:
+            least = LEAST_EVENTS
+            rows = [row for row in rows if not row.get("keep_private") and row.get("events", least) >= least]
+        with logins(LOGINS[role]) as connection:
+            for each in contract.columns:
+                query = f'SELECT "{each.name}" FROM {SCHEMA}.{contract.name}'.encode()
+                if each.name not in shown:
+                    with pytest.raises(errors.InsufficientPrivilege, match="permission denied for table"):
+                        connection.execute(query)
+                else:
+                    assert sorted(connection.execute(query).fetchall()) == sorted((row[each.name],) for row in rows)
+
+
+def test_the_matrix_differs_by_role(logins: Logins) -> None:
+    """What the test above derives is written down here."""
+    everything = {"day", "page", "visit_id", "keep_private", "browser", "arrival_hour"}
+    seen = {role: {n for n, how in sight_of(PERSONS, role).columns.items() if how is Shown.AS_IT_IS} for role in LOGINS}  # type: ignore[union-attr]
+    assert seen[Role.ENGINEER] == everything
+    assert seen[Role.ANALYST] == {"day", "page", "visit_id", "keep_private"}
+    assert seen[Role.PARTNER] == {"day", "page", "keep_private"}
+    assert [sight_of(INTERNAL, role) is None for role in LOGINS] == [False, True, True]
+    assert logins.ask(Role.PARTNER, f"SELECT page FROM {SCHEMA}.persons") == [("/ada",)]
+    assert logins.ask(Role.PARTNER, f"SELECT events FROM {SCHEMA}.counts") == [(LEAST_EVENTS,)]
+    for wide, narrow in pairwise((Role.ENGINEER, Role.ANALYST, Role.PARTNER)):
+        assert seen[wide] > seen[narrow]
+
+
+LEAKS = """
+SELECT * FROM serving.persons;
+SELECT count(*) FROM serving.persons WHERE login = 'ada';
+SELECT p FROM serving.persons AS p;
+SELECT to_json(p) FROM serving.persons AS p;
+SELECT row_to_json(p.*)::text FROM serving.persons AS p;
+SELECT page::int FROM serving.persons WHERE keep_private;
+SELECT count(*) FROM serving.persons WHERE page::int > 0;
+SELECT count(*) FROM serving.persons WHERE 1 / (CASE WHEN page = '/bob' THEN 0 ELSE 1 END) > 0;
+SELECT count(*) FROM serving.counts WHERE 1 / (events - 4) > 0;
+SELECT * FROM serving.internal;
+SELECT * FROM serving.publications;
+COPY serving.persons TO STDOUT;
+SELECT most_common_vals FROM pg_stats WHERE tablename = 'persons';
+SELECT * FROM pg_statistic;
+SELECT rolpassword FROM pg_authid;
+SELECT pg_read_file('PG_VERSION');
+SELECT pg_ls_dir('.');
+COPY (SELECT 1) TO PROGRAM 'cat';
+SET ROLE blogdata_owner;
+SET ROLE blogdata_writer;
+SET SESSION AUTHORIZATION blogdata;
+SET row_security = off; SELECT page FROM serving.persons;
+ALTER TABLE serving.persons DISABLE ROW LEVEL SECURITY;
+DROP POLICY blogdata_partner ON serving.persons;
+GRANT SELECT ON serving.persons TO blogdata_partner;
+ALTER ROLE blogdata_partner BYPASSRLS;
+CREATE TABLE public.mine (a int);
+CREATE TEMPORARY TABLE mine (a int);
+CREATE SCHEMA mine;
+CREATE FUNCTION public.f() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
+INSERT INTO serving.persons (page) VALUES ('/x');
+UPDATE serving.persons SET page = '/x';
+DELETE FROM serving.persons;
+TRUNCATE serving.persons;
+LOCK TABLE serving.persons;
+EXPLAIN ANALYZE SELECT login FROM serving.persons
+"""
+
+
+def test_a_partner_finds_no_way_round(logins: Logins, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as superuser:
+        superuser.execute("ANALYZE")
+    told = {}
+    for statement in LEAKS.strip().split(";\n"):
+        with logins(LOGINS[Role.PARTNER]) as connection:
+            try:
+                found = connection.execute(statement.encode())
+                while found.nextset():
+                    pass
+                told[statement] = repr(found.fetchall()) if found.description else "done"
+            except psycopg.Error as error:
+                told[statement] = str(error)
+    # The one row that the partner sees is of Ada; of hers only the page.
+    hidden = ("bob", "v-ada", "'ada'", '"ada"', "SCRAM-SHA", "/4", "division by zero")
+    assert {one: said for one, said in told.items() if any(text in said.partition("\n")[0] for text in hidden)} == {}
+    assert [one for one, said in told.items() if said == "done"] == []
+    assert sum("permission denied" in said or "must be" in said for said in told.values()) > 20, told
+
+
+def test_the_writer_is_no_superuser_and_reads_nothing_else(logins: Logins, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as superuser:
+        superuser.execute("CREATE TABLE public.others AS SELECT 1 AS a")
+        flags = superuser.execute(
+            "SELECT rolname, rolsuper, rolcreaterole, rolcreatedb, rolcanlogin, rolbypassrls FROM pg_roles "
+            "WHERE rolname LIKE 'blogdata!_%' ESCAPE '!'"
+        ).fetchall()
+        owners = superuser.execute("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'serving'").fetchall()
+    assert {name: row for name, *row in flags} == {
+        postgres_roles.OWNER: [False, False, False, False, False],
+        postgres_roles.WRITER: [False, False, False, True, True],
+        **{login: [False, False, False, True, False] for login in LOGINS.values()},
+    }
+    assert owners == [(postgres_roles.OWNER,)]
+    with logins(postgres_roles.WRITER) as writer:
+        for statement in (
+            "SELECT * FROM public.others",
+            "SELECT pg_read_file('PG_VERSION')",
+            "COPY (SELECT 1) TO PROGRAM 'cat'",
+            "DROP TABLE serving.persons",
+            "CREATE ROLE another",
+            "ALTER ROLE blogdata_partner PASSWORD 'mine'",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                writer.execute(statement)
+        # It writes what it has written before: a newer version of the day, without a grant in between.
+        before = writer.execute("SELECT xmin FROM pg_class WHERE relname = 'persons'").fetchone()
+        deliver(writer, version=1)
+        assert writer.execute("SELECT xmin FROM pg_class WHERE relname = 'persons'").fetchone() == before
+        assert writer.execute("SELECT max(table_version) FROM serving.publications").fetchone() == (1,)
+
+
+def test_a_column_that_becomes_personal_is_taken_away(logins: Logins) -> None:
+    assert logins.ask(Role.ANALYST, "SELECT page FROM serving.persons WHERE keep_private") == [("/bob",)]
+    page = replace(PERSONS.columns[1], subject=Subject(whose=Whose.VISITOR, how=How.DIRECT))
+    closer = replace(PERSONS, columns=(PERSONS.columns[0], page, *PERSONS.columns[2:]))
+    with logins(postgres_roles.WRITER) as writer:
+        deliver(writer, 1, (closer, COUNTS, INTERNAL))
+    with pytest.raises(errors.InsufficientPrivilege):
+        logins.ask(Role.ANALYST, "SELECT page FROM serving.persons")
+    assert logins.ask(Role.ANALYST, "SELECT count(day) FROM serving.persons") == [(2,)]
+
+
+def test_tables_of_the_superuser_become_the_owners(database: str, settings: Settings) -> None:
+    """A deployment that served before it had roles goes on with its tables."""
+    with psycopg.connect(database, autocommit=True) as superuser:
+        deliver(superuser)
+        postgres_roles.admit(superuser)
+        with Logins(database, postgres_roles.passwords(settings))(postgres_roles.WRITER) as writer:
+            deliver(writer, version=1)
+        assert superuser.execute("SELECT count(*) FROM serving.persons").fetchone() == (2,)
+        for role in (postgres_roles.OWNER, *postgres_roles.LOGINS):
+            superuser.execute(f"DROP OWNED BY {role} CASCADE".encode())
+
+
+def test_what_is_served_has_no_column_of_a_person() -> None:
+    """PostgreSQL has no masks: what is masked is hidden there, and nothing of the blog has to be."""
+    served = [CONTRACTS[read.dataset] for read in DAILY_STATS.reads]
+    assert not [column.name for contract in served for column in contract.columns if column.of_a_person]
+    assert {role.value for role in LOGINS} == set(postgres_roles.READERS)
+
+
+def test_the_command_shows_what_each_role_sees(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    said = Said(monkeypatch, capsys)
+    told = {(each["dataset"], each["role"]): each for each in json.loads(said("rights", "--roles", "--json")[1])}
+    partner = told["gold.page_stats", "partner"]
+    assert partner["rows"] == f"`events` >= {LEAST_EVENTS}"
+    assert told["silver.visits", "engineer"]["columns"]["ip"] == "hashed"
+    assert ("silver.visits", "partner") not in told
+    assert "user_id (hashed)" in " ".join(said("rights", "silver.users", "--roles")[1].split())
