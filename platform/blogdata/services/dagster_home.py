@@ -106,12 +106,21 @@ def ui_address(home: Path) -> str | None:
     Args:
         home: `DAGSTER_HOME`.
     """
-    note = home / _UI_ADDRESS
-    if not note.is_file():
+    address = bound_address(home)
+    if address is None:
         return None
     # Whoever listens at all addresses is reached at this one.
-    address = note.read_text(encoding="utf-8").replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
-    return f"http://{address}"
+    return "http://" + address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
+
+
+def bound_address(home: Path) -> str | None:
+    """Return the address, as `host:port`, on which the UI of a deployment listens, or did when it was killed; or None.
+
+    Args:
+        home: `DAGSTER_HOME`.
+    """
+    note = home / _UI_ADDRESS
+    return note.read_text(encoding="utf-8") if note.is_file() else None
 
 
 def storage(settings: Settings) -> str:

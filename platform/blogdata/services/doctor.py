@@ -29,6 +29,7 @@ from blogdata.services import (
     postgres,
     postgres_connection,
     processes,
+    reach,
     spark_conf,
     spark_connect,
 )
@@ -81,6 +82,7 @@ def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagno
         ("packages", _packages),
         ("home", _home),
         ("privacy", _privacy),
+        ("reach", _reach),
         ("disk", _disk),
         ("memory", _memory),
         ("java", _java),
@@ -145,6 +147,11 @@ def _privacy(settings: Settings) -> Iterator[Diagnosis]:
         yield Diagnosis(name="privacy", ok=True, detail=detail)
     else:
         yield Diagnosis(name="privacy", ok=True, detail="only its owner can enter the deployment's folders")
+
+
+def _reach(settings: Settings) -> Iterator[Diagnosis]:
+    for line in reach.lines(settings):
+        yield Diagnosis(name="reach", ok=True, detail=line)
 
 
 def _disk(settings: Settings) -> Iterator[Diagnosis]:
