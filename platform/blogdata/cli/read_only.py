@@ -23,13 +23,14 @@ _SESSION = {
 }
 
 
-def require_read_only(spark: SparkSession, query: str, views: Iterable[str]) -> None:
+def require_read_only(spark: SparkSession, query: str, views: Iterable[str], *, views_only: bool = False) -> None:
     """Refuse a statement that does anything but read the given views; nothing of it is run.
 
     Args:
         spark: The session with the views; it is set to run the statement as it was judged.
         query: The statement, which names the views.
         views: Names of the temporary views it may read.
+        views_only: It may learn nothing of what is below them: neither plans nor names of files.
 
     Raises:
         ConfigurationError: It does something else, or the server has no engine and cannot judge it.
@@ -40,6 +41,7 @@ def require_read_only(spark: SparkSession, query: str, views: Iterable[str]) -> 
     for key, value in _SESSION.items():
         spark.conf.set(key, value)
     judged = spark.read.format("read-only-query").option("query", query).option("views", json.dumps(sorted(views)))
+    judged = judged.option("views_only", str(views_only).lower())
     try:
         # The engine judges while Spark looks for the schema.
         judged.load().schema  # noqa: B018

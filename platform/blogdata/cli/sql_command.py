@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, errors, existing, is_new, not_published, say_json
+from blogdata.cli.query_rows import QueryRows
 from blogdata.cli.read_only import require_read_only
+from blogdata.cli.role_sight import RoleSight
 from blogdata.errors import ConfigurationError, PlatformError, similar
 from blogdata.evidence import column_reads, executions
 from blogdata.evidence.column_reads import ColumnRead
@@ -26,6 +28,7 @@ from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
 from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.patterns.storage import dataset_materializer, vertical_partitioner
 from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
@@ -38,7 +41,6 @@ from quality.contracts import EVERY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 TABLE = re.compile(r"\b(bronze|silver|gold|ops|refused)\.([a-z0-9_]+)\b", re.IGNORECASE)
 LITERALS = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/)""", re.DOTALL)
@@ -60,17 +62,19 @@ def sql(
         typer.Option("--as-of", help="State at this time: 2026-01-05 or 2026-01-05T03:00:00 (UTC)"),
     ] = None,
     limit: Annotated[int, typer.Option(help="Most rows to print", min=1)] = 1000,
+    role: Annotated[Role | None, typer.Option("--as", help="See what this role sees, and nothing else")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON")] = False,
 ) -> None:
     """Query the lake's tables as layer.table."""
     settings = existing()
     moment = moment_of(as_of, "--as-of") if as_of else None
-    asked = _Asked.of(Lake(root=str(settings.lake)), query, moment)
+    sight = None if role in (None, Role.OWNER) else RoleSight(role=role, settings=settings)
+    asked = _Asked.of(Lake(root=str(settings.lake)), query, moment, sight)
     if is_new(settings):
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
     with _explained(query, asked.names), session(settings) as spark:
-        found = _Rows.of(asked.frame(spark), limit + 1)
+        found = QueryRows.of(asked.frame(spark), limit + 1)
     if moment is None:
         _record_reads(asked, query)
     shown = found.rows[:limit]
@@ -102,6 +106,7 @@ class _Asked:
         names: The tables it names.
         versions: Version of each stored table; derived tables have none.
         moment: Time of the state to read; None for the newest.
+        sight: What the role sees that asks; None: everything.
     """
 
     lake: Lake
@@ -109,17 +114,20 @@ class _Asked:
     names: Collection[str]
     versions: Mapping[str, int]
     moment: datetime | None
+    sight: RoleSight | None = None
 
     @classmethod
-    def of(cls, lake: Lake, query: str, moment: datetime | None) -> _Asked:
+    def of(cls, lake: Lake, query: str, moment: datetime | None, sight: RoleSight | None = None) -> _Asked:
         """Find the tables of a query, before Spark is started.
 
         Raises:
-            ConfigurationError: A table does not exist, or did not at that time.
+            ConfigurationError: A table does not exist, or did not at that time, or the role does not see it.
         """
         # Names inside quotes and comments are text, not tables.
         parts = LITERALS.split(query)
         names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
+        if sight is not None:
+            sight.require(names)
         # Choose all versions together, so that a dataset and its companion are read in the same state.
         versions = _versions(lake, {stored for name in names for stored in _read_by(name)}, moment)
         there = {*versions, *_derived(lake)}
@@ -135,72 +143,16 @@ class _Asked:
             part if index % 2 else TABLE.sub(lambda match: view(match.group(0)), part)
             for index, part in enumerate(parts)
         )
-        return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment)
+        return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment, sight=sight)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Return the result, not computed yet."""
         for name in sorted(self.names):
-            _table(spark, self.lake, name, self.moment, self.versions).createOrReplaceTempView(view(name))
-        require_read_only(spark, self.query, map(view, self.names))
+            rows = _table(spark, self.lake, name, self.moment, self.versions)
+            seen = rows if self.sight is None else self.sight.of(spark, self.lake, name, rows)
+            seen.createOrReplaceTempView(view(name))
+        require_read_only(spark, self.query, map(view, self.names), views_only=self.sight is not None)
         return spark.sql(self.query)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rows:
-    """The rows of a result as plain values; times as text in UTC, since Python has no year 0 and none after 9999.
-
-    Args:
-        columns: Their names, which may repeat.
-        rows: The values, in the order of the columns.
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-
-    @classmethod
-    def of(cls, frame: DataFrame, limit: int) -> _Rows:
-        """Compute at most so many rows."""
-        types = [field.dataType for field in frame.schema.fields]
-        numbered = frame.limit(limit).toDF(*map(str, range(len(types))))
-        cast = [numbered[str(at)].cast(_textual(kind)).alias(str(at)) for at, kind in enumerate(types)]
-        rows = numbered.select(*cast).collect()
-        return cls(
-            columns=frame.columns,
-            rows=[[_plain(value, kind) for value, kind in zip(row, types, strict=True)] for row in rows],
-        )
-
-
-def _textual(kind: DataType) -> DataType:
-    """Return a type with texts where it has times; Spark casts them, within other values, too."""
-    from pyspark.sql import types
-
-    if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
-        return types.StringType()
-    if isinstance(kind, types.StructType):
-        return types.StructType(
-            [types.StructField(each.name, _textual(each.dataType), each.nullable) for each in kind.fields]
-        )
-    if isinstance(kind, types.ArrayType):
-        return types.ArrayType(_textual(kind.elementType), kind.containsNull)
-    if isinstance(kind, types.MapType):
-        return types.MapType(_textual(kind.keyType), _textual(kind.valueType), kind.valueContainsNull)
-    return kind
-
-
-def _plain(value: Any, kind: DataType) -> Any:
-    from pyspark.sql import types
-
-    if value is None:
-        return None
-    if isinstance(kind, types.TimestampType):
-        return f"{value}Z"
-    if isinstance(kind, types.StructType):
-        return {each.name: _plain(item, each.dataType) for each, item in zip(kind.fields, value, strict=True)}
-    if isinstance(kind, types.ArrayType):
-        return [_plain(item, kind.elementType) for item in value]
-    if isinstance(kind, types.MapType):
-        return {_plain(key, kind.keyType): _plain(item, kind.valueType) for key, item in value.items()}
-    return value
 
 
 def _read_by(name: str) -> Sequence[str]:

@@ -8,10 +8,11 @@ How it works: contracts say whom a column identifies, and how. :data:`RIGHTS` sa
 direct identifier, of a pseudonym, of a quasi-identifier, and which rows; :func:`sight_of` derives from both what a
 role sees of a dataset, so a new dataset or column is covered on the day it is declared. :func:`grants` is that as
 grants of columns and policies of rows for PostgreSQL, which its roles log in under; :func:`restricted` is that as rows
-of Spark.
+of Spark: `blogdata sql --as ROLE` offers a statement nothing else to read.
 
-A direct identifier is masked by a keyed hash, so rows still join by it. A plan has the name of a function, and no key.
-Masks reach into structs, lists and maps. A time that only helps to find somebody is shown as its day.
+A direct identifier is masked by a keyed hash, so rows still join by it. The server reads the key (`Masks` in the
+engine); a plan has the name of a function, which no statement of a person may call. Masks reach into structs, lists
+and maps. A time that only helps to find somebody is shown as its day.
 
 Where rows are left out, columns are null in them, too, before anything is computed from them: a statement that divides
 by a value of a hidden row, to have the error tell it, finds no value there.

@@ -42,7 +42,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * analysed one then shows what these names are: a leaf with rows lies within one of the given views, or has no rows of
  * its own. Both are walked through every field, so that no plan or expression is hidden from the judgement.
  *
- * <p>Options: {@code query} and {@code views} (names as a JSON list). The relation is never read: its schema is empty.
+ * <p>Options: {@code query} and {@code views} (names as a JSON list). With {@code views_only} the statement learns
+ * nothing of what is below the views: no plans, which name tables and columns, and no names of files. The relation is
+ * never read: its schema is empty.
  */
 public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister {
   private static final Set<String> NODES =
@@ -83,6 +85,7 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
           "bitmap_bit_position bitmap_bucket_number bitmap_count input_file_name monotonically_increasing_id range"
               + " spark_partition_id typeof uuid version");
 
+  private static final String FILE_NAME = "input_file_name";
   private static final String SUBSTITUTION = "spark.sql.variable.substitute";
 
   @Override
@@ -100,7 +103,9 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
       // The parser replaces ${env:…} by what it names, within literals, too.
       throw new NotReadOnly("a session with " + SUBSTITUTION);
     }
-    new Judge(spark, Set.of(Json.read(options.get("views"), String[].class))).statement(options.get("query"));
+    Set<String> views = Set.of(Json.read(options.get("views"), String[].class));
+    boolean viewsOnly = Boolean.parseBoolean(options.get("views_only"));
+    new Judge(spark, views, viewsOnly).statement(options.get("query"));
     return Scala.relation(context, new StructType());
   }
 
@@ -118,22 +123,30 @@ public final class ReadOnlyQuery implements RelationProvider, DataSourceRegister
   private static final class Judge {
     private final SparkSession spark;
     private final Set<String> views;
+    private final boolean viewsOnly;
     private final Set<String> functions = new HashSet<>();
     private final Set<String> classes = new HashSet<>();
 
-    Judge(SparkSession spark, Set<String> views) {
+    Judge(SparkSession spark, Set<String> views, boolean viewsOnly) {
       this.spark = spark;
       this.views = views;
+      this.viewsOnly = viewsOnly;
       for (ExpressionInfo known : PythonSQLUtils$.MODULE$.listBuiltinFunctionInfos()) {
         if (GROUPS.contains(known.getGroup()) || FUNCTIONS.contains(known.getName())) {
           functions.add(known.getName());
           classes.add(known.getClassName());
         }
       }
+      if (viewsOnly) {
+        functions.remove(FILE_NAME);
+      }
     }
 
     void statement(String text) {
       LogicalPlan plan = parsed(text);
+      if (viewsOnly && plan instanceof ExplainCommand) {
+        throw new NotReadOnly("a plan, which shows what is below the tables that this role sees");
+      }
       if (plan instanceof ExplainCommand) {
         query(((ExplainCommand) plan).logicalPlan());
       } else if (plan instanceof DescribeQueryCommand) {

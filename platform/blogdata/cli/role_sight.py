@@ -1,0 +1,106 @@
+"""What a query sees that is asked as a role: datasets by their own names, in the shape that the role sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError
+from blogdata.lake.lake import Lake
+from blogdata.patterns.security import fine_grained_accessor_for_tables
+from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, NotForRole, Role
+from blogdata.publish.migrations import carried
+from blogdata.services import secrets
+from blogdata.services.config import Settings
+from quality.contracts import EVERY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SECRET = "masks"
+"""Name of the secret from which the key of masks is derived."""
+_PLATFORM = "ops."
+_NO_SECRET = "BLOGDATA_NO_SECRET"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleSight:
+    """What a query sees.
+
+    Args:
+        role: The role it is asked as; not the owner's.
+        settings: Settings of the deployment.
+    """
+
+    role: Role
+    settings: Settings
+
+    def require(self, names: Iterable[str]) -> None:
+        """Refuse tables that the role does not see.
+
+        Args:
+            names: Tables that a query names.
+
+        Raises:
+            NotForRole: One of them is not for the role.
+        """
+        for name in names:
+            if self._of_platform(name):
+                continue
+            if name not in EVERY:
+                raise NotForRole(
+                    what=f"the role {self.role.value} does not see {name}",
+                    where=name,
+                    next_step="read a dataset by its own name; see what the roles see: blogdata rights --roles",
+                )
+            fine_grained_accessor_for_tables.require_sight(EVERY[name], self.role)
+
+    def of(self, spark: SparkSession, lake: Lake, name: str, rows: DataFrame) -> DataFrame:
+        """Return what the role sees of a table.
+
+        Args:
+            spark: The session of the query.
+            lake: The tables' root.
+            name: Name of the table; it is one that the role sees.
+            rows: All its rows.
+
+        Raises:
+            ConfigurationError: The Spark server cannot read the key of the masks.
+        """
+        if self._of_platform(name):
+            return rows
+        offer_masks(spark, self.settings)
+        return fine_grained_accessor_for_tables.restricted(rows, carried(EVERY[name], lake.table(name)), self.role)
+
+    def _of_platform(self, name: str) -> bool:
+        # What the platform says of itself has no value of a person.
+        return name.startswith(_PLATFORM) and RIGHTS[self.role].technical
+
+
+def offer_masks(spark: SparkSession, settings: Settings) -> None:
+    """Give a session the function that masks values; the server reads the key, by the name of the secret.
+
+    Args:
+        spark: The session.
+        settings: Settings of the deployment, whose secret it is.
+
+    Raises:
+        ConfigurationError: The Spark server cannot read the secret.
+    """
+    from pyspark.errors import PySparkException
+
+    secrets.read(settings, SECRET)
+    file = settings.home / "secrets" / SECRET
+    offered = spark.read.format("keyed-masks").option("function", MASK).option("purpose", SECRET)
+    try:
+        # The engine registers the function while Spark looks for the schema.
+        offered.option("secret", str(file)).load().schema  # noqa: B018
+    except PySparkException as error:
+        if _NO_SECRET not in str(error):
+            raise
+        raise ConfigurationError(
+            what="the Spark server cannot read the key of the masks",
+            where=str(file),
+            next_step="query as a role on a machine whose Spark server reads the home",
+        ) from error

@@ -1,0 +1,294 @@
+"""Who queries as a role sees its columns and rows, whatever the statement: Fine-Grained Accessor for Tables."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.errors import PySparkException
+
+from blogdata.cli.role_sight import SECRET, RoleSight, offer_masks
+from blogdata.cli.sql_command import _Asked
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.security.fine_grained_accessor_for_tables import (
+    LEAST_EVENTS,
+    MASK,
+    RIGHTS,
+    Role,
+    Shown,
+    hashed,
+    sight_of,
+)
+from blogdata.publish.column_types import parse
+from blogdata.publish.contract import Contract
+from blogdata.publish.privacy import visible
+from blogdata.publish.schema import Column, How
+from blogdata.services import secrets
+from lineage.conftest import Deploy, deploy, said
+from lineage.deployment import Deployment
+from quality.contracts import EVERY
+
+__all__ = ["deploy", "said"]
+Ask = Callable[[str, Role], list[tuple[Any, ...]]]
+MOMENT = datetime(2026, 1, 5, 10, 5, 7, tzinfo=timezone.utc)
+DAY = MOMENT.replace(hour=0, minute=0, second=0, tzinfo=None)
+TABLES = ("silver.visits", "silver.users", "silver.sessions_pending", "gold.visits_weekly", "gold.page_stats")
+SHARED, PRIVATE = "shared", "private"
+"""Who may be shared, and who asked not to be: their values contain this word."""
+OTHERS = [role for role in Role if role is not Role.OWNER]
+
+ATTACKS = """
+SELECT user_id FROM silver.visits;
+SELECT v.user_id FROM silver.visits AS v;
+SELECT x.ip FROM (SELECT * FROM silver.visits) AS x;
+SELECT (SELECT max(login) FROM silver.visits);
+SELECT page FROM silver.visits WHERE ip LIKE '%';
+SELECT page FROM silver.visits ORDER BY referral;
+SELECT count(*) FROM silver.visits GROUP BY login HAVING max(login) > '';
+SELECT * EXCEPT (page) FROM silver.visits;
+SELECT to_json(struct(*)) FROM silver.visits;
+SELECT assert_true(false, to_json(struct(*))) FROM silver.visits;
+SELECT raise_error(to_json(struct(*))) FROM silver.visits;
+SELECT CAST(to_json(struct(*)) AS INT) FROM silver.visits;
+SELECT CAST(page AS INT) FROM gold.page_stats;
+SELECT page FROM gold.page_stats WHERE CAST(page AS INT) > 0;
+SELECT raise_error(page) FROM gold.page_stats WHERE events < 5;
+SELECT page FROM gold.page_stats WHERE if(events < 5, raise_error(page), true);
+SELECT page FROM gold.visits_weekly WHERE if(keep_private, raise_error(page), true);
+SELECT page FROM gold.visits_weekly WHERE keep_private;
+SELECT a.page FROM gold.visits_weekly a RIGHT JOIN gold.visits_weekly b ON a.page = b.page AND b.keep_private;
+SELECT approx_top_k(page) FROM gold.visits_weekly;
+SELECT login FROM silver.users;
+SELECT email FROM silver.users;
+SELECT * FROM silver.users_current_public;
+SELECT * FROM silver.visits_public;
+SELECT * FROM silver.visits_whole;
+SELECT * FROM gold.returning_visitors_view;
+SELECT * FROM silver.sessions_pending;
+SELECT * FROM refused.visits;
+SELECT * FROM ops.events;
+SELECT * FROM ops.publications;
+SELECT * FROM silver__visits;
+SELECT blogdata_masked('a');
+SELECT blogdata_masked(page) FROM silver.visits;
+SELECT session.blogdata_masked('a');
+SELECT * FROM delta.`{lake}/silver/visits`;
+SELECT * FROM parquet.`{lake}/silver/visits`;
+SELECT * FROM text.`{home}/secrets/masks`;
+SELECT * FROM delta.`{lake}/silver/visits` VERSION AS OF 0;
+DESCRIBE HISTORY delta.`{lake}/silver/visits`;
+DESCRIBE TABLE EXTENDED silver.visits;
+DESCRIBE QUERY SELECT * FROM silver.visits;
+EXPLAIN SELECT * FROM silver.visits;
+EXPLAIN EXTENDED SELECT * FROM silver.visits;
+EXPLAIN COST SELECT * FROM gold.page_stats;
+EXPLAIN CODEGEN SELECT * FROM silver.visits;
+SELECT input_file_name(), page FROM gold.page_stats;
+SELECT _metadata.file_path FROM gold.page_stats;
+SHOW CREATE TABLE silver.visits;
+SHOW COLUMNS IN silver.visits
+"""
+
+
+def value(column: Column, who: str) -> Any:
+    """Return the value of a column for a person: one that names the column and the person, if it is a text."""
+    kind = str(parse(column.type))
+    texts = {"string": f"{who}-{column.name}", "binary": f"{who}-{column.name}".encode(), "timestamp": MOMENT}
+    if column.name in ("event_hour", "event_date", "event_week"):
+        return "2026-01-05"
+    if column.name == "keep_private":
+        return who == PRIVATE
+    if column.name == "events":
+        return LEAST_EVENTS if who == SHARED else LEAST_EVENTS - 1
+    return texts.get(kind, 1 if kind in ("bigint", "int") else 0.5 if kind == "double" else None)
+
+
+def stored(contract: Contract) -> pa.Table:
+    """Return a row of each person; columns of other types are left out."""
+    columns = [column for column in contract.columns if value(column, SHARED) is not None]
+    return pa.Table.from_pylist([{column.name: value(column, who) for column in columns} for who in (SHARED, PRIVATE)])
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """Tables with a row of somebody who may be shared, and of somebody who may not."""
+    found = deploy("roles")
+    for name in TABLES:
+        write_deltalake(found.lake.path(name), stored(EVERY[name]))
+    return found
+
+
+@pytest.fixture
+def ask(deployment: Deployment) -> Ask:
+    """Return the rows of a query that is asked as a role, as `blogdata sql --as` does."""
+
+    def rows(query: str, role: Role) -> list[tuple[Any, ...]]:
+        sight = RoleSight(role=role, settings=deployment.settings)
+        with deployment.session() as spark:
+            return [tuple(row) for row in _Asked.of(deployment.lake, query, None, sight).frame(spark).collect()]
+
+    return rows
+
+
+def masked(deployment: Deployment, text: str) -> str:
+    """Compute a mask in plain Python."""
+    key = hmac.new(secrets.read(deployment.settings, SECRET).encode(), SECRET.encode(), hashlib.sha256).digest()
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def expected(deployment: Deployment, contract: Contract, role: Role) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Work out, from the declared rights alone, the columns that a role sees and the rows."""
+    sight = sight_of(contract, role)
+    assert sight is not None
+    shapes: Mapping[Shown, Callable[[Any], Any]] = {
+        Shown.AS_IT_IS: lambda found: found.replace(tzinfo=None) if found == MOMENT else found,
+        Shown.HASHED: lambda found: masked(deployment, found) if isinstance(found, str) else None,
+        Shown.BY_DAY: lambda found: DAY if found == MOMENT else found,
+    }
+    table = stored(contract)
+    names = [name for name in sight.columns if name in table.column_names]
+    seen = (SHARED,) if RIGHTS[role].rows else (SHARED, PRIVATE)
+    declared = {column.name: column for column in contract.columns}
+    return names, [tuple(shapes[sight.columns[name]](value(declared[name], who)) for name in names) for who in seen]
+
+
+@pytest.mark.parametrize("role", OTHERS)
+@pytest.mark.parametrize("dataset", TABLES)
+def test_a_role_sees_its_columns_and_rows(deployment: Deployment, ask: Ask, dataset: str, role: Role) -> None:
+    contract = EVERY[dataset]
+    if sight_of(contract, role) is None:
+        with pytest.raises(ConfigurationError, match=f"the role {role.value} does not see {dataset}"):
+            ask(f"SELECT * FROM {dataset}", role)
+        return
+    names, rows = expected(deployment, contract, role)
+    assert [name for name, *_ in ask(f"DESCRIBE {dataset}", role)] == names
+    assert sorted(map(repr, ask(f"SELECT * FROM {dataset}", role))) == sorted(map(repr, rows))
+
+
+def test_masked_rows_still_join(deployment: Deployment, ask: Ask) -> None:
+    """The key of both tables is one user's id, which the engineer never sees."""
+    joined = "SELECT count(*) FROM silver.visits JOIN silver.users USING (user_id)"
+    assert ask(joined, Role.ENGINEER) == [(2,)]
+
+
+def secrets_of(role: Role) -> list[str]:
+    """Return what a role must never find: texts of columns that it sees masked or not at all, and of hidden rows."""
+    found: list[str] = []
+    for name in TABLES:
+        contract = EVERY[name]
+        sight = sight_of(contract, role)
+        for who in (SHARED, PRIVATE):
+            hidden_row = who == PRIVATE and bool(RIGHTS[role].rows)
+            found += [
+                f"{who}-{column.name}"
+                for column in contract.columns
+                if isinstance(value(column, who), str | bytes) and value(column, who) != "2026-01-05"
+                if hidden_row or sight is None or sight.columns.get(column.name) is not Shown.AS_IT_IS
+            ]
+    return found
+
+
+@pytest.mark.parametrize("role", [Role.ANALYST, Role.PARTNER])
+def test_no_way_round_the_views_is_open(deployment: Deployment, ask: Ask, role: Role) -> None:
+    places = {"lake": deployment.settings.lake, "home": deployment.settings.home}
+    hidden, told = secrets_of(role), {}
+    # What an analyst sees in one table is hidden in no other.
+    seen = [
+        f"{who}-{name}"
+        for table in TABLES
+        if (sight := sight_of(EVERY[table], role)) is not None
+        for who in ((SHARED,) if RIGHTS[role].rows else (SHARED, PRIVATE))
+        for name, shown in sight.columns.items()
+        if shown in (Shown.AS_IT_IS, Shown.BY_DAY)
+    ]
+    # Nor is what one value begins with, of which another one is seen.
+    hidden = [text for text in hidden if not any(one.startswith(text) for one in seen)]
+    assert len(hidden) > 10
+    for attack in ATTACKS.strip().split(";\n"):
+        try:
+            outcome = repr(ask(attack.format(**places), role))
+            told[attack] = "answered"
+        except ConfigurationError as error:
+            # What it names is what was asked for.
+            outcome, told[attack] = (
+                str(error).replace(str(places["lake"]), "").replace(str(places["home"]), ""),
+                "refused",
+            )
+        except PySparkException as error:
+            outcome, told[attack] = str(error.getMessage()).replace(str(places["lake"]), ""), str(error.getCondition())
+        assert [text for text in hidden if text in outcome] == [], (attack, outcome)
+    assert list(told.values()).count("refused") > 20, told
+    assert list(told.values()).count("answered") >= 3, told
+
+
+def test_a_key_is_in_no_plan(deployment: Deployment) -> None:
+    sight = RoleSight(role=Role.ENGINEER, settings=deployment.settings)
+    with deployment.session() as spark:
+        asked = _Asked.of(deployment.lake, "SELECT user_id FROM silver.visits", None, sight)
+        frame: Any = asked.frame(spark)
+        plan = frame._explain_string(extended=True)
+    assert MASK in plan
+    secret = secrets.read(deployment.settings, SECRET)
+    key = hmac.new(secret.encode(), SECRET.encode(), hashlib.sha256).digest()
+    assert secret not in plan
+    assert key.hex() not in plan.lower()
+    # The key's bytes are not in what the client sends, either: it has the path of the file alone.
+    assert secret not in str(frame._plan.to_proto(spark.client))
+
+
+NESTED = {
+    "STRING": ("'a'", "hash('a')"),
+    "BIGINT": ("1", None),
+    "ARRAY<STRING>": ("array('a', NULL)", ["hash('a')", None]),
+    "STRUCT<name: STRING, age: INT>": ("named_struct('name', 'a', 'age', 3)", {"name": "hash('a')", "age": None}),
+    "MAP<STRING, ARRAY<STRUCT<mail: STRING>>>": (
+        "map('a', array(named_struct('mail', 'b')))",
+        [{"key": "hash('a')", "value": [{"mail": "hash('b')"}]}],
+    ),
+}
+
+
+def test_masks_reach_into_nested_columns(deployment: Deployment) -> None:
+    with deployment.session() as spark:
+        offer_masks(spark, deployment.settings)
+        selected = [
+            f"to_json(named_struct('v', {hashed('v', parse(kind))})) FROM (SELECT CAST({text} AS {kind}) AS v)"
+            for kind, (text, _) in NESTED.items()
+        ]
+        found = [json.loads(spark.sql(f"SELECT {each}").collect()[0][0]).get("v") for each in selected]
+
+    def told(wanted: Any) -> Any:
+        if isinstance(wanted, str) and wanted.startswith("hash("):
+            return masked(deployment, wanted[6:-2])
+        if isinstance(wanted, dict):
+            # JSON leaves out what is null.
+            return {name: told(one) for name, one in wanted.items() if one is not None}
+        return [told(one) for one in wanted] if isinstance(wanted, list) else wanted
+
+    assert found == [told(wanted) for _, wanted in NESTED.values()]
+
+
+def persons(contract: Contract, how: Sequence[How]) -> set[str]:
+    return {column.name for column in contract.columns if column.subject is not None and column.subject.how in how}
+
+
+@pytest.mark.parametrize("contract", EVERY.values(), ids=lambda contract: contract.dataset)
+def test_the_rights_hold_for_every_dataset(contract: Contract) -> None:
+    sights = {role: sight_of(contract, role) for role in Role}
+    seen = {role: dict(sight.columns) if sight else {} for role, sight in sights.items()}
+    assert seen[Role.OWNER] == dict.fromkeys([column.name for column in contract.columns], Shown.AS_IT_IS)
+    direct = persons(contract, [How.DIRECT])
+    assert {seen[Role.ENGINEER][name] for name in direct} <= {Shown.HASHED}
+    assert set(seen[Role.ANALYST]) == (set() if contract.layer == "bronze" else set(visible(contract)))
+    assert not direct & {*seen[Role.ANALYST], *seen[Role.PARTNER]}
+    assert not persons(contract, list(How)) & set(seen[Role.PARTNER])
+    assert set(seen[Role.PARTNER]) <= set(seen[Role.ANALYST]) or not seen[Role.PARTNER]
+    partner = sights[Role.PARTNER]
+    assert partner is None or partner.rows
