@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -25,6 +26,7 @@ from blogdata.orchestration.served_dataset import requested, served_asset, serve
 from blogdata.orchestration.step import InputChanged
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefused, ServedTable, SinkDelivery
+from blogdata.patterns.security import sink_roles
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.patterns.security.sink_roles import SinkRoles
 from blogdata.publish.contract import Contract
@@ -39,6 +41,7 @@ ROLES = SinkRoles(
     readers={Role(name): f"{postgres_roles.PREFIX}{name}" for name in postgres_roles.READERS},
 )
 """Who owns, writes and reads the tables of the deployment's own server."""
+GRANTING = partial(sink_roles.granting, roles=ROLES, also=transactional_sink.PUBLICATIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +162,7 @@ class Sink:
         ]
         delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
-            return transactional_sink.deliver(connection, self.schema, delivery, ROLES)
+            return transactional_sink.deliver(connection, self.schema, delivery, GRANTING)
 
     def _note(self, context: Context, connection: psycopg.Connection) -> None:
         """Log the missing events of served partitions, including deliveries of other runs."""

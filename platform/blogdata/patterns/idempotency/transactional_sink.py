@@ -19,7 +19,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,6 @@ from psycopg import sql
 from blogdata.errors import PlatformError, foreign
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.served import Served
-from blogdata.patterns.security import sink_roles
-from blogdata.patterns.security.sink_roles import SinkRoles
 from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PUBLICATIONS = "publications"
+Granting = Callable[[psycopg.Connection, str, Sequence[Contract]], AbstractContextManager[None]]
+OWN: Granting = lambda *_: nullcontext()  # noqa: E731
 _TYPES = {
     "STRING": sql.SQL("text"),
     "BIGINT": sql.SQL("bigint"),
@@ -123,16 +124,14 @@ class Receipt:
     repeated: bool
 
 
-def deliver(
-    connection: psycopg.Connection, schema: str, delivery: SinkDelivery, roles: SinkRoles | None = None
-) -> Receipt:
+def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery, granting: Granting = OWN) -> Receipt:
     """Replace a partition of several tables in one transaction.
 
     Args:
         connection: Connection to the database, not in a transaction.
         schema: Schema of the tables; created if it does not exist.
         delivery: The rows to serve.
-        roles: Who owns, writes and reads the tables, if the connection is their writer's; others grant nothing.
+        granting: Around the creation of tables; :data:`OWN`: they are the connection's, and nothing is granted.
 
     Returns:
         The rows served, and whether they had been served before.
@@ -141,14 +140,13 @@ def deliver(
         RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
         SinkDrift: A table has columns that the contract lacks, or lacks a column that must not be null.
         Overtaken: Newer versions are already served; transient.
-        psycopg.OperationalError: The database went away, is full or is busy; a retry finds out whether the delivery
-            was committed.
+        psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """
     try:
         with connection.transaction():
             _alone(connection, schema)
             contracts = [part.contract for part in delivery.parts]
-            with sink_roles.granting(connection, schema, contracts, roles, also=PUBLICATIONS):
+            with granting(connection, schema, contracts):
                 _make(connection, schema, contracts)
         with connection.transaction():
             _alone(connection, f"{schema}/{delivery.partition}")

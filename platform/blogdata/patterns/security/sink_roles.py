@@ -37,7 +37,7 @@ class SinkRoles:
 
 @contextmanager
 def granting(
-    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles | None, *, also: str
+    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], *, roles: SinkRoles, also: str
 ) -> Iterator[None]:
     """Create or alter tables as their owner, and grant the writer and the readers what they may do.
 
@@ -45,13 +45,12 @@ def granting(
         connection: A connection in a transaction; if it is not the writer's, nothing is granted.
         schema: Schema of the tables.
         contracts: Contracts of the tables.
-        roles: Who owns, writes and reads; None: the connection's user does.
+        roles: Who owns, writes and reads.
         also: Table with what was served when, for the writer and for readers who see technical columns.
     """
     from psycopg import sql
 
-    writes = roles is not None and connection.execute("SELECT session_user").fetchone() == (roles.writer,)
-    if roles is None or not writes:
+    if connection.execute("SELECT session_user").fetchone() != (roles.writer,):
         yield
         return
     # Until the transaction ends.
