@@ -35,12 +35,31 @@ Their rows are counts or things. A count of a rare browser, device or place may 
 Paths are below `$BLOGDATA_HOME`; the landing zone and the lake may lie elsewhere. *Possibly*: only if something
 else has happened, too.
 
-| place | files | values | |
-|---|---|---|---|
+| place | files | values | | when a person is forgotten |
+|---|---|---|---|---|
 """
 _NOT_AMONG_THEM = """
 Not among them: Dagster's storage and the logs of its steps, the event log and the other tables of the platform itself,
 the logs of Delta tables, and what is served to PostgreSQL and to files for editors.
+
+## What is cleared, and how it is shown
+
+Of the tables above, every file with rows that the newest version does not need is removed, however old or young it is
+and whatever it was kept for, rows of the change feed included. Versions that somebody held are named as gone; those
+made since the erasure began have none of the person's rows, and stay. Rows that are only marked as removed stay in the
+files of the newest version until these are rewritten; the search names such files. A log with a value begins anew at a
+checkpoint. A dataset that a run is publishing, a stream that is running, and an outbox with a request whose answer is
+not known are left, and named.
+
+Then all files are searched again ([search](../../platform/blogdata/erasure/search.py)), as bytes and in all that is
+packed in them: gzip, zstd, LZ4 and snappy as Spark writes them, zip, bzip2 and xz; values, pages, dictionaries,
+statistics and footers of Parquet files; rows, free pages and logs of SQLite; blocks of RocksDB; JSON, percent and HTML
+escapes, base64, hex and UTF-16. A file or a part that cannot be read is named. A value of fewer than eight bytes is
+found as a whole word only. Not decoded: compressed values within PostgreSQL's own files, encrypted files, and hashes.
+
+`ops.erasure_certificates` keeps what was done: places, numbers of files and rows, what is gone, what was left and why,
+the number of files in which the search still found a value, when, and by which version of the code; the persons by
+keyed hashes.
 """
 
 
@@ -68,4 +87,4 @@ def _columns(contract: Contract) -> Iterator[str]:
 
 def _row(place: Place) -> str:
     files = ", ".join(f"`{pattern}`" for pattern in place.files)
-    return f"| {place.name} | {files} | {place.values} | {'' if place.always else 'possibly'} |\n"
+    return f"| {place.name} | {files} | {place.values} | {'' if place.always else 'possibly'} | {place.cleared} |\n"

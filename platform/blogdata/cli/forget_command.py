@@ -44,6 +44,12 @@ def forget(
         list[str] | None, typer.Option(metavar="PLACE", help="Go on although this place is not reached")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Forget them without asking")] = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="Only search all files for the given values; exit code 1 if any is found")
+    ] = False,
+    certificates: Annotated[
+        bool, typer.Option("--certificates", help="Only list the certificates of past erasures")
+    ] = False,
 ) -> None:
     """Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.
 
@@ -59,6 +65,14 @@ def forget(
     )
     if file is not None:
         given = _joined(given, found_persons.given_in(_text(file), str(file)))
+    if search or certificates:
+        from blogdata.cli import forget_shown
+
+        if certificates:
+            forget_shown.certificates(settings)
+        elif forget_shown.search(settings, given):
+            raise typer.Exit(1)
+        return
     journal = Journal.of(settings)
     if journal.under_way() is None:
         persons = _asked(settings, given, shared_stays=shared_stays, leave=leave or [], yes=yes)
@@ -74,7 +88,7 @@ def forget(
     from blogdata.cli.forget_steps import go_on
 
     go_on(settings, journal, console.print)
-    console.print("forgotten: they are in no landed file and in no newest version of a table, and do not come back")
+    console.print("forgotten: they do not come back; what was done where: blogdata forget --certificates")
 
 
 def _asked(

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from types import MappingProxyType
 
 from blogdata.cli import unserved
-from blogdata.erasure.journal import Erasure, Journal
+from blogdata.erasure import certificates, clearing
+from blogdata.erasure.journal import FILE, Erasure, Journal
 from blogdata.erasure.persons import landed_files
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.landing import bounds_of
+from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known
 from blogdata.suppression.suppression_list import SuppressionList
-from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts import CONTRACTS, EVERY, GRAPH
 from resources.zone import zone_of
 
 _FILES_AT_ONCE = 100
@@ -77,6 +80,30 @@ def recompute(settings: Settings, erasure: Erasure) -> None:
         )
 
 
+class StillRemembered(PlatformError):
+    """Raised when a place cannot be cleared now, as somebody uses it."""
+
+
+def clear(settings: Settings, erasure: Erasure) -> None:
+    """Clear all that remembers the persons besides landed files and newest versions, and issue the certificate.
+
+    Raises:
+        StillRemembered: Some places could not be cleared yet.
+    """
+    from assets.code_version import version
+
+    done = clearing.clear(settings, EVERY.values(), erasure.persons, since=erasure.at, aside=(FILE,))
+    if left := [f"{one.place}: {one.left}" for one in done.cleared if one.left]:
+        raise StillRemembered(
+            what=f"it could not be cleared everywhere; {'; '.join(left)}",
+            where="blogdata forget",
+            next_step="see to what is named, then run blogdata forget again: it goes on here",
+        )
+    at, lake = datetime.fromtimestamp(erasure.at, timezone.utc), Lake(root=str(settings.lake))
+    hashes = SuppressionList.of(settings).hashes(erasure.persons)
+    certificates.issue(lake, f"{at:%Y-%m-%dT%H:%M:%S.%f}", clock.now(), version(), hashes, done)
+
+
 def _look(settings: Settings) -> Snapshot:
     return Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
 
@@ -87,9 +114,10 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         "put on the suppression list": suppress,
         "landed lines overwritten": overwrite,
         "computed again": recompute,
+        "cleared elsewhere": clear,
     }
 )
-"""What a step has done to the step; what else remembers, besides landed files and newest versions, comes last."""
+"""What a step has done to the step."""
 
 
 def go_on(settings: Settings, journal: Journal, say: Callable[[str], None]) -> None:

@@ -23,12 +23,14 @@ class Place:
             folders, too.
         values: The values of persons in them.
         always: Every deployment with such data has them; False: only if something else happens, which `values` says.
+        cleared: What happens to them when a person is forgotten.
     """
 
     name: str
     files: tuple[str, ...]
     values: str
     always: bool = True
+    cleared: str = ""
 
     def has(self, path: str) -> bool:
         """Return whether a file is among them.
@@ -39,72 +41,95 @@ class Place:
         return any(fnmatchcase(path, pattern) for pattern in self.files)
 
 
+_OVERWRITTEN = "their lines are overwritten in place"
+
 OUTSIDE_TABLES = (
     Place(
         name="landed visit events and requests",
         files=("landing/visits/*",),
         values="everything that was sent, corrections of dead letters included",
+        cleared=_OVERWRITTEN,
     ),
-    Place(name="landed users", files=("landing/users/*",), values="ids, logins, e-mails"),
-    Place(name="landed ads", files=("landing/ads/*",), values="`visit_id`"),
+    Place(
+        name="landed users",
+        files=("landing/users/*",),
+        values="ids, logins, e-mails",
+        cleared=_OVERWRITTEN,
+    ),
+    Place(
+        name="landed ads",
+        files=("landing/ads/*",),
+        values="`visit_id`",
+        cleared=_OVERWRITTEN,
+    ),
     Place(
         name="landed access logs",
         files=("landing/access_logs/*",),
         values="whole logs as they were landed, beside the hours that they were split into",
         always=False,
+        cleared=_OVERWRITTEN,
     ),
     Place(
         name="refused batches",
         files=("lake/refused/*.parquet",),
         values="the rows that an audit refused, all columns, also as limits in the footers of the files; for 14 days",
         always=False,
+        cleared="batches with a value are removed whole",
     ),
     Place(
         name="state of streams",
         files=("checkpoints/*/state/*",),
         values="what a stream remembers of open sessions and of displays that wait for events",
+        cleared="a stream whose state has a value begins anew; open sessions are lost from its state",
     ),
     Place(
         name="outbox of the partner's feed",
         files=("partner.sqlite*",),
         values="`user_id` as the key and `visit_id` in the payload; if events are sent to a partner",
         always=False,
+        cleared="the rows are deleted and overwritten; that the partner is to be told is noted",
     ),
     Place(
         name="events received by the partner's stand-in",
         files=("partner/*",),
         values="tokens of them, and what they read; if such a receiver was run to try the feed with",
         always=False,
+        cleared="not: they stand for what the partner has; the search names them",
     ),
     Place(
         name="journal of the geolocation service",
         files=("geolocation.sqlite*",),
         values="addresses and their places; if a service is asked",
         always=False,
+        cleared="the answers are deleted and overwritten, if the address is given",
     ),
     Place(
         name="events from outside",
         files=("events.sqlite*",),
         values="what a sender puts into the payload of an event; no value of a visit is expected there",
         always=False,
+        cleared="not; the search names them",
     ),
     Place(
         name="journal of an erasure under way",
         files=("forgetting.sqlite*",),
         values="all that persons who are being forgotten are known by; until the erasure has ended",
         always=False,
+        cleared="overwritten and removed at the end",
     ),
     Place(
         name="Spark's log and temporary files",
         files=("services/spark/*",),
         values="rows on which Spark fails; spilled and shuffled rows while the server runs",
         always=False,
+        cleared="files with a value are removed, once the server is stopped",
     ),
     Place(
         name="copies to break",
         files=("break/*",),
         values="all of the above; if the deployment was copied to be broken on purpose, until the folder is removed",
         always=False,
+        cleared="copies with a value are removed whole",
     ),
 )
 

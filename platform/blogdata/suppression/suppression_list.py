@@ -97,6 +97,14 @@ class SuppressionList(SqliteStore):
             )
         return Suppressed(key=self._key(), known=known)
 
+    def hashes(self, persons: Identifiers) -> tuple[str, ...]:
+        """Return the keyed hashes of all that persons are known by, as hex digits, in order.
+
+        Args:
+            persons: Persons who were added to the list.
+        """
+        return tuple(sorted(hashed.hex() for hashed in _hashes(self._key(), persons)))
+
     def let_in(self, returned: Mapping[bytes, float]) -> None:
         """Record who has registered again.
 

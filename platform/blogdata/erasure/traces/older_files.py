@@ -43,7 +43,7 @@ def clear(lake: Lake, events: EventLog, contract: Contract, since: float) -> Cle
     """
     dataset = contract.dataset
     if lake.folder(dataset) is None:
-        return Cleared(place=dataset, left="the lake is in an object store: let the store remove old versions")
+        return Cleared(place=dataset, note="it is in an object store: have the store remove its old versions")
     if lake.caught_up(dataset) is None:
         return Cleared(place=dataset)
     with alone(lake, events, contract) as alone_since:
