@@ -266,3 +266,10 @@ def test_a_certificate_says_what_is_left(settings: Settings) -> None:
     issue(lake, "erasure-1", NOW, "v1", ["a1b2"], _clear(settings))
     lines = {line.place: line for line in certificates(lake)}
     assert (lines[WHOLE].files_with_values, lines["no declared place"].files_with_values) == (1, 1)
+
+
+def test_a_value_that_is_a_word_of_any_text_removes_nothing_and_is_counted(settings: Settings) -> None:
+    short = Identifiers(user_ids=frozenset({"row"}))
+    found = clear(settings, [LETTERS], short, since=time.time())
+    assert (found.short, (settings.home / "services" / "spark" / "spark.log").exists()) == (1, True)
+    assert found.remaining == ()

@@ -122,6 +122,8 @@ def _lines(clearing: Clearing) -> Iterator[dict[str, Any]]:
         yield {**nothing, "place": place, "files_with_values": len(paths)}
     searched = clearing.searched
     note = f"{searched.files:,} files were searched; {len(searched.unsearched):,} parts of them could not be read"
+    if clearing.short:
+        note += f"; {clearing.short:,} values were too short to be searched for"
     yield {**nothing, "place": WHOLE, "note": note, "files_with_values": len(set().union(*left.values()))}
 
 

@@ -19,6 +19,9 @@ from blogdata.publish.contract import Contract
 from blogdata.services.config import Settings
 from blogdata.suppression.identifiers import Identifiers
 
+_SHORTEST = 4
+"""A value of fewer bytes is a word of any text: what has it is not the person's for that."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Clearing:
@@ -28,11 +31,13 @@ class Clearing:
         cleared: Each place in which there was something, or which was left.
         remaining: Where values still are.
         searched: The search.
+        short: Number of values that were too short to be searched for.
     """
 
     cleared: tuple[Cleared, ...]
     remaining: tuple[Trace, ...]
     searched: Searched
+    short: int = 0
 
 
 def clear(
@@ -61,16 +66,22 @@ def clear(
     of_persons = [contract for contract in all_ if any(column.singles_out for column in contract.columns)]
     done = [older_files.clear(lake, events, contract, since) for contract in of_persons]
     done += sqlite_rows.clear(settings, persons)
-    found = look(settings, all_, persons.values())
+    values = {value for value in persons.values() if len(value.encode()) >= _SHORTEST}
+    found = look(settings, all_, values)
     paths = {trace.path for trace in found.traces}
     done += [table_logs.clear(lake, events, contract, _beside(contract, all_), paths) for contract in of_persons]
     done.append(kept_aside.clear_refused(settings.lake, paths))
     done.append(kept_aside.clear_copies(settings, paths))
     done.append(kept_aside.clear_spark(settings, paths))
     done += stream_state.clear(lake, settings.checkpoints, paths)
-    proof = look(settings, all_, persons.values())
+    proof = look(settings, all_, values)
     remaining = tuple(trace for trace in proof.traces if not trace.path.startswith(tuple(aside)))
-    return Clearing(cleared=tuple(one for one in done if not one.is_empty), remaining=remaining, searched=proof)
+    return Clearing(
+        cleared=tuple(one for one in done if not one.is_empty),
+        remaining=remaining,
+        searched=proof,
+        short=len(persons.values()) - len(values),
+    )
 
 
 def look(settings: Settings, contracts: Iterable[Contract], values: Iterable[str]) -> Searched:
