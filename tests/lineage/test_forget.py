@@ -13,7 +13,10 @@ from types import MappingProxyType
 import pytest
 
 from blogdata.cli import forget_steps
+from blogdata.erasure.certificates import WHOLE, certificates
 from blogdata.erasure.journal import Journal
+from blogdata.erasure.search import search
+from blogdata.evidence.persons import places
 from blogdata.patterns.ingestion.erased_lines import is_erased
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
@@ -21,6 +24,7 @@ from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.origins import three_hours
+from quality.contracts import EVERY
 
 HOUR, NEXT_DAY, NEXT_HOUR = "2026-01-05T02", "2026-01-06", "2026-01-05T03"
 OF_ROWS = (
@@ -137,6 +141,13 @@ def parsed(line: bytes) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
+def test_a_search_names_places_and_no_value(before: Before, said: Said) -> None:
+    code, text, _ = said("forget", "--search", *before.persons)
+    assert (code, before.are_named_in(text)) == (1, False)
+    assert all(place in text for place in ("landed users", "landed visit events", "bronze.visits", "silver.users"))
+    assert said("forget", "--certificates")[1] == "nobody was forgotten\n"
+
+
 def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     home, persons = before.made.settings, before.persons
     code, plan, _ = said("forget", *persons)
@@ -157,6 +168,19 @@ def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypa
     assert (code, errors) == (0, "")
     assert forget_steps.STEPS.keys() & {*done.splitlines()} == {"computed again", "cleared elsewhere"}
     assert not Journal.of(home).path.exists()
+
+
+def test_no_byte_of_the_home_is_a_value_and_a_certificate_says_so(before: Before, said: Said) -> None:
+    """Older versions, logs of tables and Dagster's storage included, in whatever they are packed or encoded."""
+    found = search(before.made.settings.home, before.values, places(EVERY.values()))
+    assert (found.traces, found.unsearched) == ((), ())
+    assert found.files > 100
+    assert said("forget", "--search", *before.persons)[0] == 0
+    code, text, _ = said("forget", "--certificates")
+    assert (code, before.are_named_in(text)) == (0, False)
+    lines = {line.place: line for line in certificates(before.made.lake)}
+    assert lines[WHOLE].files_with_values == 0
+    assert {line.place for line in lines.values() if line.files} >= {"bronze.visits", "silver.users", "silver.sessions"}
 
 
 def test_no_landed_file_and_no_newest_version_has_a_value(before: Before) -> None:
