@@ -15,7 +15,7 @@ from blogdata.services import config
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from lineage import expected
-from lineage.deployment import Deployment, event
+from lineage.deployment import Deployment, event, share_key
 from lineage.expected import Expected
 from lineage.expected_ads import Row
 from quality.contracts import CONTRACTS
@@ -94,6 +94,7 @@ class World:
         """
         home.mkdir(parents=True)
         (home / "blogdata.toml").write_text(fixed)
+        share_key(home)
         shutil.copytree(self.first, home / "landing")
         return Deployment(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
 

@@ -66,10 +66,7 @@ class Deployment:
         home.mkdir(parents=True)
         spark = OWN_SERVER if url is None else f'[spark]\nmode = "remote"\nremote = {json.dumps(url)}\n'
         (home / "blogdata.toml").write_text(spark, encoding="utf-8")
-        key = home / "secrets" / VISITOR_KEY
-        key.parent.mkdir(mode=0o700)
-        key.touch(mode=0o600)
-        key.write_text(COMMON_KEY, encoding="utf-8")
+        share_key(home)
         return cls(settings=config.load(overrides={"BLOGDATA_HOME": str(home)}))
 
     @property
@@ -241,6 +238,14 @@ class Deployment:
 def module(name: str) -> ModuleType:
     """Import a module by its dotted name, even if its package has an asset of the same name."""
     return importlib.import_module(name)
+
+
+def share_key(home: Path) -> None:
+    """Give a home the key of all tests' deployments."""
+    key = home / "secrets" / VISITOR_KEY
+    key.parent.mkdir(mode=0o700)
+    key.touch(mode=0o600)
+    key.write_text(COMMON_KEY, encoding="utf-8")
 
 
 def event(time: str, page: str, **more: object) -> bytes:
