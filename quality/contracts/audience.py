@@ -80,7 +80,7 @@ CAMPAIGN_AUDIENCE_HOURLY = Contract(
         replace(
             VISITORS,
             nullable=True,
-            description=f"{VISITORS.description}; null if no page view belongs to a display",
+            description=f"{VISITORS.description}; an empty sketch if no page view belongs to a display",
         ),
     ),
     key=("event_hour", "campaign"),

@@ -26,11 +26,11 @@ from blogdata.erasure.clearing import Clearing, clear, look
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import Held, Share
 from blogdata.orchestration import owners, turns
-from blogdata.orchestration.partner import outbox
+from blogdata.orchestration.partner import TOKENS, known_as, outbox
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.data_value.outbox_account import Row
 from blogdata.publish.schema import Column, How, Subject, Whose
-from blogdata.services import config
+from blogdata.services import config, secrets
 from blogdata.services.config import Settings
 from blogdata.services.locations import journal_of
 from blogdata.suppression.identifiers import Identifiers
@@ -134,7 +134,8 @@ def test_nothing_of_the_person_is_left_and_everything_of_the_other(settings: Set
 
 def test_the_partner_is_to_be_told_of_what_it_has(settings: Settings) -> None:
     (box,) = (one for one in _clear(settings).cleared if one.place == "partner.sqlite")
-    assert (box.rows, box.note) == (2, "the partner has 1 of these records: tell it to erase them")
+    key = known_as(USER, secrets.read(settings, TOKENS))
+    assert (box.rows, box.note) == (2, f"the partner has 1 of these records: tell it to erase those of the keys {key}")
 
 
 def test_once_more_changes_nothing(settings: Settings) -> None:

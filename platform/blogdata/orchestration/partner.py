@@ -64,13 +64,23 @@ def target(settings: Settings, write: Feed) -> Iterator[HttpTarget]:
         yield opened
 
 
+def known_as(key: str, secret: str) -> str:
+    """Return the token by which the partner knows a key, such as a user's id.
+
+    Args:
+        key: The key, as the outbox has it.
+        secret: The secret :data:`TOKENS`.
+    """
+    return token_of(key, secret, "key of the partner")
+
+
 def _disguised(one: Delivery, *, write: Feed, secret: str) -> Mapping[str, object]:
     record = told(one)
     payload = record["payload"]
     # What waits may have been taken by a feed with other columns.
     named = [name for name in write.pseudonyms if name in payload]
     tokens = {name: token_of(payload[name], secret, f"{name} of the partner") for name in named}
-    return {**record, "key": token_of(one.key, secret, "key of the partner"), "payload": {**payload, **tokens}}
+    return {**record, "key": known_as(one.key, secret), "payload": {**payload, **tokens}}
 
 
 def released(settings: Settings, now: datetime) -> str:

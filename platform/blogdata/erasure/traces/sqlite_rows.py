@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from blogdata.erasure.cleared import Cleared
 from blogdata.errors import PlatformError
-from blogdata.orchestration.partner import outbox
+from blogdata.orchestration.partner import TOKENS, known_as, outbox
+from blogdata.services import secrets
 from blogdata.services.config import Settings
 from blogdata.services.locations import journal_of
 from blogdata.suppression.identifiers import Identifiers
@@ -40,5 +41,12 @@ def _outbox(settings: Settings, persons: Identifiers) -> Cleared:
         box.scrub()
     except PlatformError as error:
         return Cleared(place=place, left=error.what)
-    told = f"the partner has {found.delivered} of these records: tell it to erase them" if found.delivered else ""
-    return Cleared(place=place, rows=found.records, note=told)
+    return Cleared(place=place, rows=found.records, note=_to_be_told(settings, persons, found.delivered))
+
+
+def _to_be_told(settings: Settings, persons: Identifiers, records: int) -> str:
+    if not records:
+        return ""
+    secret = secrets.read(settings, TOKENS)
+    keys = ", ".join(sorted(known_as(user, secret) for user in persons.user_ids))
+    return f"the partner has {records} of these records: tell it to erase those of the keys {keys}"
