@@ -8,6 +8,7 @@ import io
 import json
 from datetime import datetime, timezone
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -253,3 +254,35 @@ def test_a_log_is_split_on_after_a_kill(home: Settings, moment: str, monkeypatch
     assert b"".join(part.read_bytes() for part in parts(home)) == log.read_bytes()
     assert unsplit_logs(home.landing) == []
     assert split(home) == 0
+
+
+def test_a_log_is_not_overwritten_while_it_is_split(home: Settings) -> None:
+    """The splitter would note the digest of lines that are not there any more, and refuse the log for ever."""
+    log = land_log(home, LINES)
+    erasing = Thread(target=entry.erase_known, args=(home, home.landing, [log]))
+
+    def hour_of(raw: bytes) -> str | None:
+        if erasing.ident is None:
+            erasing.start()
+            erasing.join(0.3)
+            assert erasing.is_alive()
+        return hour_of_combined(raw)
+
+    with entry.splitting(home):
+        split_by_hour(log, home.landing, hour_of, now=NOW)
+    erasing.join()
+    assert b"bob" not in log.read_bytes()
+    with log.open("ab") as more:
+        more.write(line(3700))
+    assert split(home) == 1
+
+
+def test_a_link_to_a_log_keeps_the_log_known(home: Settings) -> None:
+    log = land_log(home, LINES)
+    split(home)
+    link = log.parent / "0-current.log"
+    link.symlink_to(log.name)
+    assert entry.erase_known(home, home.landing, [link, log]) == {link: 1}
+    with log.open("ab") as more:
+        more.write(line(3700))
+    assert split(home) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,20 @@ from blogdata.suppression.suppression_list import Suppressed, SuppressionList
 
 LOCK = ".erasing.lock"
 """Name of the file in the home by which one process overwrites landed files at a time."""
+SPLITTING = ".splitting.lock"
+"""Name of the file in the home by which no line of an access log is overwritten while logs are split."""
+
+
+def splitting(settings: Settings) -> AbstractContextManager[None]:
+    """Keep others from overwriting lines of access logs, since a log that is being split would be refused from then on.
+
+    Args:
+        settings: The deployment.
+
+    Raises:
+        LockTimeout: Others are overwriting or splitting for too long; transient.
+    """
+    return locked(settings.home / SPLITTING)
 
 
 def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Mapping[Path, int]:
@@ -41,6 +56,7 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
         ListUnusable: The list cannot be read.
         NotOverwritten: A file cannot be written.
         FileChanged: A file was changed meanwhile; transient.
+        LockTimeout: Others are overwriting or splitting for too long; transient.
     """
     if not files or SuppressionList.of(settings).suppressed() is None:
         return {}
@@ -55,7 +71,10 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
             for file, size in zip(files, judge_all(files, landing, bounds), strict=True)
             if isinstance(size, LandedSize)
         ]
-        found = erase(read, landing, suppressed)
+        # A hidden copy, of a log that is about to land, is not split.
+        logs = [file for file in read if _log_of(file, landing) is not None and not file.name.startswith(".")]
+        with splitting(settings) if logs else nullcontext():
+            found = erase(read, landing, suppressed)
         known.let_in(suppressed.returned)
     return found
 
@@ -82,7 +101,16 @@ def _erase_in(file: Path, landing: Path, suppressed: Suppressed) -> int:
     def goes(offset: int, raw: bytes) -> bool:
         return suppressed.goes(reader.named(offset, raw), is_of_users=reader.is_of_users)
 
-    return _erase_in_log(file, goes) if file.parent == landing / LOGS else in_place_overwriter.overwrite(file, goes)
+    log = _log_of(file, landing)
+    return in_place_overwriter.overwrite(file, goes) if log is None else _erase_in_log(log, goes)
+
+
+def _log_of(file: Path, landing: Path) -> Path | None:
+    """Return the whole access log that a file is: of a link to one, such as to the current one, the log itself."""
+    folder, target = landing / LOGS, file.resolve()
+    if target.parent == folder.resolve():
+        return folder / target.name
+    return file if file.parent == folder else None
 
 
 def _erase_in_log(log: Path, goes: Goes) -> int:
@@ -95,6 +123,7 @@ def _erase_in_log(log: Path, goes: Goes) -> int:
     def note(staged: Path) -> None:
         if taken is not None:
             log_progress.write(log, replace(taken, erased_sha256=_digest(staged, taken.covered)))
+            in_place_overwriter.sync(log_progress.file_of(log))
             in_place_overwriter.sync(log_progress.file_of(log).parent)
 
     found = in_place_overwriter.overwrite(log, goes, before=note)
