@@ -121,6 +121,20 @@ def test_a_user_in_a_csv_is_known_by_the_header(home: Settings) -> None:
     assert left_of(home, USERS.replace("json", "csv"), lines) == lines[:2]
 
 
+@pytest.mark.parametrize("header", [b"id,login,email", b"ID;LOGIN;EMAIL", b"user-bob-1;x;y", b"", b"a\rb;id"])
+def test_a_csv_without_a_header_that_names_persons_is_searched_for_words(home: Settings, header: bytes) -> None:
+    of_others = [b"user-bob-11;bobby;e@x.example", b"u;l\rm;e", b"u;l;" + b"x" * 200_000]
+    his = [b"user-bob-1,x,y", b"u;l;bob@mail.example", b"u\r;user-bob-1;" + b"x" * 200_000]
+    left = left_of(home, USERS.replace("json", "csv"), [header, *of_others, *his])
+    assert left == [line for line in (header, *of_others) if line and b"user-bob-1;" not in line]
+
+
+@pytest.mark.parametrize("row", [b"u\rv;l;e", b"u;l;" + b"x" * 200_000])
+def test_a_row_that_cannot_be_read_stops_nothing(home: Settings, row: bytes) -> None:
+    lines = [b"id;login;email", row, b"user-bob-1;l;e", b"u;l;e"]
+    assert left_of(home, USERS.replace("json", "csv"), lines) == [lines[0], lines[1], lines[3]]
+
+
 def test_displays_go_with_their_visit(home: Settings) -> None:
     name = VISITS.replace("visits", "ads")
     assert left_of(home, name, [b'{"visit_id": "visit-of-bob"}', b'{"visit_id": "v"}']) == [b'{"visit_id": "v"}']

@@ -137,10 +137,15 @@ class Reader:
         )
 
     def _of_csv(self, offset: int, text: str) -> Named:
-        row = next(csv.reader([text.rstrip("\r")], delimiter=";"), [])
-        if not offset:
-            self._header = [name.strip() for name in row]
+        try:
+            row = next(csv.reader([text.rstrip("\r")], delimiter=";"), [])
+        except csv.Error:
+            # A return within the line, or a value of more than 128 KiB.
+            row = []
+        if not offset and (names := [name.strip() for name in row]) and not OF_USERS.keys().isdisjoint(names):
+            self._header = names
             return Named(fields={}, words={}, at=None)
+        # Without a header that names persons, as with other separators, nothing of the file can be read.
         if self._header is None or len(row) != len(self._header):
             return Named(fields={}, words=_words(text, logins=None), at=None)
         pairs = list(zip(self._header, row, strict=True))
