@@ -72,6 +72,7 @@ ENCODED: Mapping[str, Callable[[str], bytes]] = {
     "hex": lambda value: value.encode().hex().upper().encode(),
     "base64": lambda value: base64.b64encode(value.encode()),
     "JSON escapes": lambda value: "".join(f"\\u{ord(one):04X}" for one in value).encode(),
+    "servers' escapes": lambda value: "".join(f"\\x{octet:02X}" for octet in value.encode()).encode(),
     "percent escapes": lambda value: quote(value, safe="").encode(),
     "HTML's entities": lambda value: value.replace("@", "&#x40;").encode(),
     "percent escapes, percent escapes": lambda value: quote(quote(value, safe="")).encode(),

@@ -150,6 +150,27 @@ def test_requests_are_known_by_address_and_login(home: Settings) -> None:
     assert left_of(home, VISITS.replace(".json", ".log"), [*his, *others]) == others
 
 
+def test_logins_in_logs_are_known_however_servers_write_them(home: Settings) -> None:
+    known = Identifiers(logins=frozenset({"jörg", "bo li", "bob"}), emails=frozenset({"o'neil@mail.example"}))
+    SuppressionList.of(home).add(known, FORGOTTEN)
+
+    def asked(login: str, path: str = "/") -> bytes:
+        return f'1.1.1.1 - {login} [01/Apr/2026:10:00:00 +0000] "GET {path} HTTP/1.1" 200 1 "-"'.encode()
+
+    his = [asked(login) for login in ("jörg", r"j\xC3\xB6rg", r"j\xc3\xb6rg", "bo li", '"bo li"')]
+    his += [asked("-", "/?m=o%27neil@mail.example"), b'{"user_id":"bob","request":{}}', b'{"ClientUsername":"bob"}']
+    his += [b'{"remote_user":"bob","reque']
+    others = [asked(login) for login in ("j", "li", r"j\xc3\xb6", "bo li x", '"bo"')]
+    others += [b'{"user_id":"bobby","request":{}}', b'{"remote_user":"bob']
+    assert left_of(home, VISITS.replace(".json", ".log"), [*his, *others]) == others
+
+
+def test_a_number_is_an_id_in_a_line_that_was_cut_off_behind_it(home: Settings) -> None:
+    SuppressionList.of(home).add(Identifiers(user_ids=frozenset({"124"})), FORGOTTEN)
+    lines = [b'{"id": 124, "login": "l', b'{"id": 124', b'{"id": 1245, "login": "l']
+    assert left_of(home, USERS, lines) == lines[1:]
+
+
 def test_who_registers_again_comes_back_from_then_on(home: Settings) -> None:
     again = user(id="user-new", login="bob", registered_datetime="2026-06-01T00:00:00Z")
     before, after = (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _JSON = re.compile(rb'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
+_OCTETS = re.compile(rb"(?:\\x[0-9a-fA-F]{2})+")
 _PERCENT = re.compile(rb"(?:%[0-9a-fA-F]{2})+")
 _ENTITY = re.compile(rb"&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|apos));")
 _WRAPPED = re.compile(rb"([0-9A-Za-z+/]{60,76})\r?\n(?=[0-9A-Za-z+/])")
@@ -36,7 +37,7 @@ class Escapes:
         percent = "|".join(f"{octet:02x}" for octet in sorted(octets))
         self._margin = max((len(value.encode()) for value in known), default=0) * _LONGEST
         self._relevant = re.compile(
-            rf"\\(?:u[0-9a-f]{{4}}|[{simple}])|%(?:{percent})|&(?:#|amp;|lt;|gt;|quot;|apos;)"
+            rf"\\(?:u[0-9a-f]{{4}}|[{simple}])|(?:%|\\x)(?:{percent})|&(?:#|amp;|lt;|gt;|quot;|apos;)"
             rf"|(?<=[0-9a-z+/]{{60}})\r?\n(?=[0-9a-z+/])".encode(),
             re.IGNORECASE,
         )
@@ -92,6 +93,10 @@ def _percent(content: bytes) -> bytes:
     return decoded if b"%" in content else content
 
 
+def _octets(content: bytes) -> bytes:
+    return _OCTETS.sub(lambda found: bytes.fromhex(found[0].replace(b"\\x", b"").decode()), content)
+
+
 def _entities(content: bytes) -> bytes:
     return _ENTITY.sub(_entity, content) if b"&" in content else content
 
@@ -109,6 +114,7 @@ def _unwrapped(content: bytes) -> bytes:
 
 _DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
     "JSON escapes": _json,
+    "servers' escapes": _octets,
     "percent escapes": _percent,
     "HTML's entities": _entities,
     "lines of base64": _unwrapped,

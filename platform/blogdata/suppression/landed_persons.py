@@ -3,8 +3,9 @@
 A line that is one JSON object or a row of a CSV file names persons by the fields of :data:`FIELDS`, at any depth, also
 if a field comes twice. Of a line that cannot be read, such as one that was cut off, whatever looks like such a field
 counts, and any word that is a value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or a
-login. Words are also decoded from JSON's escapes and from percent escapes. Of a line of an access log count e-mails,
-addresses and long ids anywhere, and logins where servers write them, before the time; a path like `/archive` is none.
+login. Words are also decoded from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an
+access log count e-mails, addresses and long ids anywhere, and logins where servers write them, before the time, also
+those of several words; a path like `/archive` is none.
 """
 
 from __future__ import annotations
@@ -32,15 +33,28 @@ FIELDS = {
 """Field of a landed row to what its value is of a person."""
 OF_USERS = {**FIELDS, "id": "user_ids"}
 """The same for delivered users."""
-_OF_LOGS = {**FIELDS, "user": "logins", "remote_user": "logins", "username": "logins", "remote_addr": "addresses"}
+_OF_LOGS = {
+    **FIELDS,
+    "user": "logins",
+    "remote_user": "logins",
+    "username": "logins",
+    "ClientUsername": "logins",
+    "remote_addr": "addresses",
+}
+_CADDYS_LOGIN = {"user_id": "logins"}
 _TIMES = ("event_time", "display_time")
 REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
 """Least characters of an id that is taken for one wherever it stands."""
 _SHORTEST_LOGIN = 4
-_FIELD = re.compile(r'"(user_id|visit_id|login|email|ip|id)"\s*:\s*"((?:[^"\\]|\\.)*)')
+_FIELD = re.compile(rf'"({"|".join({**_OF_LOGS, **OF_USERS})})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)(?=\s*[,}}\]]))')
 _WORD = re.compile(r"""[^\s"'<>()\[\]{},;|&=?#/\\]+""")
+_MAIL = re.compile(r"""(?<![^\s"<>()\[\]{},:;|&=?#/\\])[^\s"<>()\[\]{},:;|&=?#/\\]+@[^\s"'<>()\[\]{},:;|&=?#/\\]+""")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+_OCTETS = re.compile(r"(?:\\x[0-9a-fA-F]{2})+")
+_QUOTED_LOGIN = re.compile(r'[^\["]*"((?:[^"\\]|\\.)*)" \[')
+_MOST_NAMES = 8
+"""Words of which the login of one person consists, at most."""
 
 Values = Mapping[str, frozenset[str]]
 """Names of the fields of :class:`blogdata.suppression.identifiers.Identifiers` to values."""
@@ -106,7 +120,8 @@ class Reader:
         if self._is_csv:
             return self._of_csv(offset, text)
         if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
-            return Named(fields={}, words=_words(text, logins=_before_time(text)), at=None)
+            logins = tuple(login for form in _forms(text) for login in _before_time(form))
+            return Named(fields={}, words=_words(text, logins=logins), at=None)
         return self._of_json(raw, text)
 
     def _of_json(self, raw: bytes, text: str) -> Named:
@@ -121,11 +136,14 @@ class Reader:
             whole = isinstance(json.loads(raw, object_pairs_hook=kept), dict)
         except (ValueError, RecursionError):
             whole = False
-        fields = _fields(pairs, names)
         if not whole:
             # A value with an escape is found once more without it.
-            found = [pair for form in _forms(text) for pair in _FIELD.findall(form) if "\\" not in pair[1]]
-            fields = _joined(fields, _fields(found, OF_USERS))
+            found = [(name, text or number) for form in _forms(text) for name, text, number in _FIELD.findall(form)]
+            pairs += [pair for pair in found if "\\" not in pair[1]]
+            names = {**OF_USERS, **names}
+        fields = _fields(pairs, names)
+        if self._kind is Kind.LOG:
+            fields = _joined(fields, _fields(pairs, _CADDYS_LOGIN))
         plain = dict(pair for pair in pairs if isinstance(pair[1], str))
         at = (
             plain.get(REGISTERED) if self.is_of_users else next((plain[name] for name in _TIMES if name in plain), None)
@@ -168,6 +186,7 @@ def _words(text: str, *, logins: tuple[str, ...] | None) -> Values:
     """Return the words of a line by what they may be; `logins` None: any word may be one, unless it is a JSON key."""
     words: set[str] = set()
     for form in _forms(text):
+        words.update(_MAIL.findall(form))
         for word in _WORD.findall(form):
             words.update((word, word.strip(".:"), *word.split(":")))
     long = frozenset(word for word in words if len(word) >= DISTINCTIVE)
@@ -182,8 +201,11 @@ def _words(text: str, *, logins: tuple[str, ...] | None) -> Values:
 
 
 def _before_time(text: str) -> tuple[str, ...]:
-    """Return the words of a log line before its time or its first quoted field, where a server writes the login."""
-    return tuple(re.split(r'[\["]', text, maxsplit=1)[0].split())
+    """Return what may be the login in a log line: before its time or its first quoted field, also of several words."""
+    before = re.split(r'[\["]', text, maxsplit=1)[0].rstrip()
+    starts = [found.start() for found in re.finditer(r"\S+", before)][-_MOST_NAMES:]
+    quoted = _QUOTED_LOGIN.match(text)
+    return (*before.split(), *(before[start:] for start in starts), *(quoted.groups() if quoted else ()))
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -192,10 +214,11 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _unescaped_forms(text: str) -> Iterator[str]:
-    """Return a text without JSON's escapes, without percent escapes, and without both; only forms that differ."""
+    """Return a text without JSON's and servers' escapes, without percent escapes, and without both, if they differ."""
     plain = text
     if "\\" in text:
         plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).replace("\\/", "/").replace('\\"', '"')
+        plain = _OCTETS.sub(lambda found: bytes.fromhex(found[0].replace("\\x", "")).decode("utf-8", "replace"), plain)
         yield plain
     if "%" in plain:
         yield unquote(plain)
