@@ -185,6 +185,25 @@ def test_who_registers_again_comes_back_from_then_on(home: Settings) -> None:
     assert left_of(home, USERS, [again]) == []
 
 
+def test_an_address_is_that_of_strangers_later_on(home: Settings) -> None:
+    def seen(at: str) -> bytes:
+        return event(event_time=at, context={"user": {"ip": "9.9.9.9"}})
+
+    assert left_of(home, VISITS, [seen("2026-04-30T23:59:59Z"), seen("x"), later := seen("2026-05-01T00:00:01Z")]) == [
+        later
+    ]
+    before, after = (
+        [
+            f'9.9.9.9 - - [{time}/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-"'.encode(),
+            f'9.9.9.9 - - [{day}T10:00:00+00:00] "GET / HTTP/1.1" 200 1'.encode(),
+            f'{{"remote_addr": "9.9.9.9", "time": "{day}T10:00:00Z"}}'.encode(),
+            f'{{"remote_addr": "9.9.9.9", "time_local": "{time}/2026:10:00:00 +0000"}}'.encode(),
+        ]
+        for time, day in (("30/Apr", "2026-04-30"), ("02/May", "2026-05-02"))
+    )
+    assert left_of(home, VISITS.replace(".json", ".log"), [*before, *after]) == after
+
+
 def test_the_list_has_no_value_and_needs_its_key(home: Settings) -> None:
     known = SuppressionList.of(home)
     assert not any(value.encode() in known.path.read_bytes() for value in BOB.values())

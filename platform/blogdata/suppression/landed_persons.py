@@ -43,6 +43,8 @@ _OF_LOGS = {
 }
 _CADDYS_LOGIN = {"user_id": "logins"}
 _TIMES = ("event_time", "display_time")
+_TIMES_OF_LOGS = ("time", "time_iso8601", "time_local", "timestamp", "@timestamp", "StartUTC", "ts")
+_LOGGED = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\]|\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)")
 REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
 """Least characters of an id that is taken for one wherever it stands."""
@@ -76,11 +78,14 @@ class Named:
         fields: Values by what they are; those of its fields.
         words: The same for what stands anywhere in it; an entry here is a person's only if the person is known.
         at: When the event happened or the user registered; None if that cannot be read.
+        logged: When the request was logged, for access logs. Nobody returns by it: a log that lands again is known by
+            its landed copy only if the same lines of it go.
     """
 
     fields: Values
     words: Values
     at: float | None
+    logged: float | None = None
 
 
 def kind_of(file: Path, landing: Path) -> Kind:
@@ -121,7 +126,7 @@ class Reader:
             return self._of_csv(offset, text)
         if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
             logins = tuple(login for form in _forms(text) for login in _before_time(form))
-            return Named(fields={}, words=_words(text, logins=logins), at=None)
+            return Named(fields={}, words=_words(text, logins=logins), at=None, logged=_logged(text))
         return self._of_json(raw, text)
 
     def _of_json(self, raw: bytes, text: str) -> Named:
@@ -145,13 +150,15 @@ class Reader:
         if self._kind is Kind.LOG:
             fields = _joined(fields, _fields(pairs, _CADDYS_LOGIN))
         plain = dict(pair for pair in pairs if isinstance(pair[1], str))
-        at = (
-            plain.get(REGISTERED) if self.is_of_users else next((plain[name] for name in _TIMES if name in plain), None)
-        )
+        times = {Kind.USERS: (REGISTERED,), Kind.EVENTS: _TIMES, Kind.LOG: _TIMES_OF_LOGS}[self._kind]
+        at = next((plain[name] for name in times if name in plain), None)
         if whole and self._kind is not Kind.LOG:
             return Named(fields=fields, words={}, at=_seconds(at))
         return Named(
-            fields=fields, words=_words(text, logins=None if self._kind is not Kind.LOG else ()), at=_seconds(at)
+            fields=fields,
+            words=_words(text, logins=None if self._kind is not Kind.LOG else ()),
+            at=None if self._kind is Kind.LOG else _seconds(at),
+            logged=_logged(f"[{at}]") if self._kind is Kind.LOG else None,
         )
 
     def _of_csv(self, offset: int, text: str) -> Named:
@@ -222,6 +229,17 @@ def _unescaped_forms(text: str) -> Iterator[str]:
         yield plain
     if "%" in plain:
         yield unquote(plain)
+
+
+def _logged(text: str) -> float | None:
+    """Return when a request was logged: the first time in a text, as servers write it; None without one."""
+    found = _LOGGED.search(text)
+    if found is None or found[1] is None:
+        return _seconds(found[2].rstrip("],")) if found else None
+    try:
+        return datetime.strptime(found[1], "%d/%b/%Y:%H:%M:%S %z").timestamp()
+    except ValueError:
+        return None
 
 
 def _seconds(time: object) -> float | None:

@@ -1,7 +1,8 @@
 """The suppression list: who was forgotten, as keyed hashes with a time, so that no delivery brings a person back.
 
 It has no value of a person. Without the key, which is a secret of its own, nobody can test whether somebody is on it.
-Whoever registers again after the time is let in again: from the registration on, by the values of the new row.
+Whoever registers again after the time is let in again: from the registration on, by the values of the new row. An
+address counts until the time only.
 """
 
 from __future__ import annotations
@@ -153,7 +154,8 @@ class Suppressed:
             line: Whom the line names.
             is_of_users: Whether it is a delivered user, who may have registered again.
         """
-        found = self._found(line.fields) | self._found(line.words)
+        at = line.logged if line.at is None else line.at
+        found = self._found(line.fields, at) | self._found(line.words, at)
         if not found:
             return False
         if is_of_users and line.at is not None and all(line.at > since.forgotten for since in found.values()):
@@ -167,12 +169,14 @@ class Suppressed:
     def _returned(self, hashed: bytes, since: Since) -> float | None:
         return self.returned.get(hashed, since.returned)
 
-    def _found(self, values: Values) -> dict[bytes, Since]:
+    def _found(self, values: Values, at: float | None) -> dict[bytes, Since]:
         return {
             hashed: self._known[hashed]
             for kind, named in values.items()
             for value in named
             if (hashed := _hashed(self._key, kind, value)) in self._known
+            # Providers give an address to one after the other: later on, it is that of strangers.
+            and (kind != "addresses" or at is None or at <= self._known[hashed].forgotten)
         }
 
 
