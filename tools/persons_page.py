@@ -55,7 +55,8 @@ Then all files are searched again ([search](../../platform/blogdata/erasure/sear
 packed in them: gzip, zstd, LZ4 and snappy as Spark writes them, zip, bzip2 and xz; values, pages, dictionaries,
 statistics and footers of Parquet files; rows, free pages and logs of SQLite; blocks of RocksDB; JSON, percent and HTML
 escapes, base64, hex and UTF-16. A file or a part that cannot be read is named. A value of fewer than eight bytes is
-found as a whole word only, and an erasure does not search for one of fewer than four. Not decoded: compressed values
+found as a whole word only, and an erasure does not search for one of fewer than four, or
+of fewer than eight digits alone. Not decoded: compressed values
 within PostgreSQL's own files, encrypted files, and hashes.
 
 `ops.erasure_certificates` keeps what was done: places, numbers of files and rows, what is gone, what was left and why,

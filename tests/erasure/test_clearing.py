@@ -269,8 +269,12 @@ def test_a_certificate_says_what_is_left(settings: Settings) -> None:
     assert (lines[WHOLE].files_with_values, lines["no declared place"].files_with_values) == (1, 1)
 
 
-def test_a_value_that_is_a_word_of_any_text_removes_nothing_and_is_counted(settings: Settings) -> None:
-    short = Identifiers(user_ids=frozenset({"row"}))
+@pytest.mark.parametrize("word", ["row", "10234"])
+def test_a_value_that_is_a_word_of_any_text_removes_nothing_and_is_counted(settings: Settings, word: str) -> None:
+    checkpoint = next(path for path in settings.checkpoints.rglob("*") if path.is_dir()) / "offsets"
+    checkpoint.mkdir()
+    (checkpoint / "7").write_text('{"logOffset":10234,"row":1}')
+    short = Identifiers(user_ids=frozenset({word}))
     found = clear(settings, [LETTERS], short, since=time.time())
     assert (found.short, (settings.home / "services" / "spark" / "spark.log").exists()) == (1, True)
     assert found.remaining == ()

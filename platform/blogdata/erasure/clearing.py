@@ -21,6 +21,8 @@ from blogdata.suppression.identifiers import Identifiers
 
 _SHORTEST = 4
 """A value of fewer bytes is a word of any text: what has it is not the person's for that."""
+_SHORTEST_NUMBER = 8
+"""The same of digits alone: sizes, counts and offsets in logs of tables and checkpoints are such words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,7 @@ def clear(
     of_persons = [contract for contract in all_ if any(column.singles_out for column in contract.columns)]
     done = [older_files.clear(lake, events, contract, since) for contract in of_persons]
     done += sqlite_rows.clear(settings, persons)
-    values = {value for value in persons.values() if len(value.encode()) >= _SHORTEST}
+    values = {value for value in persons.values() if _is_searched_for(value)}
     found = look(settings, all_, values)
     paths = {trace.path for trace in found.traces}
     done += [table_logs.clear(lake, events, contract, _beside(contract, all_), paths) for contract in of_persons]
@@ -94,6 +96,10 @@ def look(settings: Settings, contracts: Iterable[Contract], values: Iterable[str
     """
     elsewhere = {"lake": settings.lake, "landing": settings.landing}
     return search(settings.home, values, places(contracts), elsewhere=elsewhere)
+
+
+def _is_searched_for(value: str) -> bool:
+    return len(value.encode()) >= (_SHORTEST_NUMBER if value.isdecimal() else _SHORTEST)
 
 
 def _beside(contract: Contract, contracts: Iterable[Contract]) -> list[str]:
