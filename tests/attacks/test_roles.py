@@ -18,7 +18,7 @@ from blogdata.cli.role_sight import SECRET, RoleSight, offer_masks
 from blogdata.cli.sql_command import _Asked
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
-    LEAST_EVENTS,
+    LEAST_VISITORS,
     MASK,
     RIGHTS,
     Role,
@@ -59,8 +59,8 @@ SELECT raise_error(to_json(struct(*))) FROM silver.visits;
 SELECT CAST(to_json(struct(*)) AS INT) FROM silver.visits;
 SELECT CAST(page AS INT) FROM gold.page_stats;
 SELECT page FROM gold.page_stats WHERE CAST(page AS INT) > 0;
-SELECT raise_error(page) FROM gold.page_stats WHERE events < 5;
-SELECT page FROM gold.page_stats WHERE if(events < 5, raise_error(page), true);
+SELECT raise_error(page) FROM gold.page_stats WHERE users < 5;
+SELECT page FROM gold.page_stats WHERE if(users < 5, raise_error(page), true);
 SELECT page FROM gold.visits_weekly WHERE if(keep_private, raise_error(page), true);
 SELECT page FROM gold.visits_weekly WHERE keep_private;
 SELECT a.page FROM gold.visits_weekly a RIGHT JOIN gold.visits_weekly b ON a.page = b.page AND b.keep_private;
@@ -105,8 +105,8 @@ def value(column: Column, who: str) -> Any:
         return "2026-01-05"
     if column.name == "keep_private":
         return who == PRIVATE
-    if column.name == "events":
-        return LEAST_EVENTS if who == SHARED else LEAST_EVENTS - 1
+    if column.name == "users":
+        return LEAST_VISITORS if who == SHARED else LEAST_VISITORS - 1
     return texts.get(kind, 1 if kind in ("bigint", "int") else 0.5 if kind == "double" else None)
 
 

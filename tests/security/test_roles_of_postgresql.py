@@ -17,14 +17,14 @@ from psycopg import errors
 from blogdata.orchestration.sinks import GRANTING, ROLES
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.patterns.idempotency.transactional_sink import ServedTable, SinkDelivery
-from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_EVENTS, Role, Shown, sight_of
+from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_VISITORS, Role, Shown, sight_of
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import NOBODY, Column, How, Partitioning, Subject, Whose
 from blogdata.services import postgres_roles
 from blogdata.services.config import Settings
 from lineage.command_line import Said
-from quality.contracts import CONTRACTS
+from quality.contracts import CONTRACTS, EVERY
 from quality.contracts.serving import DAILY_STATS
 
 SCHEMA, DAY = "serving", "2026-01-05"
@@ -54,7 +54,10 @@ PERSONS = Contract(
 COUNTS = replace(
     PERSONS,
     dataset="gold.counts",
-    columns=(*PERSONS.columns[:2], replace(PERSONS.columns[1], name="events", type="BIGINT")),
+    columns=(
+        *PERSONS.columns[:2],
+        *[replace(PERSONS.columns[1], name=name, type="BIGINT") for name in ("events", "users")],
+    ),
 )
 INTERNAL = replace(PERSONS, dataset="gold.internal", shared=False)
 ROWS: Mapping[str, list[dict[str, Any]]] = {
@@ -63,7 +66,10 @@ ROWS: Mapping[str, list[dict[str, Any]]] = {
          "arrival_hour": "h"}
         for who, private in (("ada", False), ("bob", True))
     ],
-    "gold.counts": [{"day": DAY, "page": f"/{n}", "events": n} for n in (LEAST_EVENTS - 1, LEAST_EVENTS)],
+    # Many page views of few visitors are not shown.
+    "gold.counts": [
+        {"day": DAY, "page": f"/{n}", "events": 90 - n, "users": n} for n in (LEAST_VISITORS - 1, LEAST_VISITORS)
+    ],
 }  # fmt: skip
 CONTRACTS_HERE = (PERSONS, COUNTS, INTERNAL)
 LOGINS = {**ROLES.readers}
@@ -113,8 +119,8 @@ def test_each_login_sees_its_columns_of_its_rows(logins: Logins) -> None:
         shown = [name for name, how in sight.columns.items() if how is Shown.AS_IT_IS] if sight else []
         rows = ROWS.get(contract.dataset, ROWS["gold.persons"])
         if role is Role.PARTNER:
-            least = LEAST_EVENTS
-            rows = [row for row in rows if not row.get("keep_private") and row.get("events", least) >= least]
+            least = LEAST_VISITORS
+            rows = [row for row in rows if not row.get("keep_private") and row.get("users", least) >= least]
         with logins(LOGINS[role]) as connection:
             for each in contract.columns:
                 query = f'SELECT "{each.name}" FROM {SCHEMA}.{contract.name}'.encode()
@@ -134,7 +140,7 @@ def test_the_matrix_differs_by_role(logins: Logins) -> None:
     assert seen[Role.PARTNER] == {"day", "page", "keep_private"}
     assert [sight_of(INTERNAL, role) is None for role in LOGINS] == [False, True, True]
     assert logins.ask(Role.PARTNER, f"SELECT page FROM {SCHEMA}.persons") == [("/ada",)]
-    assert logins.ask(Role.PARTNER, f"SELECT events FROM {SCHEMA}.counts") == [(LEAST_EVENTS,)]
+    assert logins.ask(Role.PARTNER, f"SELECT users FROM {SCHEMA}.counts") == [(LEAST_VISITORS,)]
     for wide, narrow in pairwise((Role.ENGINEER, Role.ANALYST, Role.PARTNER)):
         assert seen[wide] > seen[narrow]
 
@@ -148,7 +154,7 @@ SELECT row_to_json(p.*)::text FROM serving.persons AS p;
 SELECT page::int FROM serving.persons WHERE keep_private;
 SELECT count(*) FROM serving.persons WHERE page::int > 0;
 SELECT count(*) FROM serving.persons WHERE 1 / (CASE WHEN page = '/bob' THEN 0 ELSE 1 END) > 0;
-SELECT count(*) FROM serving.counts WHERE 1 / (events - 4) > 0;
+SELECT count(*) FROM serving.counts WHERE 1 / (users - 4) > 0;
 SELECT * FROM serving.internal;
 SELECT * FROM serving.publications;
 COPY serving.persons TO STDOUT;
@@ -261,11 +267,20 @@ def test_what_is_served_has_no_column_of_a_person() -> None:
     assert {role.value for role in LOGINS} == set(postgres_roles.READERS)
 
 
+def test_a_partner_sees_no_group_of_few_visitors() -> None:
+    """Each dataset of gold that a partner sees counts the visitors of a row, or has rows of who may be shared."""
+    sights = {name: sight for name, each in EVERY.items() if (sight := sight_of(each, Role.PARTNER)) is not None}
+    counted = {f"{count} >= {LEAST_VISITORS}" for count in ("`users`", "`visitors`", "hll_sketch_estimate(`visitors`)")}
+    assert {sight.rows for sight in sights.values()} == {"NOT `keep_private`", *counted}
+    assert sights["gold.visits_cube_daily"].rows == f"`users` >= {LEAST_VISITORS}"
+    assert sights["gold.audience_hourly"].rows == f"hll_sketch_estimate(`visitors`) >= {LEAST_VISITORS}"
+
+
 def test_the_command_shows_what_each_role_sees(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     said = Said(monkeypatch, capsys)
     told = {(each["dataset"], each["role"]): each for each in json.loads(said("rights", "--roles", "--json")[1])}
     partner = told["gold.page_stats", "partner"]
-    assert partner["rows"] == f"`events` >= {LEAST_EVENTS}"
+    assert partner["rows"] == f"`users` >= {LEAST_VISITORS}"
     assert told["silver.visits", "engineer"]["columns"]["ip"] == "hashed"
     assert ("silver.visits", "partner") not in told
     assert "user_id (hashed)" in " ".join(said("rights", "silver.users", "--roles")[1].split())

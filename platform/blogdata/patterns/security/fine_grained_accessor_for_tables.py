@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 MASK = "blogdata_masked"
 """Function of a session that returns the keyed hash of a text; the engine knows the key."""
-LEAST_EVENTS = 5
-"""Page views below which a group is not shown to a partner: it may be of one visitor."""
+LEAST_VISITORS = 5
+"""Visitors below which a group is not shown to a partner; one visitor alone may have many page views."""
 
 
 class Role(str, Enum):
@@ -83,8 +83,10 @@ class Rights:
         of: What it sees of a column, by how the column identifies somebody.
         classified: What it sees of other columns that are classified as personal.
         technical: Whether it sees how a row was produced, and datasets that are for the platform alone.
-        rows: Column to the condition on it that a row must meet; of a dataset without any of these columns it sees
-            nothing. Empty: all rows.
+        rows: Column to the condition on it that a row must meet. Empty: all rows.
+        visitors: How many visitors a counted group must have, at least. 0: any number.
+
+    With either, a dataset that has no such column and counts no visitors is not seen at all.
     """
 
     layers: frozenset[str]
@@ -92,6 +94,7 @@ class Rights:
     classified: Shown
     technical: bool = False
     rows: Mapping[str, str] = field(default_factory=dict)
+    visitors: int = 0
 
 
 _ALL_LAYERS = frozenset(("bronze", "silver", "gold"))
@@ -120,7 +123,8 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
             layers=frozenset(("gold",)),
             of=MappingProxyType(dict.fromkeys(How, Shown.HIDDEN)),
             classified=Shown.HIDDEN,
-            rows=MappingProxyType({"keep_private": "NOT `keep_private`", "events": f"`events` >= {LEAST_EVENTS}"}),
+            rows=MappingProxyType({"keep_private": "NOT `keep_private`"}),
+            visitors=LEAST_VISITORS,
         ),
     }
 )
@@ -159,7 +163,9 @@ def sight_of(contract: Contract, role: Role) -> Sight | None:
     rights = RIGHTS[role]
     names = {column.name for column in contract.columns}
     conditions = [condition for column, condition in rights.rows.items() if column in names]
-    if contract.layer not in rights.layers or (rights.rows and not conditions):
+    if rights.visitors and (counted := _visitors(contract)):
+        conditions.append(f"{counted} >= {rights.visitors}")
+    if contract.layer not in rights.layers or ((rights.rows or rights.visitors) and not conditions):
         return None
     if not (contract.shared or rights.technical):
         return None
@@ -209,6 +215,16 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
     ]
     seen = frame.where(sight.rows) if sight.rows else frame
     return seen.selectExpr(*selected)
+
+
+def _visitors(contract: Contract) -> str:
+    """Build the SQL that counts the visitors of a row; empty if the dataset does not count them."""
+    types = {column.name: column.type for column in contract.columns}
+    if "users" in types:
+        return "`users`"
+    if "visitors" in types:
+        return "`visitors`" if types["visitors"] == "BIGINT" else "hll_sketch_estimate(`visitors`)"
+    return ""
 
 
 def _shown(column: Column, rights: Rights) -> Shown:
