@@ -29,8 +29,8 @@ RIGHTS = (
     in_code(
         "grants stay as they were when a contract changes",
         SINK,
-        "    if {found for",
-        "    if None not in {found for",
+        "== {(mark, True)}:",
+        "!= {(None, False)}:",
         f"{ROLES}::test_a_column_that_becomes_personal_is_taken_away",
     ),
     in_code(

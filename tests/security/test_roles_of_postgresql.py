@@ -260,6 +260,23 @@ def test_tables_of_the_superuser_become_the_owners(database: str, settings: Sett
             superuser.execute(f"DROP OWNED BY {role} CASCADE".encode())
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "DROP TABLE serving.publications",
+        "REVOKE ALL ON ALL TABLES IN SCHEMA serving FROM blogdata_writer, blogdata_analyst",
+        "CREATE VIEW serving.mine AS SELECT 1; COMMENT ON TABLE serving.persons IS NULL",
+    ],
+    ids=["a table was dropped", "tables were restored without rights", "somebody else's view"],
+)
+def test_rights_are_granted_again_where_they_are_absent(logins: Logins, database: str, changed: str) -> None:
+    with psycopg.connect(database, autocommit=True) as superuser:
+        superuser.execute(changed.encode())
+    with logins(postgres_roles.WRITER) as writer:
+        deliver(writer, version=1)
+    assert logins.ask(Role.ANALYST, "SELECT count(page) FROM serving.persons") == [(2,)]
+
+
 def test_what_is_served_has_no_column_of_a_person() -> None:
     """PostgreSQL has no masks: what is masked is hidden there, and nothing of the blog has to be."""
     served = [CONTRACTS[read.dataset] for read in DAILY_STATS.reads]

@@ -62,18 +62,23 @@ def granting(
 def _grant(
     connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles, *, also: str
 ) -> None:
-    writes = f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" TO "{roles.writer}"'
-    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', writes]
+    tables = [*(contract.name for contract in contracts), also]
+    # Table by table: the schema may have views of somebody else, which the owner may not grant.
+    writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{roles.writer}"' for name in tables]
+    statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', *writes]
     for role, login in roles.readers.items():
         statements += grants(contracts, schema, role, login)
         if RIGHTS[role].technical:
             statements.append(f'GRANT SELECT ON "{schema}"."{also}" TO "{login}"')
     # Granting again would lock the tables against their readers.
     mark = _MARK + hashlib.sha256("\n".join(statements).encode()).hexdigest()
-    tables = [contract.name for contract in contracts]
     table = "to_regclass(format('%%I.%%I', %s::text, name))"
-    query = f"SELECT obj_description({table}, 'pg_class') FROM unnest(%s::text[]) AS name"
-    if {found for (found,) in connection.execute(query.encode(), [schema, tables])} == {mark}:
+    # A table that was restored without its rights may have its comment.
+    query = (
+        "SELECT obj_description(oid, 'pg_class'), has_table_privilege(%s::name, oid, 'INSERT') "
+        f"FROM (SELECT {table}::oid AS oid FROM unnest(%s::text[]) AS name) AS tables"
+    )
+    if set(connection.execute(query.encode(), [roles.writer, schema, tables]).fetchall()) == {(mark, True)}:
         return
     for statement in statements:
         connection.execute(statement.encode())
