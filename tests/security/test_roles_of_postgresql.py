@@ -205,6 +205,27 @@ def test_a_partner_finds_no_way_round(logins: Logins, database: str) -> None:
     assert sum("permission denied" in said or "must be" in said for said in told.values()) > 20, told
 
 
+@pytest.mark.parametrize("role", LOGINS)
+def test_a_reader_neither_stops_a_delivery_nor_fills_the_disk(
+    logins: Logins, database: str, settings: Settings, role: Role
+) -> None:
+    for statement in (
+        f"SELECT pg_advisory_lock(hashtextextended('{SCHEMA}', 0))",
+        f"SELECT pg_try_advisory_xact_lock_shared(hashtextextended('{SCHEMA}/{DAY}', 0))",
+        "SELECT lo_from_bytea(0, 'all of the disk')",
+        "SELECT lo_create(0)",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege, match="permission denied for function"):
+            logins.ask(role, statement)
+    for name in ("postgres", "template1"):
+        elsewhere = Logins(f"{database.rpartition('/')[0]}/{name}", postgres_roles.passwords(settings))
+        with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+            elsewhere.ask(role, "SELECT 1")
+    with psycopg.connect(database) as superuser:
+        limit = superuser.execute("SELECT rolconnlimit FROM pg_roles WHERE rolname = %s", [LOGINS[role]]).fetchone()
+    assert limit == (10,)
+
+
 def test_the_writer_is_no_superuser_and_reads_nothing_else(logins: Logins, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as superuser:
         superuser.execute("CREATE TABLE public.others AS SELECT 1 AS a")
