@@ -226,6 +226,31 @@ def test_a_reader_neither_stops_a_delivery_nor_fills_the_disk(
     assert limit == (10,)
 
 
+def test_a_plan_estimates_nothing_by_hidden_values(logins: Logins, database: str) -> None:
+    """The functions of these conditions keep quiet, so PostgreSQL lets whoever asks see estimates by statistics."""
+    keyed = replace(COUNTS, key=("day", "page"))
+    with psycopg.connect(database, autocommit=True) as superuser:
+        superuser.execute(
+            f"INSERT INTO {SCHEMA}.counts "
+            "SELECT 'old', CASE WHEN n % 5 = 0 THEN '/bob' || n ELSE '/' || n END, 1, n % 5 "
+            "FROM generate_series(11, 1010) AS n".encode()
+        )
+        superuser.execute("ANALYZE")
+        superuser.execute(f"COMMENT ON TABLE {SCHEMA}.counts IS NULL".encode())
+        with logins(postgres_roles.WRITER) as writer:
+            deliver(writer, 1, (PERSONS, keyed, INTERNAL))
+        superuser.execute("ANALYZE")
+        query = "SELECT tablename, attname FROM pg_stats WHERE schemaname = %s ORDER BY 1"
+        kept = superuser.execute(query, [SCHEMA]).fetchall()
+        assert superuser.execute("SELECT count(*) FROM pg_indexes WHERE indexname = 'counts_key'").fetchone() == (1,)
+    assert [row for row in kept if row[0] != "publications"] == [(n, "day") for n in ("counts", "internal", "persons")]
+    plans = {
+        page: logins.ask(Role.PARTNER, f"EXPLAIN SELECT page FROM {SCHEMA}.counts WHERE page >= '{page}'")[0]
+        for page in ("/bob0", "/zoe")
+    }
+    assert plans["/bob0"] == plans["/zoe"]
+
+
 def test_the_writer_is_no_superuser_and_reads_nothing_else(logins: Logins, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as superuser:
         superuser.execute("CREATE TABLE public.others AS SELECT 1 AS a")
