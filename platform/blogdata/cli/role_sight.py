@@ -56,6 +56,20 @@ class RoleSight:
                 )
             fine_grained_accessor_for_tables.require_sight(EVERY[name], self.role)
 
+    def require_newest(self) -> None:
+        """Refuse an earlier state to a role that sees some rows only: in it, rows are shown that were hidden since.
+
+        Raises:
+            NotForRole: The role sees the newest state only.
+        """
+        rights = RIGHTS[self.role]
+        if rights.rows or rights.visitors:
+            raise NotForRole(
+                what=f"the role {self.role.value} sees the newest state only: who may be shared may change",
+                where="--as-of",
+                next_step="leave --as-of out",
+            )
+
     def of(self, spark: SparkSession, lake: Lake, name: str, rows: DataFrame) -> DataFrame:
         """Return what the role sees of a table.
 

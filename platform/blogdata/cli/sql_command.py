@@ -128,6 +128,8 @@ class _Asked:
         names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
         if sight is not None:
             sight.require(names)
+            if moment is not None:
+                sight.require_newest()
         # Choose all versions together, so that a dataset and its companion are read in the same state.
         versions = _versions(lake, {stored for name in names for stored in _read_by(name)}, moment)
         there = {*versions, *_derived(lake)}
