@@ -65,9 +65,9 @@ def forget(
     )
     if file is not None:
         given = _joined(given, found_persons.given_in(_text(file), str(file)))
-    if search or certificates:
-        from blogdata.cli import forget_shown
+    from blogdata.cli import forget_shown
 
+    if search or certificates:
         if certificates:
             forget_shown.certificates(settings)
         elif forget_shown.search(settings, given):
@@ -89,6 +89,7 @@ def forget(
 
     go_on(settings, journal, console.print)
     console.print("forgotten: they do not come back; what was done where: blogdata forget --certificates")
+    forget_shown.remaining(settings)
 
 
 def _asked(
