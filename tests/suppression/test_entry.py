@@ -86,6 +86,9 @@ OF_BOB = [
     b"garbage?mail=bob%40mail.example",
     b"garbage bob\\u0040mail.example",
     b'\xff\xfe{"login": "bob"',
+    event(user_id=["u", "user-bob-1"]),
+    event(user_id={"$oid": "user-bob-1"}),
+    event(context=json.dumps({"user": json.dumps({"login": "bob"})})),
 ]
 OF_OTHERS = [
     event(),
@@ -98,6 +101,9 @@ OF_OTHERS = [
     b"",
     b"{",
     b'{"bob": 1',
+    event(page=["user-bob-1"]),
+    event(context='{"page": "user-bob-1", "'),
+    event(user_id=json.loads("[" * 400 + "]" * 400)),
 ]
 
 

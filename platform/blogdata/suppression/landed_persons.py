@@ -1,11 +1,11 @@
 """Whom a landed line names: by its fields where it can be read, and otherwise by what stands in it.
 
 A line that is one JSON object or a row of a CSV file names persons by the fields of :data:`FIELDS`, at any depth, also
-if a field comes twice. Of a line that cannot be read, such as one that was cut off, whatever looks like such a field
-counts, and any word that is a value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or a
-login. Words are also decoded from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an
-access log count e-mails, addresses and long ids anywhere, and logins where servers write them, before the time, also
-those of several words; a path like `/archive` is none.
+if a field comes twice, has several values, or is in a text that is JSON itself. Of a line that cannot be read, such as
+one that was cut off, whatever looks like such a field counts, and any word that is a value: of an e-mail, an address,
+an id of at least :data:`DISTINCTIVE` characters, or a login. Words are also decoded from JSON's escapes, those of
+servers (`\\xc3\\xb6`), and percent escapes. Of a line of an access log count e-mails, addresses and long ids anywhere,
+and logins where servers write them, before the time, also those of several words; a path like `/archive` is none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -96,6 +96,10 @@ def kind_of(file: Path, landing: Path) -> Kind:
     return Kind.LOG if table == "access_logs" or extension(file.name) == "log" else Kind.EVENTS
 
 
+class _Object(list[Any]):
+    """The values of an object of JSON."""
+
+
 class Reader:
     """Reads whom the lines of one file name, in the order of the file.
 
@@ -133,14 +137,16 @@ class Reader:
         names = {Kind.USERS: OF_USERS, Kind.EVENTS: FIELDS, Kind.LOG: _OF_LOGS}[self._kind]
         pairs: list[tuple[str, Any]] = []
 
-        def kept(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        def kept(found: list[tuple[str, Any]]) -> _Object:
             pairs.extend(found)
-            return {}
+            return _Object(value for _, value in found)
 
-        try:
-            whole = isinstance(json.loads(raw, object_pairs_hook=kept), dict)
-        except (ValueError, RecursionError):
-            whole = False
+        whole = isinstance(_parsed(raw, kept), _Object)
+        plain = dict(pair for pair in pairs if isinstance(pair[1], str))
+        # What is found in a text is looked at in turn.
+        for _, value in pairs:
+            if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+                _parsed(value, kept)
         if not whole:
             # A value with an escape is found once more without it.
             found = [(name, text or number) for form in _forms(text) for name, text, number in _FIELD.findall(form)]
@@ -149,7 +155,6 @@ class Reader:
         fields = _fields(pairs, names)
         if self._kind is Kind.LOG:
             fields = _joined(fields, _fields(pairs, _CADDYS_LOGIN))
-        plain = dict(pair for pair in pairs if isinstance(pair[1], str))
         times = {Kind.USERS: (REGISTERED,), Kind.EVENTS: _TIMES, Kind.LOG: _TIMES_OF_LOGS}[self._kind]
         at = next((plain[name] for name in times if name in plain), None)
         if whole and self._kind is not Kind.LOG:
@@ -180,9 +185,27 @@ class Reader:
 def _fields(pairs: list[tuple[str, Any]], names: Mapping[str, str]) -> Values:
     found: dict[str, set[str]] = {}
     for name, value in pairs:
-        if (what := names.get(name)) is not None and isinstance(value, str | int) and not isinstance(value, bool):
-            found.setdefault(what, set()).update({str(value)} - {""})
+        if (what := names.get(name)) is not None:
+            found.setdefault(what, set()).update({*_texts(value)} - {""})
     return {what: frozenset(values) for what, values in found.items()}
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Return the texts and whole numbers that a value is, or that are anywhere in it."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, list):
+            left += one
+        elif isinstance(one, str | int) and not isinstance(one, bool):
+            yield str(one)
+
+
+def _parsed(text: str | bytes, kept: Callable[[list[tuple[str, Any]]], _Object]) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=kept)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _joined(one: Values, other: Values) -> Values:
