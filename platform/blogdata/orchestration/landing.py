@@ -252,9 +252,14 @@ def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> lis
     found = step.landing_zone.scan(table, grain, since=min(wanted))
     if not any(column.subject for column in step.contract.columns):
         return found
-    files = [part.folder / file.name for part in found if part.ready and part.key in wanted for file in part.files]
-    changed = erase_known(step.deployment.settings(), step.landing, files)
-    return step.landing_zone.scan(table, grain, since=min(wanted)) if changed else found
+    while erase_known(step.deployment.settings(), step.landing, _files_of(found, wanted)):
+        # What is recorded as read is older than a look that found nobody: a line that comes later is seen by the next.
+        found = step.landing_zone.scan(table, grain, since=min(wanted))
+    return found
+
+
+def _files_of(found: Sequence[LandedPartition], wanted: Sequence[str]) -> list[Path]:
+    return [part.folder / file.name for part in found if part.ready and part.key in wanted for file in part.files]
 
 
 def bounds_of(settings: Settings) -> Bounds:
