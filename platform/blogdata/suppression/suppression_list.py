@@ -72,7 +72,7 @@ class SuppressionList(SqliteStore):
         Raises:
             ListUnusable: It cannot be written.
         """
-        # The file comes before the key: a key without a file says that the list was lost.
+        # The file comes before the key: a key without a row says that the list was lost, or that this was cut off.
         with self._file.connected():
             key = self._key()
         rows = [(hashed, at) for hashed in (*_hashes(key, persons), _hashed(key, *_CHECK))]
@@ -87,14 +87,15 @@ class SuppressionList(SqliteStore):
         """
         rows = self._file.read("SELECT * FROM suppressed")
         secret = self.settings.home / "secrets" / SECRET
-        if not rows and (self.path.exists() or not secret.exists()):
+        if not rows and not secret.exists():
             return None
         known = {row["hash"]: Since(row["forgotten"], row["returned"]) for row in rows}
         if not secret.exists() or _hashed(self._key(), *_CHECK) not in known:
             raise ListUnusable(
                 what="the list of persons who were forgotten is gone, or its key is, or they do not belong together",
                 where=f"{self.path}, {secret}",
-                next_step="bring both back from a backup: without them the next delivery brings these persons back",
+                next_step="go on with an erasure that was interrupted: blogdata forget; otherwise bring both back from a "
+                "backup: without them the next delivery brings these persons back",
             )
         return Suppressed(key=self._key(), known=known)
 
