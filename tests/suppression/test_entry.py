@@ -210,6 +210,12 @@ def test_an_address_is_that_of_strangers_later_on(home: Settings) -> None:
     assert left_of(home, VISITS.replace(".json", ".log"), [*before, *after]) == after
 
 
+def test_a_number_in_a_request_is_no_id(home: Settings) -> None:
+    SuppressionList.of(home).add(Identifiers(user_ids=frozenset({"20260401"})), 0.0)
+    day = b'1.2.3.4 - - [02/May/2026:10:00:00 +0000] "GET /archive/20260401 HTTP/1.1" 200 1 "-" "x"'
+    assert left_of(home, VISITS.replace(".json", ".log"), [day]) == [day]
+
+
 def test_the_list_has_no_value_and_needs_its_key(home: Settings) -> None:
     known = SuppressionList.of(home)
     assert not any(value.encode() in known.path.read_bytes() for value in BOB.values())

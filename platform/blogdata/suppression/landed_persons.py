@@ -4,8 +4,9 @@ A line that is one JSON object or a row of a CSV file names persons by the field
 if a field comes twice, has several values, or is in a text that is JSON itself. Of a line that cannot be read, such as
 one that was cut off, whatever looks like such a field counts, and any word that is a value: of an e-mail, an address,
 an id of at least :data:`DISTINCTIVE` characters, or a login. Words are also decoded from JSON's escapes, those of
-servers (`\\xc3\\xb6`), and percent escapes. Of a line of an access log count e-mails, addresses and long ids anywhere,
-and logins where servers write them, before the time, also those of several words; a path like `/archive` is none.
+servers (`\\xc3\\xb6`), and percent escapes. Of a line of an access log count e-mails, addresses and long ids that are no
+number anywhere, and logins where servers write them, before the time, also those of several words; a path like
+`/archive` is none.
 """
 
 from __future__ import annotations
@@ -219,7 +220,9 @@ def _words(text: str, *, logins: tuple[str, ...] | None) -> Values:
         words.update(_MAIL.findall(form))
         for word in _WORD.findall(form):
             words.update((word, word.strip(".:"), *word.split(":")))
-    long = frozenset(word for word in words if len(word) >= DISTINCTIVE)
+    # Of digits alone, a word of a request is a day or a number of an article.
+    is_log = logins is not None
+    long = frozenset(word for word in words if len(word) >= DISTINCTIVE and not (is_log and word.isdecimal()))
     named = {word for word in words if len(word) >= _SHORTEST_LOGIN} - set(re.findall(r'"([^"\\]*)"\s*:', text))
     return {
         "emails": frozenset(word for word in words if "@" in word),
