@@ -37,6 +37,7 @@ def test_what_lands_while_lines_are_erased_is_looked_at_before_it_is_recorded(mo
         contract=SimpleNamespace(columns=[SimpleNamespace(subject="user")]),
         deployment=SimpleNamespace(settings=lambda: None),
     )
+    found: Any
     (found,) = landing._scanned(step, "visits", Grain.HOUR, [hour])
     assert not file["of a person"]
     assert looks == [1, 2, 3]

@@ -4,8 +4,8 @@ A line that is one JSON object or a row of a CSV file names persons by the field
 if a field comes twice, has several values, or is in a text that is JSON itself. Of a line that cannot be read, such as
 one that was cut off, whatever looks like such a field counts, and any word that is a value: of an e-mail, an address,
 an id of at least :data:`DISTINCTIVE` characters, or a login. Words are also decoded from JSON's escapes, those of
-servers (`\\xc3\\xb6`), and percent escapes. Of a line of an access log count e-mails, addresses and long ids that are no
-number anywhere, and logins where servers write them, before the time, also those of several words; a path like
+servers (`\\xc3\\xb6`), and percent escapes. Of a line of an access log count e-mails, addresses and long ids that are
+no number anywhere, and logins where servers write them, before the time, also those of several words; a path like
 `/archive` is none.
 """
 
