@@ -27,6 +27,7 @@ from blogdata.orchestration.step import Step
 from blogdata.patterns.ingestion import new_fields
 from blogdata.patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
 from blogdata.planning.findings import Observed, unannounced
 from blogdata.planning.graph import Graph
 from blogdata.planning.snapshot import Snapshot
@@ -131,6 +132,7 @@ def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: py
     run = SimpleNamespace(run_id="run-1")
     step = SimpleNamespace(
         contract=contract,
+        reach=reach_of((contract,)),
         partitions=(HOUR,),
         landing=zone,
         landing_zone=LandingZone.of(zone),

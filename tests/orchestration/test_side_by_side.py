@@ -258,9 +258,14 @@ def test_steps_of_one_pool_take_turns(tmp_path: Path) -> None:
 
 
 def test_of_steps_that_are_ready_the_longest_path_comes_first(instance: dg.DagsterInstance) -> None:
-    steps = job(
-        *map(op, ("alone", "other", "begins", "goes_on", "ends")), goes_on=("begins",), ends=("goes_on",), at_once=2
-    )
+    went_on = threading.Event()
+
+    # It keeps its place until the path goes on, so that one place is free when `begins` has ended.
+    def wait(_: object) -> None:
+        went_on.wait(PATIENCE_SECONDS)
+
+    ops = (op("alone", wait), op("goes_on", lambda _: went_on.set()))
+    steps = job(*ops, *map(op, ("other", "begins", "ends")), goes_on=("begins",), ends=("goes_on",), at_once=2)
     run = executed(instance, steps)
     starts = [name for kind, name in order(instance, run) if kind == START]
     assert starts[0] == "begins"

@@ -18,6 +18,8 @@ _COMMANDS = {
     "ShowVersions": "versions {dataset}",
     "WriteViews": "views",
     "WithdrawShare": "share {dataset} --withdraw",
+    "ShowRights": "rights --roles",
+    "GoOnForgetting": "forget",
     "ShowMigrations": "schema migrations",
     "RemoveColumn": "schema remove {dataset} {column}",
     "Query": "sql {sql} --as-of={as_of}",

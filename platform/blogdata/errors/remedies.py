@@ -91,6 +91,14 @@ class WithdrawShare(Action, words="withdraw the share"):
     dataset: str
 
 
+class ShowRights(Action, words="see what the roles see"):
+    """List what each role sees of the datasets."""
+
+
+class GoOnForgetting(Action, words="go on with the erasure"):
+    """End an erasure of persons that was interrupted."""
+
+
 class ShowMigrations(Action, words="list the migrations"):
     """List the columns that are being retired, and who still reads them."""
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
+from blogdata.errors.remedies import GoOnForgetting, Remedy
 from blogdata.services import secrets
 from blogdata.services.config import Settings
 from blogdata.suppression.identifiers import Identifiers
@@ -94,8 +95,11 @@ class SuppressionList(SqliteStore):
             raise ListUnusable(
                 what="the list of persons who were forgotten is gone, or its key is, or they do not belong together",
                 where=f"{self.path}, {secret}",
-                next_step="go on with an erasure that was interrupted: blogdata forget; otherwise bring both back from a "
-                "backup: without them the next delivery brings these persons back",
+                next_step=Remedy(
+                    "if an erasure was interrupted: ",
+                    GoOnForgetting(),
+                    "; otherwise bring both back from a backup: without them the next delivery brings the persons back",
+                ),
             )
         return Suppressed(key=self._key(), known=known)
 

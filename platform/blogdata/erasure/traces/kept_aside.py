@@ -49,7 +49,7 @@ def clear_spark(settings: Settings, paths: Collection[str]) -> Cleared:
     """
     found = [settings.home / path for path in paths if path.startswith("services/spark/")]
     if found and spark_connect.status(settings).state == "running":
-        return Cleared(place="services/spark", left="the server is running: stop it with `blogdata down`")
+        return Cleared(place="services/spark", left="the Spark server is running: stop it first")
     for file in found:
         file.unlink(missing_ok=True)
     return Cleared(place="services/spark", files=len(found))

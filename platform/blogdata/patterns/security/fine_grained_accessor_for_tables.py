@@ -36,6 +36,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
+from blogdata.errors.remedies import Remedy, ShowRights
 from blogdata.publish.column_types import Array, DataType, Map, Primitive, Struct, parse
 from blogdata.publish.contract import Contract
 from blogdata.publish.privacy import TECHNICAL
@@ -190,7 +191,7 @@ def require_sight(contract: Contract, role: Role) -> Sight:
         raise NotForRole(
             what=f"the role {role.value} does not see {contract.dataset}",
             where=contract.dataset,
-            next_step="see what the roles see: blogdata rights --roles",
+            next_step=Remedy("see what the roles see: ", ShowRights()),
         )
     return sight
 
