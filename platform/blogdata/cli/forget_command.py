@@ -64,7 +64,7 @@ def forget(
         addresses=frozenset(address or ()),
     )
     if file is not None:
-        given = _joined(given, found_persons.given_in(_text(file), str(file)))
+        given |= found_persons.given_in(_text(file), str(file))
     from blogdata.cli import forget_shown
 
     if search or certificates:
@@ -161,11 +161,6 @@ def _show(settings: Settings, found: found_persons.Found, made: ErasurePlan, loo
         table.add_row(run.task.main, f"{len(run.keys) or 1:,}", "", *shown)
     console.print(table)
     console.print(f"computing it again takes about {seconds:,.0f} s, by what it took before")
-
-
-def _joined(one: Identifiers, other: Identifiers) -> Identifiers:
-    kinds = ("user_ids", "logins", "emails", "visit_ids", "addresses")
-    return Identifiers(**{kind: getattr(one, kind) | getattr(other, kind) for kind in kinds})
 
 
 def _text(file: Path) -> str:

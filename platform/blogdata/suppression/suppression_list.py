@@ -24,7 +24,6 @@ SECRET = "suppression"
 """Name of the key among the secrets of a deployment."""
 FILE = "suppressed.sqlite"
 """Name of the list in the home of a deployment."""
-KINDS = ("user_ids", "logins", "emails", "visit_ids", "addresses")
 _CHECK = ("key", "")
 """Hashed into every list, to know its key by."""
 _BYTES = 16
@@ -186,7 +185,7 @@ class Suppressed:
 
 
 def _hashes(key: bytes, persons: Identifiers) -> set[bytes]:
-    return {_hashed(key, kind, value) for kind in KINDS for value in getattr(persons, kind) if value}
+    return {_hashed(key, kind, value) for kind, values in persons.by_kind().items() for value in values if value}
 
 
 def _hashed(key: bytes, kind: str, value: str) -> bytes:
