@@ -70,8 +70,7 @@ class Landed:
         wanted = step.partitions if keys is None else keys
         found = _scanned(step, table, grain, wanted)
         for partition in found:
-            within = [key for key in wanted if key.startswith(partition.key)]
-            if partition.links and within:
+            if partition.links and (within := [key for key in wanted if key.startswith(partition.key)]):
                 raise _blamed(partition.links[0].refusal(), within)
         there = {partition.key: partition for partition in found if partition.ready}
         absent = [key for key in wanted if key not in there]
@@ -259,7 +258,8 @@ def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> lis
 
 
 def _files_of(found: Sequence[LandedPartition], wanted: Sequence[str]) -> list[Path]:
-    return [part.folder / file.name for part in found if part.ready and part.key in wanted for file in part.files]
+    keys = frozenset(wanted)
+    return [part.folder / file.name for part in found if part.ready and part.key in keys for file in part.files]
 
 
 def bounds_of(settings: Settings) -> Bounds:
