@@ -35,16 +35,18 @@ def states(visits: DataFrame, last_hour: str) -> DataFrame:
     return (
         visits.withColumn("replayed", F.element_at(F.split("source_file", "/"), -1).startswith("replay-"))
         .withColumn("number", F.count_if(F.coalesce(silence > INACTIVITY_MICROS, F.lit(True))).over(of_user))
+        .withColumn("place", F.row_number().over(session))
         .select(
             *("user_id", "number", "event_hour", "event_time", "visit_id", "page"),
             F.first("event_time").over(so_far).alias("started_at"),
             F.col("event_time").alias("ended_at"),
-            F.row_number().over(session).cast("bigint").alias("pages"),
+            F.col("place").cast("bigint").alias("pages"),
             F.first("page").over(so_far).alias("entry_page"),
             F.first("referral").over(so_far).alias("referral"),
             F.col("page").alias("exit_page"),
             F.max("keep_private").over(so_far).alias("keep_private"),
-            F.slice(F.collect_list("page").over(so_far), 1, 5).alias("first_pages"),
+            # A list of all pages so far would make a session of thousands, a crawler's, take time by its square.
+            F.collect_list(F.when(F.col("place") <= 5, F.col("page"))).over(so_far).alias("first_pages"),
             F.min(F.struct(*POSITION)).over(so_far).alias("appended"),
             F.lead("event_hour").over(session).alias("next"),
         )
