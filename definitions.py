@@ -15,7 +15,7 @@ from blogdata.cli import remedies
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.calendar import calendar
 from blogdata.orchestration.dataset import AssetBuilder
-from blogdata.orchestration.refresh import Request
+from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.split_files import shared_rows
 from blogdata.planning.observed import ended_at

@@ -11,7 +11,7 @@ import dagster as dg
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.external_events import trigger
 from blogdata.orchestration.names import EVENT
-from blogdata.orchestration.refresh import JOB, Request
+from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.external_trigger import MOST_TRIES, Trigger, context, pause

@@ -16,7 +16,7 @@ from blogdata.orchestration import partner, turns
 from blogdata.orchestration.computation import evaluation
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import JOB, Request
+from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.orchestration.waiting import waiting_check
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.patterns.ingestion.log_splitter import refused_logs, unsplit_logs

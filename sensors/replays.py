@@ -9,7 +9,7 @@ from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.orchestration import replays
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import JOB, Request
+from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.orchestration.replays import TAG, Replay
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.run_values import values_only

@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.orchestration.refresh import JOB, Request
+from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.data_flow.concurrent_runner import LANE
 
 EVERYTHING = {"blogdata/set": "everything"}

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
-from blogdata.orchestration.refresh import JOB, Request
+from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.finality import lookback_of
 from blogdata.planning.staleness import Scope

@@ -13,7 +13,8 @@ import dagster as dg
 from assets.code import code
 from blogdata.errors import PlatformError
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import Refresh, Request
+from blogdata.orchestration.refresh import Refresh
+from blogdata.orchestration.refresh_request import Request
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner
 from quality.contracts import GRAPH

@@ -11,7 +11,7 @@ import dagster as dg
 from assets.sources import LANDING_ACCESS_LOGS
 from blogdata.errors import PlatformError
 from blogdata.orchestration.computation import Context, access_of
-from blogdata.orchestration.refresh import Request
+from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import failure
 from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.combined_log import hour_of_combined

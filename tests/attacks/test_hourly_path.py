@@ -13,7 +13,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 import definitions
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import JOB
+from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.services.config import Settings
 from published import bronze, deployment, land, silver

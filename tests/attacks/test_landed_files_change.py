@@ -20,7 +20,8 @@ import published
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion import landed_content, published_files, readiness_marker, vanished_lines
 from blogdata.patterns.ingestion.landed_content import Line
-from blogdata.patterns.ingestion.readiness_marker import Lack, late_files, scan
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition
+from blogdata.patterns.ingestion.readiness_marker import late_files, scan
 from blogdata.patterns.ingestion.vanished_lines import Loss
 from blogdata.planning import touched
 from blogdata.planning.arrivals import warnings
@@ -156,7 +157,7 @@ def lake(tmp_path: Path) -> LakeResource:
     return made
 
 
-def publish(lake: LakeResource, record: Callable[[readiness_marker.LandedPartition], str]) -> None:
+def publish(lake: LakeResource, record: Callable[[LandedPartition], str]) -> None:
     """Publish the rows of the hour from its current files, with the file record of the given release."""
     (partition,) = scan(lake.landing_path / "visits", Grain.HOUR)
     files = [partition.folder / file.name for file in partition.files]

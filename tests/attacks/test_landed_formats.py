@@ -19,8 +19,9 @@ from blogdata.lake.store_faults import LandedFileUnreadable, store_faults
 from blogdata.orchestration import landing as landed_step
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_lines import LandedFileRefused, LandedSize, judge_all, measure, read
+from blogdata.patterns.ingestion.landed_partition import Lack
 from blogdata.patterns.ingestion.log_splitter import refused_logs, split_by_hour, unsplit_logs
-from blogdata.patterns.ingestion.readiness_marker import Lack, scan
+from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.planning import arrivals
 from blogdata.publish.partitions import Grain
 from blogdata.publish.write_faults import AuditFailed

@@ -20,7 +20,7 @@ from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import Queued
 
 from assets.serving.page_files import page_files
 from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.refresh import JOB
+from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, NEW_DATA, pool_of
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings, load

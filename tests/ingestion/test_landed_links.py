@@ -12,10 +12,11 @@ from blogdata.patterns.error_management.dead_letter_replay import Correction
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_lines import measure_all
 from blogdata.patterns.ingestion.landed_links import LinkRefused, leading_out
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.log_progress import PROGRESS
 from blogdata.patterns.ingestion.log_splitter import SplitReport, refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
-from blogdata.patterns.ingestion.readiness_marker import FLAG, LandedPartition, mark, scan
+from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.patterns.ingestion.readiness_marker import Lack, NothingToMark, gaps, late_files, mark, overdue, scan
+from blogdata.patterns.ingestion.landed_partition import Lack
+from blogdata.patterns.ingestion.readiness_marker import NothingToMark, gaps, late_files, mark, overdue, scan
 from blogdata.publish.partitions import Grain
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)

@@ -11,7 +11,7 @@ import pytest
 from assets.bronze.access_logs import split_access_logs
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import Request
+from blogdata.orchestration.refresh_request import Request
 from blogdata.patterns.ingestion.log_splitter import LOGS, unsplit_logs
 
 LINE = b'192.0.2.1 - - [05/Jan/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n'

@@ -18,7 +18,8 @@ from blogdata.orchestration.checks import newest_evaluation
 from blogdata.orchestration.computation import Done
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.orchestration.refresh import Refresh, Request
+from blogdata.orchestration.refresh import Refresh
+from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.waiting import WAITING
 from blogdata.patterns.observability.reading import FLOW
 from blogdata.planning.graph import Task

@@ -15,7 +15,8 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.orchestration import refresh, turns
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import Refresh, Request
+from blogdata.orchestration.refresh import Refresh
+from blogdata.orchestration.refresh_request import Request
 from blogdata.planning.graph import Task
 from blogdata.publish.partitions import Grain
 from published import bronze, days, deployment, land, publish, silver

@@ -14,7 +14,7 @@ import pytest
 from blogdata.orchestration import external_events as composed
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.refresh import JOB
+from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
 from blogdata.patterns.ingestion.external_trigger import MOST_TRIES, Notification

@@ -19,7 +19,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from blogdata.errors import PlatformError
 from blogdata.orchestration import partner, turns
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import JOB
+from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import NEW_DATA
 from blogdata.patterns.data_value.outbox_account import Row
 from blogdata.patterns.ingestion import readiness_marker

@@ -18,7 +18,7 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.refresh import JOB
+from blogdata.orchestration.refresh_request import JOB
 from blogdata.services.config import load
 from ui import backfills
 from ui.backfills import BACKFILL, UNFINISHED, RunRecord

@@ -205,7 +205,7 @@ class Pipeline:
         from blogdata.cli.progress import RunProgress
         from blogdata.orchestration import dead_runs
         from blogdata.orchestration.names import ACCEPT
-        from blogdata.orchestration.refresh import JOB
+        from blogdata.orchestration.refresh_request import JOB
         from blogdata.patterns.data_flow.concurrent_runner import AGAIN
         from blogdata.services.dagster_internals import (
             InMemoryJob,

@@ -15,7 +15,8 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake import expiry as lake_expiry
 from blogdata.orchestration import owners, turns
 from blogdata.patterns.ingestion import expired_files
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import expired_landings, expiry
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.observed import StreamedInput

@@ -18,7 +18,7 @@ from blogdata.patterns.ingestion import landed_content, new_fields, published_fi
 from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.planning.reach import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain

@@ -7,11 +7,9 @@ first and fails then: downstream steps run on the good partitions, and failed on
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 import dagster as dg
-from pydantic import Field, PrivateAttr
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Repair, ShowLedger
@@ -32,6 +30,7 @@ from blogdata.orchestration.computation import (
 )
 from blogdata.orchestration.names import op_of, step_of
 from blogdata.orchestration.partition_faults import joined
+from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.orchestration.replays import Since
 from blogdata.orchestration.retries import MAX_RETRIES, failed, failure
 from blogdata.orchestration.waiting import note_faults, show_failed
@@ -44,76 +43,13 @@ from blogdata.planning.window import Window
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import InOrder
 
-JOB = "refresh"
 MOST_ROWS = 20_000_000
 """Most input rows of one commit; larger work is split into several commits by rows, not at gaps."""
 MOST_AGAIN = 96
 """Most partitions that a run for what is asked for again claims and commits at a time."""
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
-Held = Mapping[str, Mapping[str, PlatformError]]
-"""Dataset to its held partitions, each with the reason."""
 Served = tuple[Contract, dg.OpDefinition]
-
-
-class Request(dg.ConfigurableResource["Request"]):
-    """Request of a `refresh` run; the default is everything that is stale.
-
-    Args:
-        datasets: Only these datasets; empty: all.
-        scope: Which stale partitions count: `all`, `ready` (those that may run automatically) or `ended`.
-        again: Dataset to partitions that run again, stale or not.
-        span: Time window in which all known partitions run again, such as `2026-01-05T00..2026-01-07T00`; either end
-            may be empty.
-        only_again: Run only `again` and `span`; skip stale partitions that were not requested.
-        since: Dataset to its table version when `again` was requested: what was computed since, from all that is
-            requested above it, is not computed once more. Empty: the versions at the beginning of the run.
-        retry_waiting: Retry permanently failed partitions even if their inputs are unchanged.
-        lane: Which stale partitions count, by what made them stale: `all`, `landed` or `again`.
-        few_again: How many partitions of a dataset that were published before the lane `landed` computes, too.
-    """
-
-    datasets: list[str] = Field(default_factory=list)
-    scope: str = Scope.ALL.value
-    again: dict[str, list[str]] = Field(default_factory=dict)
-    span: str = ""
-    only_again: bool = False
-    since: dict[str, int] = Field(default_factory=dict)
-    retry_waiting: bool = True
-    lane: str = Lane.ALL.value
-    few_again: int = 0
-    _lock: Any = PrivateAttr(default_factory=Lock)
-    _blocked: set[str] = PrivateAttr(default_factory=set)
-    _found: dict[str, Any] = PrivateAttr(default_factory=dict)
-
-    def block_downstream(self, datasets: Sequence[str]) -> None:
-        """Block everything downstream of the datasets for the rest of this run."""
-        self._blocked.update(datasets)
-
-    @property
-    def blocked(self) -> frozenset[str]:
-        """Datasets whose downstream is blocked in this run."""
-        return frozenset(self._blocked)
-
-    def held_before(self, look: Callable[[], Held]) -> Held:
-        """Return the partitions that were held when this run started; computed by its first step, then cached."""
-        return cast("Held", self._once("held", look))
-
-    @property
-    def is_again(self) -> bool:
-        """Whether all that it computes was published before, or is asked for by name."""
-        return self.only_again or self.lane == Lane.AGAIN.value
-
-    def asked_at(self, look: Callable[[], Mapping[str, int]]) -> Mapping[str, int]:
-        """Return the versions of the tables when this was requested, or when its first step looked."""
-        return self.since or self._once("begun", look)
-
-    def _once(self, name: str, look: Callable[[], Any]) -> Any:
-        # Of the first steps, which run side by side, one looks, before any of them changes what is found.
-        with self._lock:
-            if name not in self._found:
-                self._found[name] = look()
-            return self._found[name]
 
 
 class NotReady(PlatformError):

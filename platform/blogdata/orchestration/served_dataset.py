@@ -10,7 +10,8 @@ from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.dataset import deps, described
 from blogdata.orchestration.names import asset_key, op_of
-from blogdata.orchestration.refresh import Request, op_failing_after_output
+from blogdata.orchestration.refresh import op_failing_after_output
+from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import reported
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.planning.window import Window

@@ -16,7 +16,7 @@ from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake import arrow
 from blogdata.lake.commit import Entry, parse
 from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
 from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE

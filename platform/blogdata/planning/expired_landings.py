@@ -7,7 +7,7 @@ from pathlib import Path
 
 from blogdata.patterns.error_management.checkpointer import checkpoints
 from blogdata.patterns.ingestion import published_files
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.planning.graph import Graph
 from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import landed_input

@@ -12,7 +12,7 @@ from pathlib import Path
 from blogdata.errors.remedies import Remedy, Run, RunStream
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.observability.lag_detector import Offsets, Position
 from blogdata.planning.graph import Task
 from blogdata.planning.observed import Observed, StreamedInput

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.lake.commit import Entry
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition, LandingZone
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import clock, faults
 from blogdata.planning.faults import Fault
 from blogdata.publish.partitions import Grain, key_of

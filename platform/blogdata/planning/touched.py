@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from blogdata.errors import PlatformError
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.ingestion import landed_content, published_files
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
 

@@ -10,7 +10,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from blogdata.patterns.ingestion.readiness_marker import LandedPartition
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 
 _PREFIX = ".expired-"
 
