@@ -41,7 +41,7 @@ WITH begun AS (
     SELECT *, unnest(generate_series(hour, least(until, ending, last), INTERVAL 1 HOUR)) AS moment FROM states
 )
 SELECT strftime(moment, '%Y-%m-%dT%H') AS event_hour,
-    sha256(concat_ws(chr(31), user_id, appended[1], appended[2], appended[3], appended[4]))[:32] AS session_id,
+    sha256(concat_ws(chr(31), appended[1], appended[2], appended[3], appended[4]))[:32] AS session_id,
     user_id, started_at, ended_at, pages::BIGINT AS pages, entry_page, referral, exit_page, keep_private, first_pages,
     {arrival_hour: appended[1], replayed: appended[2], source_file: appended[3], source_offset: appended[4]}
         AS appended, moment = ending AS is_completed, CASE WHEN moment = hour THEN new ELSE 0 END AS new_pages

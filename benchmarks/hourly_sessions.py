@@ -131,7 +131,7 @@ class World:
         position = [F.col(f"first.{name}") for name in rules.SPEC.position]
         return grouped.select(
             F.least(over, last).alias("event_hour"),
-            keyed_idempotency.key(F.col("user_id"), *position).alias("session_id"),
+            keyed_idempotency.key(*position).alias("session_id"),
             *("user_id", "started_at", "ended_at", "pages", "entry_page", "referral", "exit_page", "keep_private"),
             "first_pages",
             (over <= last).alias("is_completed"),

@@ -28,7 +28,7 @@ def states(visits: DataFrame, last_hour: str) -> DataFrame:
     session = Window.partitionBy("user_id", "number").orderBy("event_time", "visit_id", "page")
     so_far = session.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     silence = F.unix_micros("event_time") - F.unix_micros(F.lag("event_time").over(of_user))
-    ids = ("user_id", *(f"appended.{name}" for name in POSITION))
+    ids = [f"appended.{name}" for name in POSITION]
     hour, one = F.to_timestamp("event_hour", HOUR), F.expr("INTERVAL 1 HOUR")
     over = F.date_trunc("hour", F.col("ended_at") + F.expr("INTERVAL 30 MINUTES"))
     ends = F.least(F.to_timestamp("next", HOUR) - one, over, F.to_timestamp(F.lit(last_hour), HOUR))

@@ -32,7 +32,7 @@ SESSION_ID = Column(
     type="STRING",
     subject=c.VISITOR_PSEUDONYM,
     nullable=False,
-    description="Hash of the visitor and of the page view of the session that arrived first",
+    description="Hash of the place of the page view of the session that arrived first",
 )
 STATE = (
     Column(

@@ -156,7 +156,7 @@ def test_a_session_waits_for_its_watermark(session: Any, tmp_path: Path) -> None
     live = Live(session, tmp_path)
     live.land([row("A", minutes, f"/{minutes}", number) for number, minutes in enumerate((0, 1, 8))])
     # Each batch drops rows behind the watermark of the batch before.
-    live.land([row("B", 15)])
+    live.land([row("B", 15, number=4)])
     live.land([row("B", 15, "/b", 5)])
     # Late within the watermark, 10:14: it joins A, which a timer at the watermark would have ended at 10:10.
     live.land([row("A", 14.5, "/late", 9), row("A", 13.9, "/too late", 10)])

@@ -157,6 +157,13 @@ DATASETS = (
         "tests/security/test_pseudo_anonymizer.py::test_a_private_page_view_leads_to_nobody_by_its_visit",
     ),
     in_code(
+        "an id of a session is a hash of its visitor",
+        "platform/blogdata/patterns/data_value/incremental_sessionizer.py",
+        "return keyed_idempotency.key(*first)",
+        "return keyed_idempotency.key(F.col(spec.visitor), *first)",
+        "tests/security/test_ids_of_sessions.py::test_no_user_is_found_by_trying_all_against_an_id",
+    ),
+    in_code(
         "a hash of ids has no key",
         "platform/blogdata/patterns/security/pseudo_anonymizer.py",
         "return F.sha2(F.concat(outer, digest), 256)",

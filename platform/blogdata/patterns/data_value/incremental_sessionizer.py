@@ -247,14 +247,15 @@ def _cut(states: DataFrame, spec: SessionSpec) -> DataFrame:
 
 
 def session_id(spec: SessionSpec) -> Column:
-    """Build the id of a session: its visitor and its first appended row (Keyed Idempotency).
+    """Build the id of a session from the position of its first appended row (Keyed Idempotency).
 
-    A row that comes late, before the first one, was appended behind it and leaves the id as it is.
+    A row that comes late, before the first one, was appended behind it and leaves the id as it is. Sessions share no
+    row. The visitor is not hashed: the hash has no key, so whoever sees the position could try all visitors.
     """
     from pyspark.sql import functions as F
 
     first = [F.col(f"{APPENDED}.{name}") for name in spec.position]
-    return keyed_idempotency.key(F.col(spec.visitor), *first)
+    return keyed_idempotency.key(*first)
 
 
 def _apart(before: Column, time: Column, spec: SessionSpec) -> Column:

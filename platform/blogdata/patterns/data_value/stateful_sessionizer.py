@@ -9,7 +9,7 @@ longer than the inactivity, by the rule of the Incremental Sessionizer. So a lat
 begins one of its own, in any order of arrival. An event-time timer is set for the session that ends first. It fires
 when the watermark has passed the session's last row plus the inactivity: the session comes out once, completed, and
 its rows leave the state. The state is as large as the rows of the inactivity and the allowed lateness, however long
-the stream runs. The id comes from the visitor and the first appended row (Keyed Idempotency), so a batch that is
+the stream runs. The id comes from the first appended row alone (Keyed Idempotency), so a batch that is
 retried, and the batch twin, find the same.
 
 The trap: a timer that is set from the watermark (watermark plus inactivity) instead of the newest row. It fires while
