@@ -53,7 +53,7 @@ OF_DAYS = """
 SELECT event_hour[1:10] AS event_date, session_id, started_at, ended_at, pages, entry_page, exit_page,
     regexp_replace(regexp_replace(referral, '(?s)[?#].*', ''), '//[^/@]*@', '//', 'g') AS referral,
     (epoch_us(ended_at) - epoch_us(started_at)) / 1000000.0::DOUBLE AS seconds, pages = 1 AS bounced,
-    array_to_string(first_pages, ' > ') AS path, 24 AS hours_present
+    array_to_string(first_pages, ' > ') AS path, keep_private, 24 AS hours_present
 FROM sessions WHERE is_completed
 """
 

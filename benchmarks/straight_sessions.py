@@ -75,6 +75,7 @@ def of_days(sessions: DataFrame) -> DataFrame:
         ((F.unix_micros("ended_at") - F.unix_micros("started_at")) / 1_000_000).alias("seconds"),
         (F.col("pages") == 1).alias("bounced"),
         F.array_join("first_pages", " > ").alias("path"),
+        "keep_private",
     )
 
 

@@ -50,4 +50,5 @@ def daily(sessions: DataFrame) -> DataFrame:
         (micros / 1_000_000).alias("seconds"),
         (F.col("pages") == 1).alias("bounced"),
         F.array_join("first_pages", " > ").alias("path"),
+        "keep_private",
     )

@@ -35,6 +35,7 @@ SESSIONS_LIVE = Contract(
     measures={"private": "count_if(keep_private)"},
     profiled=SESSIONS_DAILY.profiled,
     statistics=("ended_at", "batch"),
+    paths=SESSIONS.paths,
     patterns=("Checkpointer", "Stateful Sessionizer", "Keyed Idempotency", "Audit-Write-Audit-Publish"),
     watch=Watch(lag=Lag(within=timedelta(minutes=5)), sla=SLA),
 )

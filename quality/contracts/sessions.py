@@ -61,6 +61,7 @@ STATE = (
     ),
     c.fact(name="first_pages", type="ARRAY<STRING>", nullable=False, description="The first five pages, in order"),
 )
+PATHS = ("entry_page", "exit_page", "first_pages")
 FLAG = Column(
     name="is_completed",
     type="BOOLEAN",
@@ -128,6 +129,7 @@ SESSIONS = Contract(
         ),
     },
     statistics=("ended_at",),
+    paths=PATHS,
     patterns=(
         "Incremental Sessionizer",
         "Keyed Idempotency",
@@ -196,6 +198,12 @@ SESSIONS_DAILY = page_views.daily(
             generated="pages = 1",
         ),
         c.fact(name="path", type="STRING", nullable=False, description="The first five pages, with > between them"),
+        replace(
+            next(column for column in STATE if column.name == "keep_private"),
+            nullable=True,
+            description="The visitor asked not to be shared, with any of the page views; null in days that were "
+            "computed before it was there",
+        ),
         page_views.HOURS_PRESENT,
     ),
     key=("session_id",),
@@ -211,5 +219,6 @@ SESSIONS_DAILY = page_views.daily(
     measures={"bounces": "count_if(bounced)", **page_views.PARTS},
     profiled=("entry_page", "exit_page", "pages"),
     statistics=("entry_page", "exit_page"),
+    paths=("entry_page", "exit_page", "path"),
     patterns=("Aligned Fan-In", "Data Overwrite", "Audit-Write-Audit-Publish"),
 )

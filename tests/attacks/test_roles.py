@@ -20,9 +20,9 @@ from blogdata.errors import ConfigurationError
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     LEAST_VISITORS,
     MASK,
-    RIGHTS,
     Role,
     Shown,
+    Sight,
     hashed,
     sight_of,
 )
@@ -151,12 +151,20 @@ def expected(deployment: Deployment, contract: Contract, role: Role) -> tuple[li
         Shown.AS_IT_IS: lambda found: found.replace(tzinfo=None) if found == MOMENT else found,
         Shown.HASHED: lambda found: masked(deployment, found) if isinstance(found, str) else None,
         Shown.BY_DAY: lambda found: DAY if found == MOMENT else found,
+        Shown.HIDDEN: lambda found: None,
     }
     table = stored(contract)
     names = [name for name in sight.columns if name in table.column_names]
-    seen = (SHARED,) if RIGHTS[role].rows else (SHARED, PRIVATE)
+    seen = (SHARED,) if sight.rows else (SHARED, PRIVATE)
     declared = {column.name: column for column in contract.columns}
-    return names, [tuple(shapes[sight.columns[name]](value(declared[name], who)) for name in names) for who in seen]
+    return names, [
+        tuple(shapes[_shown(sight, name, who)](value(declared[name], who)) for name in names) for who in seen
+    ]
+
+
+def _shown(sight: Sight, name: str, who: str) -> Shown:
+    shown = sight.columns.get(name, Shown.HIDDEN)
+    return sight.private.get(name, shown) if who == PRIVATE else shown
 
 
 @pytest.mark.parametrize("role", OTHERS)
@@ -185,12 +193,12 @@ def secrets_of(role: Role) -> list[str]:
         contract = EVERY[name]
         sight = sight_of(contract, role)
         for who in (SHARED, PRIVATE):
-            hidden_row = who == PRIVATE and bool(RIGHTS[role].rows)
+            hidden_row = who == PRIVATE and sight is not None and bool(sight.rows)
             found += [
                 f"{who}-{column.name}"
                 for column in contract.columns
                 if isinstance(value(column, who), str | bytes) and value(column, who) != "2026-01-05"
-                if hidden_row or sight is None or sight.columns.get(column.name) is not Shown.AS_IT_IS
+                if hidden_row or sight is None or _shown(sight, column.name, who) is not Shown.AS_IT_IS
             ]
     return found
 
@@ -204,9 +212,9 @@ def test_no_way_round_the_views_is_open(deployment: Deployment, ask: Ask, role: 
         f"{who}-{name}"
         for table in TABLES
         if (sight := sight_of(EVERY[table], role)) is not None
-        for who in ((SHARED,) if RIGHTS[role].rows else (SHARED, PRIVATE))
-        for name, shown in sight.columns.items()
-        if shown in (Shown.AS_IT_IS, Shown.BY_DAY)
+        for who in ((SHARED,) if sight.rows else (SHARED, PRIVATE))
+        for name in sight.columns
+        if _shown(sight, name, who) in (Shown.AS_IT_IS, Shown.BY_DAY)
     ]
     # Nor is what one value begins with, of which another one is seen.
     hidden = [text for text in hidden if not any(one.startswith(text) for one in seen)]
@@ -286,7 +294,16 @@ def test_the_rights_hold_for_every_dataset(contract: Contract) -> None:
     assert seen[Role.OWNER] == dict.fromkeys([column.name for column in contract.columns], Shown.AS_IT_IS)
     direct = persons(contract, [How.DIRECT])
     assert {seen[Role.ENGINEER][name] for name in direct} <= {Shown.HASHED}
-    assert set(seen[Role.ANALYST]) == (set() if contract.layer == "bronze" else set(visible(contract)))
+    shown = set() if contract.layer == "bronze" else set(visible(contract))
+    # What does not say who asked not to be shared shows no pseudonym at all.
+    assert shown - set(seen[Role.ANALYST]) <= persons(contract, [How.PSEUDONYM, How.QUASI_IDENTIFIER])
+    assert set(seen[Role.ANALYST]) <= shown
+    analyst = sights[Role.ANALYST]
+    if analyst is not None:
+        alike = {name for name, how in analyst.columns.items() if analyst.private.get(name, how) is how}
+        pseudonyms = persons(contract, [How.PSEUDONYM]) & set(analyst.columns)
+        assert not alike & pseudonyms
+        assert not pseudonyms or not alike & persons(contract, [How.QUASI_IDENTIFIER])
     assert not direct & {*seen[Role.ANALYST], *seen[Role.PARTNER]}
     assert not persons(contract, list(How)) & set(seen[Role.PARTNER])
     assert set(seen[Role.PARTNER]) <= set(seen[Role.ANALYST]) or not seen[Role.PARTNER]

@@ -246,7 +246,7 @@ def _daily_sessions(landing: Path, lines: Lines) -> Iterator[Row]:
     for one in _all_sessions(landing, lines):
         if one.completed:
             day = one.hour[:10]
-            yield day, *_of_session(one)[1:], " > ".join(one.pages[:5]), len(one.pages) == 1, there[day]
+            yield day, *_of_session(one)[1:], " > ".join(one.pages[:5]), len(one.pages) == 1, one.private, there[day]
 
 
 Key = Callable[[datetime, dict[str, Any]], Row]
@@ -332,6 +332,6 @@ RULES: list[Rule] = [
         (("event_hour", "is_completed", *SESSION, PRIVATE, "first_pages", "new_pages"), _sessions),
     ),
     ("silver.sessions_pending", (("event_hour", *SESSION, PRIVATE, "first_pages"), _pending)),
-    ("gold.sessions_daily", (("event_date", *SESSION[1:], "path", "bounced", HOURS), _daily_sessions)),
+    ("gold.sessions_daily", (("event_date", *SESSION[1:], "path", "bounced", PRIVATE, HOURS), _daily_sessions)),
     ("gold.daily_report", (("event_date", "metric", "value", "detail", HOURS), _daily_report)),
 ]

@@ -11,7 +11,7 @@ from assets.transforms import session_rules
 START = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 SCHEMA = (
     "event_date STRING, session_id STRING, started_at TIMESTAMP, ended_at TIMESTAMP, pages BIGINT, entry_page STRING, "
-    "exit_page STRING, referral STRING, first_pages ARRAY<STRING>"
+    "exit_page STRING, referral STRING, first_pages ARRAY<STRING>, keep_private BOOLEAN"
 )
 SHOWN = {
     "https://mail.example/read?user=alice@example.org": "https://mail.example/read",
@@ -26,7 +26,8 @@ SHOWN = {
 
 def test_a_referral_is_shown_without_what_may_be_personal(spark: SparkSession) -> None:
     rows = [
-        ("2026-01-05", str(number), START, START, 1, "/", "/", referral, ["/"]) for number, referral in enumerate(SHOWN)
+        ("2026-01-05", str(number), START, START, 1, "/", "/", referral, ["/"], False)
+        for number, referral in enumerate(SHOWN)
     ]
     found = session_rules.daily(spark.createDataFrame(rows, SCHEMA)).select("session_id", "referral").collect()
     assert {int(row.session_id): row.referral for row in found} == dict(enumerate(SHOWN.values()))

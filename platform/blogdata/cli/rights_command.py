@@ -10,7 +10,7 @@ import typer
 from blogdata.cli.output import TextGrid, console, say_json
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.patterns.security.fine_grained_accessor_for_resources import JobReach, reach_of, s3_policy
-from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, Shown, sight_of
+from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, Role, Shown, Sight, sight_of
 from blogdata.planning.graph import Graph
 from blogdata.publish.contract import Contract
 from quality.contracts import EVERY
@@ -56,7 +56,13 @@ def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
     if as_json:
         say_json(
             [
-                {"dataset": contract.dataset, "role": role.value, "rows": sight.rows, "columns": dict(sight.columns)}
+                {
+                    "dataset": contract.dataset,
+                    "role": role.value,
+                    "rows": sight.rows,
+                    "columns": dict(sight.columns),
+                    "private": dict(sight.private),
+                }
                 for contract, role, sight in seen
                 if sight is not None
             ]
@@ -67,13 +73,16 @@ def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
         table.add_column(name)
     for contract, role, sight in seen:
         rows = "none" if sight is None else sight.rows.replace("`", "") or "all"
-        columns = [] if sight is None else [_column(name, shown) for name, shown in sight.columns.items()]
+        columns = [] if sight is None else [_column(name, sight) for name in sight.columns]
         table.add_row(contract.dataset, role.value, rows, ", ".join(columns))
     console.print(table)
 
 
-def _column(name: str, shown: Shown) -> str:
-    return name if shown is Shown.AS_IT_IS else f"{name} ({shown.value})"
+def _column(name: str, sight: Sight) -> str:
+    usual, private = sight.columns[name], sight.private.get(name)
+    said = [] if usual is Shown.AS_IT_IS else [usual.value]
+    said += [f"{private.value} where {PRIVATE}"] if private else []
+    return f"{name} ({', '.join(said)})" if said else name
 
 
 def _folder(given: str) -> str:

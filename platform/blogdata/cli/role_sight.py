@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.patterns.security import fine_grained_accessor_for_tables
-from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, NotForRole, Role
+from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, NotForRole, Role, sight_of
 from blogdata.publish.migrations import carried
 from blogdata.services import secrets
 from blogdata.services.config import Settings
@@ -56,17 +56,21 @@ class RoleSight:
                 )
             fine_grained_accessor_for_tables.require_sight(EVERY[name], self.role)
 
-    def require_newest(self) -> None:
-        """Refuse an earlier state to a role that sees some rows only: in it, rows are shown that were hidden since.
+    def require_newest(self, names: Iterable[str]) -> None:
+        """Refuse an earlier state of tables whose rows the role does not see alike: it shows what was hidden since.
+
+        Args:
+            names: Tables that a query names; the role sees them.
 
         Raises:
-            NotForRole: The role sees the newest state only.
+            NotForRole: The role sees the newest state of one of them only.
         """
-        rights = RIGHTS[self.role]
-        if rights.rows or rights.visitors:
+        sights = [sight_of(EVERY[name], self.role) for name in names if name in EVERY]
+        changing = [sight.dataset for sight in sights if sight is not None and (sight.rows or sight.private)]
+        if changing:
             raise NotForRole(
                 what=f"the role {self.role.value} sees the newest state only: who may be shared may change",
-                where="--as-of",
+                where=f"--as-of of {changing[0]}",
                 next_step="leave --as-of out",
             )
 

@@ -129,7 +129,7 @@ class _Asked:
         if sight is not None:
             sight.require(names)
             if moment is not None:
-                sight.require_newest()
+                sight.require_newest(names)
         # Choose all versions together, so that a dataset and its companion are read in the same state.
         versions = _versions(lake, {stored for name in names for stored in _read_by(name)}, moment)
         there = {*versions, *_derived(lake)}

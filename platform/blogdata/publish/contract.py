@@ -30,7 +30,10 @@ LEAST_ROWS = 100
 judged together with quiet partitions before it that add up to this number."""
 ANSWERS = "Denormalizer"
 """Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
-_POLICIES = ("buckets", "compatibility", "consumers", "migrations", "profiled", "references", "view", "watch", "wide")
+_POLICIES = (
+    *("buckets", "compatibility", "consumers", "migrations", "paths", "profiled", "references", "view", "watch"),
+    "wide",
+)
 """What of a contract, besides its inputs, is no promise about its rows."""
 Wanted = Mapping[str, Mapping[str, str]]
 """Dataset to the partitions that must run, each with the reason."""
@@ -198,6 +201,8 @@ class Contract:
             table, which has rows of every version, with queries as old as they like.
         migrations: Columns that are being retired.
         wide: Columns that its rows lack, because an input has them; a view joins them.
+        paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
+            from roles that see no persons.
 
     Raises:
         ConfigurationError: Rows are added to partitions (`Slices`), and too few rows of a partition refuse it: only the
@@ -238,6 +243,7 @@ class Contract:
     compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
     wide: Wide | None = None
+    paths: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.write, Replace) and self.write.slices and self.watch.refuses_too_few:

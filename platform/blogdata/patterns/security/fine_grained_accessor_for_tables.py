@@ -14,6 +14,11 @@ A direct identifier is masked by a keyed hash, so rows still join by it. The ser
 engine); a plan has the name of a function, which no statement of a person may call. Masks reach into structs, lists
 and maps. A time that only helps to find somebody is shown as its day.
 
+Rows of who asked not to be shared are joined to others by what they have in common: a page and a second, or a rare
+browser. A role that sees no persons therefore sees of these rows (`keep_private`) no pseudonym, no quasi-identifier and
+no path of several pages, and times as their day: they can be counted, and lead to no other row. A dataset with
+pseudonyms that does not say who asked is seen as if all had.
+
 Where rows are left out, columns are null in them, too, before anything is computed from them: a statement that divides
 by a value of a hidden row, to have the error tell it, finds no value there.
 
@@ -30,7 +35,7 @@ Source: Data Engineering Design Patterns, ch. 7.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -47,6 +52,9 @@ if TYPE_CHECKING:
 
 MASK = "blogdata_masked"
 """Function of a session that returns the keyed hash of a text; the engine knows the key."""
+PRIVATE = "keep_private"
+"""Column that is true in rows of who asked not to be shared; a row in which it is null counts as one."""
+_TIMES = (Primitive("timestamp"), Primitive("date"))
 LEAST_VISITORS = 5
 """Visitors below which a group is not shown to a partner; one visitor alone may have many page views."""
 
@@ -84,6 +92,7 @@ class Rights:
         of: What it sees of a column, by how the column identifies somebody.
         classified: What it sees of other columns that are classified as personal.
         technical: Whether it sees how a row was produced, and datasets that are for the platform alone.
+        private: Whether it sees the same of rows of who asked not to be shared.
         rows: Column to the condition on it that a row must meet. Empty: all rows.
         visitors: How many visitors a counted group must have, at least. 0: any number.
 
@@ -94,6 +103,7 @@ class Rights:
     of: Mapping[How, Shown]
     classified: Shown
     technical: bool = False
+    private: bool = False
     rows: Mapping[str, str] = field(default_factory=dict)
     visitors: int = 0
 
@@ -106,12 +116,14 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
             of=MappingProxyType(dict.fromkeys(How, Shown.AS_IT_IS)),
             classified=Shown.AS_IT_IS,
             technical=True,
+            private=True,
         ),
         Role.ENGINEER: Rights(
             layers=_ALL_LAYERS,
             of=MappingProxyType({**dict.fromkeys(How, Shown.AS_IT_IS), How.DIRECT: Shown.HASHED}),
             classified=Shown.HASHED,
             technical=True,
+            private=True,
         ),
         Role.ANALYST: Rights(
             layers=frozenset(("silver", "gold")),
@@ -124,7 +136,7 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
             layers=frozenset(("gold",)),
             of=MappingProxyType(dict.fromkeys(How, Shown.HIDDEN)),
             classified=Shown.HIDDEN,
-            rows=MappingProxyType({"keep_private": "NOT `keep_private`"}),
+            rows=MappingProxyType({PRIVATE: f"NOT `{PRIVATE}`"}),
             visitors=LEAST_VISITORS,
         ),
     }
@@ -144,11 +156,13 @@ class Sight:
         dataset: Name as `layer.table`.
         columns: The columns it sees, in the contract's order, and in which shape.
         rows: SQL condition of the rows it sees; empty: all.
+        private: What it sees of columns in rows of who asked not to be shared, where that is less.
     """
 
     dataset: str
     columns: Mapping[str, Shown]
     rows: str = ""
+    private: Mapping[str, Shown] = field(default_factory=dict)
 
 
 def sight_of(contract: Contract, role: Role) -> Sight | None:
@@ -177,7 +191,13 @@ def sight_of(contract: Contract, role: Role) -> Sight | None:
         if (shown := _shown(column, rights)) is not Shown.HIDDEN
         and (rights.technical or column.name not in TECHNICAL or column.name in needed)
     }
-    return Sight(dataset=contract.dataset, columns=columns, rows=" AND ".join(conditions)) if columns else None
+    private = {} if rights.private else _private(contract, columns)
+    if PRIVATE not in names:
+        less = {name: private.get(name, shown) for name, shown in columns.items()}
+        columns, private = {name: shown for name, shown in less.items() if shown is not Shown.HIDDEN}, {}
+    if not columns:
+        return None
+    return Sight(dataset=contract.dataset, columns=columns, rows=" AND ".join(conditions), private=private)
 
 
 def require_sight(contract: Contract, role: Role) -> Sight:
@@ -207,12 +227,12 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
     Raises:
         NotForRole: The role does not see the dataset.
     """
-    sight = require_sight(contract, role)
-    declared = {column.name: column for column in contract.columns}
+    # A table that is older than a column has none of its values to tell rows apart by.
+    present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
+    sight = require_sight(present, role)
+    declared = {column.name: column for column in present.columns}
     selected = [
-        f"{_guarded(_expression(declared[name], shown), name, sight, contract)} AS `{name}`"
-        for name, shown in sight.columns.items()
-        if name in frame.columns
+        f"{_guarded(_by_row(declared[name], sight), name, sight, present)} AS `{name}`" for name in sight.columns
     ]
     seen = frame.where(sight.rows) if sight.rows else frame
     return seen.selectExpr(*selected)
@@ -234,6 +254,20 @@ def _shown(column: Column, rights: Rights) -> Shown:
     return rights.classified if column.personal and found in (Shown.AS_IT_IS, Shown.BY_DAY) else found
 
 
+def _private(contract: Contract, columns: Mapping[str, Shown]) -> dict[str, Shown]:
+    """Find what is seen of columns in rows of who asked not to be shared, where that is less.
+
+    Returns:
+        Nothing for a dataset that neither says who asked nor has a pseudonym: its rows are of nobody, or of users.
+    """
+    seen = [column for column in contract.columns if column.name in columns]
+    if not any(column.name == PRIVATE or column.singles_out for column in seen):
+        return {}
+    times = {column.name: Shown.BY_DAY for column in seen if parse(column.type) in _TIMES}
+    leading = [column.name for column in seen if column.of_a_person or column.name in contract.paths]
+    return {**times, **dict.fromkeys(leading, Shown.HIDDEN)}
+
+
 def _guarded(expression: str, name: str, sight: Sight, contract: Contract) -> str:
     """Have a column null in rows that are not seen, whatever is computed first; partitions are no secret."""
     if not sight.rows or name == contract.partition_column:
@@ -241,11 +275,21 @@ def _guarded(expression: str, name: str, sight: Sight, contract: Contract) -> st
     return f"CASE WHEN {sight.rows} THEN {expression} END"
 
 
+def _by_row(column: Column, sight: Sight) -> str:
+    """Build the SQL of a column that may show less in rows of who asked not to be shared."""
+    usual = _expression(column, sight.columns[column.name])
+    private = sight.private.get(column.name)
+    if private is None:
+        return usual
+    instead = "" if private is Shown.HIDDEN else f" ELSE {_expression(column, private)}"
+    return f"CASE WHEN NOT `{PRIVATE}` THEN {usual}{instead} END"
+
+
 def _expression(column: Column, shown: Shown) -> str:
     name = f"`{column.name}`"
     if shown is Shown.HASHED:
         return hashed(name, parse(column.type))
-    if shown is Shown.BY_DAY and parse(column.type) in (Primitive("timestamp"), Primitive("date")):
+    if shown is Shown.BY_DAY and parse(column.type) in _TIMES:
         return f"date_trunc('DAY', {name})"
     return name
 
@@ -274,7 +318,7 @@ def hashed(value: str, kind: DataType, depth: int = 0) -> str:
 def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -> list[str]:
     """Write what a role sees as the statements of PostgreSQL that grant it, and take away what was granted before.
 
-    PostgreSQL has no masks: a column that is masked on the lake is hidden here.
+    PostgreSQL has no masks: a column that is masked on the lake is hidden here, and so are rows in which some are.
 
     Args:
         contracts: Contracts of the tables, whose names are those of the datasets without their layer.
@@ -297,7 +341,8 @@ def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -
         sight = sight_of(contract, role)
         plain = [f'"{name}"' for name, shown in sight.columns.items() if shown is Shown.AS_IT_IS] if sight else []
         if sight is not None and plain:
-            condition = sight.rows.replace("`", '"') or "true"
+            conditions = (sight.rows, f"NOT `{PRIVATE}`" if sight.private else "")
+            condition = " AND ".join(filter(None, conditions)).replace("`", '"') or "true"
             found += [
                 f'GRANT SELECT ({", ".join(plain)}) ON {table} TO "{login}"',
                 f'CREATE POLICY "{login}" ON {table} FOR SELECT TO "{login}" USING ({condition})',
