@@ -98,6 +98,10 @@ COMMANDS = {
         "blogdata.cli.share_command:share",
         "Share the newest version of a dataset with readers that know no Delta, by a manifest of its files.",
     ),
+    "export": Deferred(
+        "blogdata.cli.export_command:export",
+        "Write what a role sees of each dataset as Parquet files that its group may read; what has not changed, stays.",
+    ),
     "rights": Deferred(
         "blogdata.cli.rights_command:rights",
         "Show what each job may read and write, or what each role sees, as the contracts declare.",

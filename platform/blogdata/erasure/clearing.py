@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from blogdata.erasure.cleared import Cleared
 from blogdata.erasure.search import Searched, Trace, search
-from blogdata.erasure.traces import kept_aside, older_files, sqlite_rows, stream_state, table_logs
+from blogdata.erasure.traces import exported, kept_aside, older_files, sqlite_rows, stream_state, table_logs
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.persons import places
 from blogdata.lake.lake import Lake
 from blogdata.publish.contract import Contract
+from blogdata.services import exports
 from blogdata.services.config import Settings
 from blogdata.suppression.identifiers import Identifiers
 
@@ -68,6 +69,7 @@ def clear(
     of_persons = [contract for contract in all_ if any(column.singles_out for column in contract.columns)]
     done = [older_files.clear(lake, events, contract, since) for contract in of_persons]
     done += sqlite_rows.clear(settings, persons)
+    done += exported.clear(settings, of_persons)
     values = {value for value in persons.values() if _is_searched_for(value)}
     found = look(settings, all_, values)
     paths = {trace.path for trace in found.traces}
@@ -94,7 +96,8 @@ def look(settings: Settings, contracts: Iterable[Contract], values: Iterable[str
         contracts: Contracts of all datasets of the lake.
         values: The values.
     """
-    elsewhere = {"lake": settings.lake, "landing": settings.landing}
+    copies = {f"exports/{one.role}{one.folder}": one.folder for one in exports.known(settings)}
+    elsewhere = {"lake": settings.lake, "landing": settings.landing, **copies}
     return search(settings.home, values, places(contracts), elsewhere=elsewhere)
 
 

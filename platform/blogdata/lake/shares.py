@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from blogdata.durable.switched_folder import CURRENT
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, WithdrawShare
 from blogdata.lake import members
@@ -25,8 +26,6 @@ RECORD = "_share.json"
 """File beside a manifest; readers of the manifest pass over it because of the underscore."""
 MANIFEST = "manifest"
 """Name of the text files with the addresses of data files."""
-CURRENT = "current"
-"""Link to the share that readers are to open."""
 
 
 @dataclass(frozen=True, kw_only=True)

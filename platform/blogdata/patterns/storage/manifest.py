@@ -28,21 +28,22 @@ Source: Data Engineering Design Patterns, ch. 8.
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path, PurePosixPath
-from uuid import uuid4
 
 from deltalake import DeltaTable
 
+from blogdata.durable import switched_folder
+from blogdata.durable.switched_folder import CURRENT
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.lake import arrow, shares
 from blogdata.lake.checksums import file_of
 from blogdata.lake.lake import DatasetMissing, Lake, TableSlice
-from blogdata.lake.shares import CURRENT, MANIFEST, RECORD, Held, Share
+from blogdata.lake.shares import MANIFEST, RECORD, Held, Share
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 
@@ -104,9 +105,10 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
     )
     if before is not None and before.name == new.name:
         return before
-    _appear(home, new, listed, partitioned=declared.partition_column is not None)
-    _switch(home, new.name)
-    _forget(home, keep={new.name} if before is None else {new.name, before.name})
+    partitioned = declared.partition_column is not None
+    switched_folder.appear(home, new.name, partial(_write, new=new, listed=listed, partitioned=partitioned))
+    switched_folder.switch(home, new.name)
+    switched_folder.remove_others(home, keep={new.name} if before is None else {new.name, before.name})
     return new
 
 
@@ -122,7 +124,7 @@ def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
     """
     home, found = shares.home(lake, dataset), shares.shares(lake, dataset)
     (home / CURRENT).unlink(missing_ok=True)
-    _forget(home, keep=())
+    switched_folder.remove_others(home, keep=())
     return found
 
 
@@ -175,13 +177,9 @@ def _held(table: DeltaTable) -> Held:
     return Held(id=str(table.metadata().id), version=table.version())
 
 
-def _appear(home: Path, new: Share, listed: Sequence[Listed], *, partitioned: bool) -> None:
-    """Write the manifest and its record beside where readers look, and rename all of it at once."""
-    if (home / new.name).exists():
-        # Of a process that died before it switched the link.
-        return
-    staged = home / f".{uuid4()}"
-    staged.mkdir(parents=True)
+def _write(staged: Path, new: Share, listed: Sequence[Listed], *, partitioned: bool) -> None:
+    """Write the manifest and its record."""
+    staged.mkdir()
     lines: dict[PurePosixPath, list[str]] = {} if partitioned else {PurePosixPath("."): []}
     for one in listed:
         # As Delta itself writes it: the path as it is. Readers of this layout do not decode escapes.
@@ -190,23 +188,3 @@ def _appear(home: Path, new: Share, listed: Sequence[Listed], *, partitioned: bo
         (staged / folder).mkdir(parents=True, exist_ok=True)
         (staged / folder / MANIFEST).write_text("".join(sorted(files)), encoding="utf-8")
     (staged / RECORD).write_text(json.dumps(new.as_json()), encoding="utf-8")
-    staged.rename(home / new.name)
-
-
-def _switch(home: Path, name: str) -> None:
-    link = home / f".{uuid4()}"
-    link.symlink_to(name)
-    link.replace(home / CURRENT)
-
-
-def _forget(home: Path, *, keep: Collection[str]) -> None:
-    """Delete the other shares, and what processes that died have left."""
-    for path in list(home.iterdir()) if home.is_dir() else []:
-        if path.name in {CURRENT, *keep}:
-            continue
-        if path.is_symlink():
-            path.unlink()
-            continue
-        # A share goes as it came, by one rename: no half of it holds a version, or is read.
-        hidden = path if path.name.startswith(".") else path.rename(home / f".{uuid4()}")
-        shutil.rmtree(hidden)

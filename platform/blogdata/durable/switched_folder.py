@@ -1,0 +1,48 @@
+"""Folders that appear whole, by one rename, and that readers find by a link which is switched at once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection
+from pathlib import Path
+from uuid import uuid4
+
+CURRENT = "current"
+"""The link that readers open."""
+
+
+def appear(home: Path, name: str, write: Callable[[Path], None]) -> None:
+    """Write a folder beside where readers look, and rename it once it is whole; one that is there already stays.
+
+    Args:
+        home: Folder of this folder and of those before it.
+        name: Its name.
+        write: Makes the folder that it is given and writes into it.
+    """
+    if (home / name).exists():
+        # Of a process that died before it switched the link.
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    staged = home / f".{uuid4()}"
+    write(staged)
+    staged.rename(home / name)
+
+
+def switch(home: Path, name: str) -> None:
+    """Let readers find another folder from now on."""
+    link = home / f".{uuid4()}"
+    link.symlink_to(name)
+    link.replace(home / CURRENT)
+
+
+def remove_others(home: Path, *, keep: Collection[str]) -> None:
+    """Remove the folders that are not to be kept, and what processes that died have left; the link stays."""
+    for path in list(home.iterdir()) if home.is_dir() else []:
+        if path.name in {CURRENT, *keep}:
+            continue
+        if path.is_symlink():
+            path.unlink()
+            continue
+        # A folder goes as it came, by one rename: no half of it is read.
+        hidden = path if path.name.startswith(".") else path.rename(home / f".{uuid4()}")
+        shutil.rmtree(hidden)

@@ -1,0 +1,89 @@
+"""Which folders outside of the home have copies of tables, each for a role: `exports.json` of the home."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from blogdata.errors import ConfigurationError
+from blogdata.services import files
+from blogdata.services.config import Settings
+
+_RECORD = "exports.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """A folder with what a role sees.
+
+    Args:
+        role: Name of the role.
+        folder: The folder, absolute; it has a folder for each dataset.
+        group: Group of the operating system that may read it.
+    """
+
+    role: str
+    folder: Path
+    group: str
+
+
+def known(settings: Settings) -> Sequence[Export]:
+    """List the folders, in the order of their paths."""
+    record = settings.home / _RECORD
+    if not record.exists():
+        return ()
+    found = json.loads(record.read_text(encoding="utf-8"))
+    return tuple(Export(role=one["role"], folder=Path(folder), group=one["group"]) for folder, one in found.items())
+
+
+def remember(settings: Settings, export: Export) -> None:
+    """Record a folder, before anything is written into it; one is for one role and one group.
+
+    Args:
+        settings: Settings of the deployment.
+        export: The folder.
+
+    Raises:
+        ConfigurationError: The folder is within the home or the other way round, has other files, or is another role's.
+    """
+    before = {one.folder: one for one in known(settings)}
+    if before.get(export.folder) == export:
+        return
+    why = _unfit(settings, export, before)
+    if why is not None:
+        raise ConfigurationError(what=why, where=str(export.folder), next_step="name another folder, a new one")
+    _write(settings, [*before.values(), export])
+
+
+def drop(settings: Settings, export: Export) -> None:
+    """Record that a folder has no copies any more."""
+    _write(settings, [one for one in known(settings) if one.folder != export.folder])
+
+
+@contextmanager
+def alone(settings: Settings) -> Iterator[None]:
+    """Be the only process that writes or removes copies; others wait."""
+    with files.locked(settings.home / ".exports.lock"):
+        yield
+
+
+def _unfit(settings: Settings, export: Export, before: dict[Path, Export]) -> str | None:
+    folder, home = export.folder, settings.home.resolve()
+    if (other := before.get(folder)) is not None:
+        return f"it is for the role {other.role} and the group {other.group}"
+    if folder.is_relative_to(home) or home.is_relative_to(folder):
+        return "nobody else may enter the home, so its folder is to be elsewhere"
+    if any(folder.is_relative_to(one) or one.is_relative_to(folder) for one in before):
+        return "it is within the folder of another role, or the other way round"
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        return "there are other files"
+    return None
+
+
+def _write(settings: Settings, exports: Sequence[Export]) -> None:
+    found = {str(one.folder): {"role": one.role, "group": one.group} for one in exports}
+    text = json.dumps(dict(sorted(found.items())), indent=1)
+    files.write_atomically(settings.home / _RECORD, text.encode())
