@@ -169,7 +169,7 @@ def test_a_session_waits_for_its_watermark(session: Any, tmp_path: Path) -> None
     assert (started, ended) == (at(0).replace(tzinfo=None), at(14.5).replace(tzinfo=None))
     assert sum(each["stateOperators"][0]["numRowsDroppedByWatermark"] for each in progress) == 1
     # B ends at 10:25, exactly the watermark.
-    assert [each[3] for each in live.rows()] == ["A", "B"]
+    assert sorted(each[3] for each in live.rows()) == ["A", "B"]
 
 
 def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) -> None:
