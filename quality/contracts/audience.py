@@ -5,10 +5,11 @@ from dataclasses import replace
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Classification, Column, Partitioning, RowRule
+from blogdata.publish.schema import Classification, Column, Partitioning, RowRule, Telling
 from blogdata.publish.watch import Lag, Sla, Watch
 from quality.contracts import campaigns, page_views
 from quality.contracts import columns as c
+from quality.contracts.places import PLACE
 
 ALL = "all"
 """The dimension with one group, of every page view."""
@@ -59,6 +60,7 @@ AUDIENCE_HOURLY = Contract(
     reasons=page_views.AGGREGATED,
     left_out=page_views.MORE_OF_AGGREGATED,
     statistics=("dimension", "value"),
+    tells=(Telling(rows="`dimension` = 'country'", column=PLACE[0]),),
     feeds=("gold.returning_visitors",),
     patterns=("Local Aggregator", "Data Overwrite", "Audit-Write-Audit-Publish"),
     freshness_hours=3,

@@ -86,6 +86,7 @@ VISITS_SHARED = Contract(
         ),
     ),
     audits=anonymizer.audits(PROMISED),
+    anonymous=True,
     rows_in=ROWS_IN,
     stands_for="sum(page_views)",
     reasons={"aggregated": "sum(page_views) - count(1)"},

@@ -13,11 +13,32 @@ SINK = "platform/blogdata/patterns/security/sink_roles.py"
 
 RIGHTS = (
     in_code(
-        "a partner sees the rows of who asked not to be shared",
+        "a reader of PostgreSQL sees the rows of who asked not to be shared",
         TABLES,
-        'condition = sight.rows.replace("`", \'"\') or "true"',
+        'condition = " AND ".join(filter(None, conditions)).replace("`", \'"\') or "true"',
         'condition = "true"',
         f"{ROLES}::test_each_login_sees_its_columns_of_its_rows",
+    ),
+    in_code(
+        "an analyst sees the visit of who asked not to be shared",
+        TABLES,
+        'return f"CASE WHEN NOT `{PRIVATE}` THEN {usual}{instead} END"',
+        "return usual",
+        "tests/security/test_linkage_of_private_views.py::test_it_leads_nowhere_in_what_a_role_without_persons_sees",
+    ),
+    in_code(
+        "a partner sees datasets of single visitors",
+        TABLES,
+        "if rights.visitors and not (_visitors(contract) or contract.anonymous):",
+        "if rights.visitors and not contract.columns:",
+        f"{ROLES}::test_a_partner_sees_no_group_of_few_visitors",
+    ),
+    in_code(
+        "counts of few visitors tell a country that their visits hide",
+        TABLES,
+        "if _shown(each.column, rights) is not Shown.AS_IT_IS]",
+        "if not each.rows]",
+        "tests/security/test_countries_of_few.py::test_a_country_of_few_is_shown_only_to_who_sees_that_of_a_visit",
     ),
     in_code(
         "a role sees all columns of a table of which it sees some",

@@ -18,7 +18,7 @@ from blogdata.publish.column_types import Field, parse
 from blogdata.publish.compatibility import Compatibility, Migration
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Audit, Buckets, Column, Partitioning, Reference, RowRule, Wide
+from blogdata.publish.schema import Audit, Buckets, Column, Partitioning, Reference, RowRule, Telling, Wide
 from blogdata.publish.watch import Watch
 from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
 
@@ -31,8 +31,8 @@ judged together with quiet partitions before it that add up to this number."""
 ANSWERS = "Denormalizer"
 """Pattern whose datasets repeat what others say: each of their columns names the question that needs it."""
 _POLICIES = (
-    *("buckets", "compatibility", "consumers", "migrations", "paths", "profiled", "references", "view", "watch"),
-    "wide",
+    *("anonymous", "buckets", "compatibility", "consumers", "migrations", "paths", "profiled", "references", "tells"),
+    *("view", "watch", "wide"),
 )
 """What of a contract, besides its inputs, is no promise about its rows."""
 Wanted = Mapping[str, Mapping[str, str]]
@@ -203,6 +203,8 @@ class Contract:
         wide: Columns that its rows lack, because an input has them; a view joins them.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
+        tells: Rows that tell what another dataset may hide.
+        anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
 
     Raises:
         ConfigurationError: Rows are added to partitions (`Slices`), and too few rows of a partition refuse it: only the
@@ -244,6 +246,8 @@ class Contract:
     migrations: tuple[Migration, ...] = ()
     wide: Wide | None = None
     paths: tuple[str, ...] = ()
+    tells: tuple[Telling, ...] = ()
+    anonymous: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.write, Replace) and self.write.slices and self.watch.refuses_too_few:

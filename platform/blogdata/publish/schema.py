@@ -202,6 +202,19 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Telling:
+    """Rows whose values are those of a column of another dataset: of few visitors, they tell what that one hides.
+
+    Args:
+        rows: SQL condition of these rows.
+        column: The column.
+    """
+
+    rows: str
+    column: Column
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wide:
     """Columns of a dataset that only one of its inputs stores (Vertical Partitioner).
 

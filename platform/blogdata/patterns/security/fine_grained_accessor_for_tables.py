@@ -19,6 +19,9 @@ browser. A role that sees no persons therefore sees of these rows (`keep_private
 no path of several pages, and times as their day: they can be counted, and lead to no other row. A dataset with
 pseudonyms that does not say who asked is seen as if all had.
 
+A count of few visitors by a column that a role does not see tells it that column: a contract declares such rows
+(`Telling`), and they are left out.
+
 Where rows are left out, columns are null in them, too, before anything is computed from them: a statement that divides
 by a value of a hidden row, to have the error tell it, finds no value there.
 
@@ -56,7 +59,7 @@ PRIVATE = "keep_private"
 """Column that is true in rows of who asked not to be shared; a row in which it is null counts as one."""
 _TIMES = (Primitive("timestamp"), Primitive("date"))
 LEAST_VISITORS = 5
-"""Visitors below which a group is not shown to a partner; one visitor alone may have many page views."""
+"""Visitors below which a group is not shown to who may not know of one; one visitor alone may have many page views."""
 
 
 class Role(str, Enum):
@@ -69,7 +72,7 @@ class Role(str, Enum):
     ANALYST = "analyst"
     """Asks what visitors do, not who they are."""
     PARTNER = "partner"
-    """Is somebody else: counts, and page views of those who may be shared."""
+    """Is somebody else: counts of several visitors, and rows that are anonymous."""
 
 
 class Shown(str, Enum):
@@ -93,10 +96,8 @@ class Rights:
         classified: What it sees of other columns that are classified as personal.
         technical: Whether it sees how a row was produced, and datasets that are for the platform alone.
         private: Whether it sees the same of rows of who asked not to be shared.
-        rows: Column to the condition on it that a row must meet. Empty: all rows.
-        visitors: How many visitors a counted group must have, at least. 0: any number.
-
-    With either, a dataset that has no such column and counts no visitors is not seen at all.
+        visitors: How many visitors a counted group must have, at least; a dataset that neither counts visitors nor is
+            anonymous is not seen at all. 0: any number, and any dataset.
     """
 
     layers: frozenset[str]
@@ -104,7 +105,6 @@ class Rights:
     classified: Shown
     technical: bool = False
     private: bool = False
-    rows: Mapping[str, str] = field(default_factory=dict)
     visitors: int = 0
 
 
@@ -136,7 +136,6 @@ RIGHTS: Mapping[Role, Rights] = MappingProxyType(
             layers=frozenset(("gold",)),
             of=MappingProxyType(dict.fromkeys(How, Shown.HIDDEN)),
             classified=Shown.HIDDEN,
-            rows=MappingProxyType({PRIVATE: f"NOT `{PRIVATE}`"}),
             visitors=LEAST_VISITORS,
         ),
     }
@@ -177,12 +176,9 @@ def sight_of(contract: Contract, role: Role) -> Sight | None:
     """
     rights = RIGHTS[role]
     names = {column.name for column in contract.columns}
-    conditions = [condition for column, condition in rights.rows.items() if column in names]
-    if rights.visitors and (counted := _visitors(contract)):
-        conditions.append(f"{counted} >= {rights.visitors}")
-    if contract.layer not in rights.layers or ((rights.rows or rights.visitors) and not conditions):
+    if contract.layer not in rights.layers or not (contract.shared or rights.technical):
         return None
-    if not (contract.shared or rights.technical):
+    if rights.visitors and not (_visitors(contract) or contract.anonymous):
         return None
     needed = {*contract.key, contract.partition_column}
     columns = {
@@ -197,7 +193,7 @@ def sight_of(contract: Contract, role: Role) -> Sight | None:
         columns, private = {name: shown for name, shown in less.items() if shown is not Shown.HIDDEN}, {}
     if not columns:
         return None
-    return Sight(dataset=contract.dataset, columns=columns, rows=" AND ".join(conditions), private=private)
+    return Sight(dataset=contract.dataset, columns=columns, rows=_rows(contract, rights), private=private)
 
 
 def require_sight(contract: Contract, role: Role) -> Sight:
@@ -252,6 +248,15 @@ def _shown(column: Column, rights: Rights) -> Shown:
     how = column.subject.how if column.subject is not None else None
     found = Shown.AS_IT_IS if how is None else rights.of[how]
     return rights.classified if column.personal and found in (Shown.AS_IT_IS, Shown.BY_DAY) else found
+
+
+def _rows(contract: Contract, rights: Rights) -> str:
+    """Build the condition of the rows that are seen; empty: all."""
+    counted = _visitors(contract)
+    if rights.visitors and counted:
+        return f"{counted} >= {rights.visitors}"
+    telling = [each.rows for each in contract.tells if _shown(each.column, rights) is not Shown.AS_IT_IS]
+    return " AND ".join(f"(NOT ({rows}) OR {counted} >= {LEAST_VISITORS})" for rows in telling)
 
 
 def _private(contract: Contract, columns: Mapping[str, Shown]) -> dict[str, Shown]:

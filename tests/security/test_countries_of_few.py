@@ -1,0 +1,59 @@
+"""Counts of few visitors do not tell a country that their visits hide. Pattern: Fine-Grained Accessor for Tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from blogdata.cli.role_sight import offer_masks
+from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_VISITORS, Role, restricted
+from blogdata.services.config import Settings
+from quality.contracts.audience import AUDIENCE_HOURLY, VISITORS
+
+ALONE, MANY = "2026-01-05T04", "2026-01-05T09"
+GROUPS = {
+    (ALONE, "all", "all"): 1,
+    (ALONE, "country", "JP"): 1,
+    (ALONE, "page", "/post"): 1,
+    (MANY, "all", "all"): LEAST_VISITORS + 4,
+    (MANY, "country", "DE"): LEAST_VISITORS,
+    (MANY, "country", "JP"): LEAST_VISITORS - 1,
+    (MANY, "page", "/post"): LEAST_VISITORS - 1,
+}
+
+
+@pytest.fixture(scope="module")
+def audience(spark: Any) -> Any:
+    """Sketches of as many visitors as each group has."""
+    groups = spark.createDataFrame([(*group, number) for group, number in GROUPS.items()], "event_hour STRING, "
+        "dimension STRING, value STRING, number INT")  # fmt: skip
+    visitors = groups.withColumn("user_id", F.explode(F.sequence(F.lit(1), "number").cast("array<string>")))
+    counted = visitors.groupBy("event_hour", "dimension", "value")
+    return counted.agg(F.count("*").alias("events"), F.hll_sketch_agg("user_id").alias(VISITORS.name)).localCheckpoint()
+
+
+def groups(audience: Any, role: Role) -> set[tuple[str, str, str]]:
+    seen = restricted(audience, AUDIENCE_HOURLY, role).select("event_hour", "dimension", "value").collect()
+    return {(row.event_hour, row.dimension, row.value) for row in seen}
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_country_of_few_is_shown_only_to_who_sees_that_of_a_visit(
+    spark: Any, settings: Settings, audience: Any, role: Role
+) -> None:
+    offer_masks(spark, settings)
+    few = {group for group, number in GROUPS.items() if number < LEAST_VISITORS}
+    countries = {group for group in GROUPS if group[1] == "country"}
+    hidden = {Role.OWNER: set(), Role.PARTNER: few}.get(role, few & countries)
+    assert groups(audience, role) == GROUPS.keys() - hidden
+
+
+def test_the_country_of_who_comes_alone_is_told_by_what_is_stored(audience: Any) -> None:
+    alone = {
+        value for hour, dimension, value in groups(audience, Role.OWNER) if (hour, dimension) == (ALONE, "country")
+    }
+    assert alone == {"JP"}
+    for role in (Role.ENGINEER, Role.ANALYST):
+        assert not [group for group in groups(audience, role) if group[:2] == (ALONE, "country")]
