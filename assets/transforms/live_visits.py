@@ -23,6 +23,7 @@ from blogdata.evidence.appended import appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
 from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn
@@ -116,10 +117,13 @@ def _land(batch: MicroBatch, this: _Batch, turn: int) -> Commit:
     )
     judged = visit_events.judge(lines, formats=frozenset({visit_events.JSON}))
     accounts = {}
+    new = [file for file in batch.files if file.name not in known]
+    erased = {key: size.erased for key, size in by_hour(new).items() if size.erased}
     for key, size in sizes.items():
         before = {"taken_in_before": old[key].lines} if key in old else {}
-        accounts[key] = Account(rows_in=size.lines, reasons=before)
-    files = figures_by_hour([file for file in batch.files if file.name not in known])
+        gone = {ERASED: erased[key]} if key in erased else {}
+        accounts[key] = Account(rows_in=size.lines, reasons={**before, **gone})
+    files = figures_by_hour(new)
     corrections = sum(file.is_replay for file in batch.files)
     notes = {
         READ: f"landing.{batch.source.table}",

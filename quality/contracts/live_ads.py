@@ -8,6 +8,7 @@ from blogdata.publish.contract import Contract, Read
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Append
 from quality.contracts import ads
+from quality.contracts.landed import TAKEN_OUT
 from quality.contracts.live import BATCH, LATE, SLA
 
 WRITTEN = Append(stream="ads")
@@ -29,6 +30,7 @@ WITH_ADS_LIVE = Contract(
         Verdict.CONFLICT.value: "the same, with another payload; a pair of an event or display published alone, or "
         "reversely",
         LATE: "events that name an ad, and displays, behind the watermark; read again from the batch's files",
+        **TAKEN_OUT,
     },
     statistics=("ad_id", "display_time", "batch"),
     patterns=("Checkpointer", "Dynamic Joiner", "Windowed Deduplicator", "Audit-Write-Audit-Publish"),

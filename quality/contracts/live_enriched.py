@@ -8,6 +8,7 @@ from blogdata.publish.contract import Contract, Read
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Append
 from quality.contracts.enriched import VISITS_ENRICHED
+from quality.contracts.landed import TAKEN_OUT
 from quality.contracts.live import BATCH, SLA
 
 WRITTEN = Append(stream="enriched")
@@ -28,6 +29,7 @@ ENRICHED_LIVE = Contract(
     left_out={
         Verdict.DUPLICATE.value: "received twice",
         Verdict.CONFLICT.value: "received twice, with another content",
+        **TAKEN_OUT,
     },
     measures=VISITS_ENRICHED.measures,
     profiled=VISITS_ENRICHED.profiled,

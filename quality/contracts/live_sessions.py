@@ -7,6 +7,7 @@ from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Append
+from quality.contracts.landed import TAKEN_OUT
 from quality.contracts.live import BATCH, LATE, SLA
 from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
@@ -31,6 +32,7 @@ SESSIONS_LIVE = Contract(
         Verdict.DUPLICATE.value: "lines that were received twice; those of sessions published before",
         Verdict.CONFLICT.value: "the same, with another payload; those of sessions published before with other rows",
         LATE: "page views behind the watermark; read again from the batch's files",
+        **TAKEN_OUT,
     },
     measures={"private": "count_if(keep_private)"},
     profiled=SESSIONS_DAILY.profiled,

@@ -9,6 +9,7 @@ from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.watch import Lag, Watch
 from blogdata.publish.writes import Merge
 from quality.contracts import columns as c
+from quality.contracts.landed import TAKEN_OUT
 
 OUTCOMES = ("found", "unknown", "reserved", "waiting")
 WAITING = "waiting"
@@ -65,6 +66,7 @@ PLACES = Contract(
     columns=tuple(replace(column, sourceless="answered outside Spark") for column in ANSWER),
     key=("ip", "valid_from"),
     rows_in="rows of the table before, and addresses of `silver.visits` that may be asked for and have no valid answer",
+    left_out=TAKEN_OUT,
     rules=(
         RowRule(
             name="valid_range",

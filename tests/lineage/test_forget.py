@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,21 +13,26 @@ from types import MappingProxyType
 
 import pytest
 
+from assets.transforms import live_sessions, live_visits
 from blogdata.cli import forget_steps
 from blogdata.erasure.certificates import WHOLE, certificates
 from blogdata.erasure.journal import Journal
 from blogdata.erasure.search import search
+from blogdata.evidence import ledger
 from blogdata.evidence.persons import places
 from blogdata.patterns.ingestion.erased_lines import is_erased
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
+from lineage import live
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.origins import three_hours
-from quality.contracts import EVERY
+from quality.contracts import EVERY, STREAMED
 
-HOUR, NEXT_DAY, NEXT_HOUR = "2026-01-05T02", "2026-01-06", "2026-01-05T03"
+EARLIER, HOUR, NEXT_HOUR, NEXT_DAY = "2026-01-05T01", "2026-01-05T02", "2026-01-05T03", "2026-01-06"
+ADDRESS = "9.77.200.201"
+"""Address of a visitor who is forgotten by it."""
 OF_ROWS = (
     "bronze.visits",
     "bronze.dead_letters",
@@ -38,8 +44,10 @@ OF_ROWS = (
     "silver.users_current",
     "silver.ads",
     "silver.sessions",
+    "silver.places",
 )
-"""Datasets of which each row is about one visit or user."""
+"""Datasets of which each row is about one visit, user or address."""
+STREAMS = (live_visits.STREAM, live_sessions.STREAM)
 Landed = dict[str, list[bytes]]
 
 
@@ -53,6 +61,7 @@ class Before:
 
     made: Deployment
     rows: dict[str, list[str]]
+    live: dict[str, list[str]]
     landed: Landed
 
     @cached_property
@@ -72,7 +81,8 @@ class Before:
         visits = {row["visit_id"] for row in rows if row.get("user_id") in self.persons}
         named = {self.users[user].get(name) for user in self.persons for name in ("login", "email")}
         escaped = {user.replace("u", "u0075", 1) for user in self.persons}
-        return frozenset(map(str, {*self.persons, *escaped, *visits, *named} - {None}))
+        of_address = {ADDRESS, "at-address"}
+        return frozenset(map(str, {*self.persons, *escaped, *visits, *named, *of_address} - {None}))
 
     def are_named_in(self, text: str) -> bool:
         return any(value in text for value in self.values)
@@ -93,7 +103,29 @@ def an_hour(made: Deployment) -> None:
     assert escaped != broken
     again = event(f"{HOUR[-2:]}:30", "/conflict", user_id=user, visit_id="of-his")
     made.land(HOUR, [broken, escaped, again, again.replace(b"Firefox", b"Lynx")], name="more.json")
+    his, another = event("01:10", "/early", user_id=user, visit_id="of-his"), event("01:20", "/early-other")
+    made.land(EARLIER, [his, another])
+    tick(made)
+    context = {"technical": {"browser": "Firefox", "device_type": "PC"}, "user": {"ip": ADDRESS}}
+    made.land(EARLIER, [event("01:30", "/at-address", context=context)], name="more.json")
     assert made.run(for_=OF_ROWS).problems == []
+    shutil.rmtree(made.folder(EARLIER))
+
+
+def tick(made: Deployment) -> None:
+    """Have the streams take in what has landed."""
+    for stream in STREAMS:
+        live.tick(made, stream, home=made.settings.home)
+
+
+def live_rows(made: Deployment) -> dict[str, list[str]]:
+    """Return every row of the streams' tables, without the name of its batch."""
+    columns = {
+        name: [column.name for column in STREAMED[name].columns if column.name != "batch"]
+        for stream in STREAMS
+        for name in stream.datasets
+    }
+    return {name: sorted(repr(row) for row in made.rows(name, *columns[name])) for name in columns}
 
 
 @pytest.fixture(
@@ -104,7 +136,7 @@ def before(deploy: Deploy, request: pytest.FixtureRequest) -> Before:
         made = deploy.published("three hours", three_hours)
     else:
         an_hour(made := deploy("an hour"))
-    return Before(made, made.contents(), landed_in(made))
+    return Before(made, made.contents(), live_rows(made), landed_in(made))
 
 
 @pytest.fixture
@@ -149,7 +181,11 @@ def test_a_search_names_places_and_no_value(before: Before, said: Said) -> None:
 
 
 def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, persons = before.made.settings, before.persons
+    home, persons = before.made.settings, (*before.persons, "--address", ADDRESS)
+    if before.live["silver.sessions_live"]:
+        code, _, errors = said("forget", *persons)
+        assert (code, "--leave silver.sessions_live" in errors) == (2, True)
+        persons += ("--leave", "silver.sessions_live")
     code, plan, _ = said("forget", *persons)
     assert (code, "2 users" in plan, "bronze.users" in plan) == (0, True, True)
     assert landed_in(before.made) == before.landed
@@ -215,16 +251,19 @@ def test_rows_of_all_others_are_as_they_were(before: Before, dataset: str) -> No
 
 def test_the_ledger_names_what_was_erased(before: Before) -> None:
     assert before.made.problems() == []
+    made = before.made
+    if EARLIER in made.published("bronze.visits"):
+        assert made.published("bronze.visits")[EARLIER].settled().reasons == {"erased": 2}
     counted = {
-        dataset: sum(entry.reasons.get("erased", 0) for entry in before.made.published(dataset).values())
+        dataset: sum(each.reasons.get("erased", 0) for key, each in made.published(dataset).items() if key != EARLIER)
         for dataset in ("bronze.visits", "bronze.users", "bronze.ads")
     }
     lines = landed_in(before.made)
     assert counted == {
         f"bronze.{table}": sum(map(is_erased, each(lines, table))) for table in ("visits", "users", "ads")
     }
-    stale = before.made.outstanding().wanted()
-    assert {name: keys for name, keys in stale.items() if before.made.published(name).keys() & {*keys}} == {}
+    stale = made.outstanding().wanted()
+    assert {name: keys for name, keys in stale.items() if made.published(name).keys() & {*keys}} == {}
 
 
 def test_the_next_delivery_and_a_late_line_bring_nobody_back(before: Before) -> None:
@@ -247,3 +286,31 @@ def test_the_next_delivery_and_a_late_line_bring_nobody_back(before: Before) -> 
     assert (arrived.rows_out, arrived.reasons) == (0, {"erased": len(late)})
     assert not any(before.are_named_in(line.decode(errors="replace")) for line in each(landed_in(made), "users"))
     assert made.problems() == []
+
+
+def test_rows_of_streams_go_and_those_of_all_others_stay(before: Before) -> None:
+    others = {name: [row for row in rows if not before.are_named_in(row)] for name, rows in before.live.items()}
+    assert live_rows(before.made) == others
+    assert others == before.live or all(len(others[name]) < len(before.live[name]) for name in before.live)
+    assert live_problems(before.made) == []
+
+
+def test_a_stream_brings_nobody_back(before: Before) -> None:
+    """It reads what landed late for the test before this one; the one with a state reads everything again."""
+    made, rows = before.made, live_rows(before.made)
+    late = [line for line in each(before.landed, "visits") if before.are_named_in(line.decode(errors="replace"))]
+    made.land(NEXT_HOUR, [*late, event("03:10", "/of-another")], name="later.json")
+    tick(made)
+    found = live_rows(made)
+    assert not any(map(before.are_named_in, (row for each in found.values() for row in each)))
+    new = {name: [row for row in found[name] if row not in rows[name]] for name in found}
+    assert {name: len(rows) for name, rows in new.items() if rows} == {"bronze.visits_live": 1, "silver.visits_live": 1}
+    assert all(len(found[name]) == len(rows[name]) + len(new[name]) for name in found)
+    assert live_problems(made) == []
+
+
+def live_problems(made: Deployment) -> list[str]:
+    """List the problems that the ledger finds in the tables of streams."""
+    contracts = [STREAMED[name] for stream in STREAMS for name in stream.datasets]
+    lines = [line for contract in contracts for line in ledger.audit(made.lake, made.events, contract)]
+    return [line.problem for line in lines if line.problem]

@@ -96,13 +96,14 @@ def _asked(
     settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool
 ) -> Identifiers | None:
     """Find the persons, show the plan, and ask; None if nobody agrees."""
+    from blogdata.cli.forget_steps import NEVER_COMPUTED_AGAIN
     from blogdata.erasure import plan
     from blogdata.evidence.events import EventLog
     from blogdata.lake.lake import Lake
     from blogdata.orchestration.landing import bounds_of
     from blogdata.planning.plan import Planner
     from blogdata.planning.snapshot import Snapshot
-    from quality.contracts import GRAPH, LANDED, STREAMED
+    from quality.contracts import GRAPH, LANDED
     from resources.zone import zone_of
 
     if not given.values():
@@ -122,7 +123,7 @@ def _asked(
         )
     look = Snapshot(zone_of(settings), EventLog(lake))
     planner = Planner(graph=GRAPH, look=look)
-    made = plan.look(planner, files, found.persons, landed=LANDED.values(), streamed=STREAMED)
+    made = plan.look(planner, files, found.persons, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN)
     left = {**made.left, **{error.where: error.what for error in unreadable}}
     _show(settings, found, made, look)
     refuse_unknown(leave, left, where="--leave", kind="place that is not reached")
@@ -154,6 +155,8 @@ def _show(settings: Settings, found: found_persons.Found, made: ErasurePlan, loo
         counts = [lines for file, lines in made.lines.items() if file.relative_to(settings.landing).parts[0] == folder]
         if counts:
             table.add_row(f"landing/{folder}", "", f"{len(counts):,}", f"{sum(counts):,}", "")
+    for dataset, rows in made.taken_out.items():
+        table.add_row(dataset, "", "", f"{rows:,}", "")
     for run in made.runs.runs:
         guess = estimate(look, run)
         seconds += guess.seconds or 0.0

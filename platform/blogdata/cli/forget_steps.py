@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from types import MappingProxyType
 
 from blogdata.cli import unserved
 from blogdata.erasure import certificates, clearing
+from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.current_rows import Rows
 from blogdata.erasure.journal import FILE, Erasure, Journal
 from blogdata.erasure.persons import landed_files
+from blogdata.erasure.taking_out import TakingOut, without_landed_files
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
@@ -18,15 +23,22 @@ from blogdata.orchestration.landing import bounds_of
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Engine
 from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known
 from blogdata.suppression.suppression_list import SuppressionList
-from quality.contracts import CONTRACTS, EVERY, GRAPH
+from quality.contracts import CONTRACTS, EVERY, GRAPH, LANDED, STREAMED
+from quality.contracts.streams import streamed_inputs
 from resources.zone import zone_of
 
 _FILES_AT_ONCE = 100
 """Landed files that are overwritten while other runs wait to read theirs."""
 _NAMED = 5
+
+
+NEVER_COMPUTED_AGAIN = (*STREAMED.values(), CONTRACTS["silver.places"])
+"""Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
 
 
 class NotComputedAgain(PlatformError):
@@ -43,6 +55,37 @@ def overwrite(settings: Settings, erasure: Erasure) -> None:
     files, _ = landed_files(settings.landing, bounds_of(settings))
     for first in range(0, len(files), _FILES_AT_ONCE):
         erase_known(settings, settings.landing, files[first : first + _FILES_AT_ONCE])
+
+
+class StillRemembered(PlatformError):
+    """Raised when a place cannot be cleared now, as somebody uses it."""
+
+
+def take_out(settings: Settings, erasure: Erasure) -> None:
+    """Take the persons out of what is not computed from landed files any more: streams, answers, hours without files.
+
+    Raises:
+        StillRemembered: Some places could not be cleared yet.
+    """
+    from assets.code_version import version
+    from blogdata.cli.sql_command import session
+
+    look = _look(settings)
+    taking = TakingOut(
+        rows=Rows(lake=look.events.lake, events=look.events, landing=settings.landing, persons=erasure.persons),
+        run=RunContext(
+            run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="command:blogdata forget"
+        ),
+        engine=Engine(settings.spark.writes),
+        spark=lambda: session(settings),
+        note=Journal.of(settings).note,
+    )
+    gone = without_landed_files(look, LANDED.values())
+    done = [taking.of_dataset(LANDED[dataset], keys) for dataset, keys in gone.items()]
+    done.append(taking.of_dataset(CONTRACTS["silver.places"]))
+    for stream in streamed_inputs(settings.checkpoints):
+        done += taking.of_stream(stream)
+    _require_cleared(done)
 
 
 def recompute(settings: Settings, erasure: Erasure) -> None:
@@ -80,10 +123,6 @@ def recompute(settings: Settings, erasure: Erasure) -> None:
         )
 
 
-class StillRemembered(PlatformError):
-    """Raised when a place cannot be cleared now, as somebody uses it."""
-
-
 def clear(settings: Settings, erasure: Erasure) -> None:
     """Clear all that remembers the persons besides landed files and newest versions, and issue the certificate.
 
@@ -93,15 +132,20 @@ def clear(settings: Settings, erasure: Erasure) -> None:
     from assets.code_version import version
 
     done = clearing.clear(settings, EVERY.values(), erasure.persons, since=erasure.at, aside=(FILE,))
-    if left := [f"{one.place}: {one.left}" for one in done.cleared if one.left]:
+    _require_cleared(done.cleared)
+    done = replace(done, cleared=(*Journal.of(settings).noted(), *done.cleared))
+    at, lake = datetime.fromtimestamp(erasure.at, timezone.utc), Lake(root=str(settings.lake))
+    hashes = SuppressionList.of(settings).hashes(erasure.persons)
+    certificates.issue(lake, f"{at:%Y-%m-%dT%H:%M:%S.%f}", clock.now(), version(), hashes, done)
+
+
+def _require_cleared(done: Iterable[Cleared]) -> None:
+    if left := [f"{one.place}: {one.left}" for one in done if one.left]:
         raise StillRemembered(
             what=f"it could not be cleared everywhere; {'; '.join(left)}",
             where="blogdata forget",
             next_step="see to what is named, then run blogdata forget again: it goes on here",
         )
-    at, lake = datetime.fromtimestamp(erasure.at, timezone.utc), Lake(root=str(settings.lake))
-    hashes = SuppressionList.of(settings).hashes(erasure.persons)
-    certificates.issue(lake, f"{at:%Y-%m-%dT%H:%M:%S.%f}", clock.now(), version(), hashes, done)
 
 
 def _look(settings: Settings) -> Snapshot:
@@ -113,6 +157,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
     {
         "put on the suppression list": suppress,
         "landed lines overwritten": overwrite,
+        "taken out of what is not computed again": take_out,
         "computed again": recompute,
         "cleared elsewhere": clear,
     }

@@ -67,6 +67,7 @@ def stream(
         run=RunContext(run_id=run_id, job="stream", code_version=code().version, trigger="command:blogdata stream"),
         accepted=frozenset([accept] if accept else []),
         bounds=bounds_of(settings),
+        home=settings.home,
     )
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

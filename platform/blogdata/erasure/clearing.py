@@ -70,7 +70,7 @@ def clear(
     done = [older_files.clear(lake, events, contract, since) for contract in of_persons]
     done += sqlite_rows.clear(settings, persons)
     done += exported.clear(settings, of_persons)
-    values = {value for value in persons.values() if _is_searched_for(value)}
+    values = {value for value in persons.values() if is_searched_for(value)}
     found = look(settings, all_, values)
     paths = {trace.path for trace in found.traces}
     done += [table_logs.clear(lake, events, contract, _beside(contract, all_), paths) for contract in of_persons]
@@ -101,7 +101,8 @@ def look(settings: Settings, contracts: Iterable[Contract], values: Iterable[str
     return search(settings.home, values, places(contracts), elsewhere=elsewhere)
 
 
-def _is_searched_for(value: str) -> bool:
+def is_searched_for(value: str) -> bool:
+    """Return whether a value is long enough to be a person's wherever it stands."""
     return len(value.encode()) >= (_SHORTEST_NUMBER if value.isdecimal() else _SHORTEST)
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from blogdata.durable.sqlite_file import SqliteStore
+from blogdata.erasure.cleared import Cleared
 from blogdata.errors import PlatformError
 from blogdata.services.config import Settings
 from blogdata.suppression.identifiers import Identifiers
@@ -43,7 +44,8 @@ class Journal(SqliteStore):
 
     schema = (
         "CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL);"
-        "CREATE TABLE done (step TEXT PRIMARY KEY)"
+        "CREATE TABLE done (step TEXT PRIMARY KEY);"
+        "CREATE TABLE cleared (place TEXT PRIMARY KEY, files INTEGER, rows INTEGER, note TEXT)"
     )
     busy_seconds = 60.0
     unusable = JournalUnusable
@@ -74,11 +76,25 @@ class Journal(SqliteStore):
         with self._file.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO done VALUES (?)", (step,))
 
+    def note(self, one: Cleared) -> None:
+        """Record what is about to be cleared, before it is: whoever goes on finds only the rest of it."""
+        with self._file.writing() as connection:
+            connection.execute(
+                "INSERT INTO cleared VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE SET "
+                "files = max(files, excluded.files), rows = max(rows, excluded.rows)",
+                (one.place, one.files, one.rows, one.note),
+            )
+
+    def noted(self) -> list[Cleared]:
+        """List what was recorded as about to be cleared."""
+        return [Cleared(**dict(row)) for row in self._file.read("SELECT * FROM cleared ORDER BY place")]
+
     def end(self) -> None:
         """Overwrite what the journal has, and remove it."""
         with self._file.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("DELETE FROM erasure")
             connection.execute("DELETE FROM done")
+            connection.execute("DELETE FROM cleared")
         with suppress(FileNotFoundError):
             self.path.unlink()

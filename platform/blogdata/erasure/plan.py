@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from blogdata.erasure import taking_out
+from blogdata.erasure.current_rows import Rows
 from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion import erased_lines, landed_content
+from blogdata.patterns.ingestion import erased_lines
 from blogdata.patterns.ingestion.landed_lines import faults_of
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.reach import landed_input
@@ -21,7 +23,6 @@ from blogdata.suppression.suppression_list import Suppressed
 
 REASON = "a person is forgotten"
 """Reason of the partitions that run since landed lines of theirs were erased."""
-_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +31,13 @@ class ErasurePlan:
 
     Args:
         lines: Landed file to its lines that are erased.
+        taken_out: Dataset to its rows that nothing computes again, and that are taken out.
         runs: What is computed again.
         left: Place that is not reached, to the reason.
     """
 
     lines: Mapping[Path, int]
+    taken_out: Mapping[str, int]
     runs: Plan
     left: Mapping[str, str]
 
@@ -44,8 +47,8 @@ def look(
     files: Sequence[Path],
     persons: Identifiers,
     *,
-    landed: Iterable[Contract],
-    streamed: Iterable[str],
+    landed: Collection[Contract],
+    kept: Collection[Contract],
 ) -> ErasurePlan:
     """Plan an erasure.
 
@@ -54,7 +57,7 @@ def look(
         files: The landed files that can be read.
         persons: All that the persons are known by.
         landed: Contracts of the datasets that are computed from the landing zone.
-        streamed: Names of the datasets that streams append to.
+        kept: Contracts of the datasets whose rows are never computed again.
     """
     landing, suppressed = planner.look.zone.folder, Suppressed.of(persons, secrets.token_bytes())
     lines = {file: count for file in files if (count := _count(file, landing, suppressed))}
@@ -71,12 +74,27 @@ def look(
             asked[contract.dataset][_key(folders, grain)] = REASON
     published = {name: {key for key in keys if key in planner.look.published(name)} for name, keys in asked.items()}
     runs = planner.plan_of_replay({name: dict.fromkeys(keys, REASON) for name, keys in published.items()})
-    lake = planner.look.events.lake
-    left = {error.where: error.what for error in runs.refused}
-    left.update(_without_landed_files(planner, sources, suppressed))
-    left.update({name: "its rows come by a stream" for name in streamed if lake.version(name) is not None})
-    left.update(_in_places(lake, persons.addresses))
-    return ErasurePlan(lines=lines, runs=runs, left=left)
+    gone = taking_out.without_landed_files(planner.look, landed)
+    rows = Rows(lake=planner.look.events.lake, events=planner.look.events, landing=landing, persons=persons)
+    found = {contract.dataset: rows.of(contract) for contract in kept}
+    found |= {contract.dataset: rows.of(contract, gone.get(contract.dataset, ())) for contract in landed}
+    return ErasurePlan(
+        lines=lines,
+        taken_out={dataset: each.num_rows for dataset, each in found.items() if each is not None},
+        runs=runs,
+        left={**{error.where: error.what for error in runs.refused}, **_without_addresses(rows, kept)},
+    )
+
+
+def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, str]:
+    """Name the datasets of which a row does not say from which address it came, if somebody is forgotten by one."""
+    return {
+        contract.dataset: "its rows do not say from which address they came"
+        for contract in contracts
+        if rows.persons.addresses
+        and not rows.has_addresses(contract)
+        and rows.lake.version(contract.dataset) is not None
+    }
 
 
 def derived(lake: Lake, unknown: Collection[str]) -> bool:
@@ -100,35 +118,3 @@ def _count(file: Path, landing: Path, suppressed: Suppressed) -> int:
 def _key(folders: Sequence[str], grain: Grain) -> str:
     day = folders[0].removeprefix("date=")
     return day if grain is Grain.DAY else f"{day}T{folders[1].removeprefix('hour=')}"
-
-
-def _without_landed_files(
-    planner: Planner, sources: Mapping[str, tuple[Contract, Grain]], suppressed: Suppressed
-) -> dict[str, str]:
-    """Find the published partitions with lines of the persons whose landed files are gone."""
-    look, found = planner.look, {}
-    for table, (contract, grain) in sources.items():
-        there = {partition.key for partition in look.zone.scan(table, grain)}
-        gone = [key for key, entry in look.published(contract.dataset).items() if key not in there and entry.rows_out]
-        named = sorted(key for key in gone if _has_lines(look.events.lake, look.zone.folder, contract, key, suppressed))
-        if named:
-            more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-            found[contract.dataset] = f"their landed files are gone: {', '.join(named[:_NAMED])}{more}"
-    return found
-
-
-def _has_lines(lake: Lake, landing: Path, contract: Contract, key: str, suppressed: Suppressed) -> bool:
-    readers: dict[str, Reader] = {}
-    for line in sorted(landed_content.published_lines(lake, contract, key)):
-        reader = readers.setdefault(line.file, Reader(landing / line.file, landing))
-        if suppressed.goes(reader.named(line.offset, line.raw), is_of_users=reader.is_of_users):
-            return True
-    return False
-
-
-def _in_places(lake: Lake, addresses: Set[str]) -> dict[str, str]:
-    """Say whether the table of places, which is never computed anew, has some of the addresses."""
-    if not addresses or lake.version("silver.places") is None:
-        return {}
-    known = lake.columns("silver.places", ("ip",))["ip"].to_pylist()
-    return {"silver.places": "it keeps the places of addresses"} if addresses & {*known} else {}

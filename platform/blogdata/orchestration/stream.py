@@ -24,6 +24,7 @@ from blogdata.orchestration import owners, stream_faults
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles
 from blogdata.patterns.ingestion.landed_lines import Bounds
+from blogdata.patterns.ingestion.landed_links import leading_out
 from blogdata.publish import kept_rows
 from blogdata.publish.audit import FileFigures, lifted_audits
 from blogdata.publish.changes import AppendBatch
@@ -31,6 +32,9 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.services import config
+from blogdata.suppression.entry import erase_known
+from blogdata.suppression.suppression_list import SuppressionList
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +63,7 @@ class Place:
             production.
         accepted: The guards that a person has lifted.
         bounds: What a landed file may need.
+        home: Home of the deployment, which knows who was forgotten; None: nobody was.
     """
 
     lake: Lake
@@ -68,6 +73,7 @@ class Place:
     probe: str | None = None
     accepted: frozenset[str] = frozenset()
     bounds: Bounds = field(default_factory=Bounds)
+    home: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +116,17 @@ class MicroBatch:
             for at, one in sources
             for file in one.batch_files(self.checkpoint, self.number, landing, bounds, at=at)
         ]
+
+    def erase_known(self) -> None:
+        """Take the lines of forgotten persons out of the files of the batch, which nothing has read yet."""
+        if self.place.home is None:
+            return
+        # Read here: settings have secrets, which are not sent to the worker process.
+        settings, landing = config.load(overrides={"BLOGDATA_HOME": str(self.place.home)}), self.place.landing
+        if SuppressionList.of(settings).suppressed() is not None:
+            found = (path for at in range(1 + len(self.others)) for path in self.checkpoint.files(self.number, at))
+            files = [file for path in found if leading_out(file := Path(path), landing) is None and file.is_file()]
+            erase_known(settings, landing, files)
 
     def append(
         self,
@@ -222,6 +239,7 @@ class _Work:
         try:
             # The server keeps running a query whose client was killed; this ends it once another run has the claim.
             self.claim.require()
+            batch.erase_known()
             self.stream.process(batch)
         except PlatformError as error:
             raise RuntimeError(stream_faults.packed(error)) from error

@@ -61,6 +61,7 @@ def streamed(
         access: LakeResource = context.resources.lake
         run = run_context(context, version)
         before = {name: access.lake.version(name) for name in stream.datasets}
+        settings = context.resources.deployment.settings()
         place = Place(
             lake=access.lake,
             landing=access.landing_path,
@@ -68,7 +69,8 @@ def streamed(
             engine=access.engine,
             probe=access.probe,
             accepted=accepted(context),
-            bounds=bounds_of(context.resources.deployment.settings()),
+            bounds=bounds_of(settings),
+            home=settings.home,
         )
         with reported(context), context.resources.spark.guard() as spark:
             steps = {

@@ -36,9 +36,34 @@ def _clear(lake: Lake, folder: Path, name: str) -> Cleared:
     if not claims.take([name], owner):
         return Cleared(place=place, left="it is running")
     try:
-        # The newest one last: a stream that starts after a removal that was cut off goes on with it.
-        folders = sorted(folder.iterdir(), key=lambda one: (len(one.name), one.name)) if folder.is_dir() else []
-        files = sum(remove_folder(one) for one in folders if one.is_dir())
+        done = forgotten(name, folder)
+        remove(folder)
     finally:
         claims.release([name], owner)
-    return Cleared(place=place, files=files, note="it begins anew; sessions that were open are counted as they end")
+    return done
+
+
+def forgotten(name: str, folder: Path) -> Cleared:
+    """Return what the removal of a stream's state does.
+
+    Args:
+        name: Name of the stream.
+        folder: Folder of its checkpoints.
+    """
+    return Cleared(
+        place=f"state of the stream {name}",
+        files=sum(1 for file in folder.rglob("*") if file.is_file()),
+        note="it begins anew; sessions that were open are counted as they end",
+    )
+
+
+def remove(folder: Path) -> None:
+    """Remove the checkpoints of a stream; nobody may be running it.
+
+    Args:
+        folder: Their folder.
+    """
+    # The newest one last: a stream that starts after a removal that was cut off goes on with it.
+    for one in sorted(folder.iterdir(), key=lambda one: (len(one.name), one.name)) if folder.is_dir() else []:
+        if one.is_dir():
+            remove_folder(one)

@@ -15,6 +15,7 @@ from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.lake.commit import Commit
 from blogdata.lake.store_faults import LandedFileVanished
 from blogdata.patterns.error_management.checkpointer import Checkpoint
+from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.landed_entries import Obstacle, irregular
 from blogdata.patterns.ingestion.landed_formats import extension
 from blogdata.patterns.ingestion.landed_lines import (
@@ -97,6 +98,8 @@ class StreamedFiles:
     def lines(self, spark: SparkSession, landing: Path, bounds: Bounds) -> DataFrame:
         """Open the stream, with columns raw, source_offset and source_file (relative to the landing zone).
 
+        Lines that were erased are none of it.
+
         Args:
             spark: Session on a server that has the engine's jar.
             landing: The landing zone.
@@ -116,7 +119,8 @@ class StreamedFiles:
         )
         # A glob pattern may match nothing yet; a plain folder would have to exist.
         frame = reader.load(f"{as_pattern(landing / self.table)}/date=*/hour=*")
-        return frame.select("raw", "source_offset", relative_to(landing).alias("source_file"))
+        kept = frame.where(is_kept())
+        return kept.select("raw", "source_offset", relative_to(landing).alias("source_file"))
 
     def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
         """List what a query would ingest first, without Spark; the list changes when that input changes.
@@ -269,17 +273,16 @@ def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
     sums: dict[str, LandedSize] = {}
     for file in files:
         if file.hour is not None:
-            held = sums.get(file.hour, _NOTHING)
-            sums[file.hour] = LandedSize(lines=held.lines + file.size.lines, bytes=held.bytes + file.size.bytes)
+            sums[file.hour] = sums.get(file.hour, _NOTHING) + file.size
     return sums
 
 
 def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
-    """Map each arrival hour to its files' lines and bytes; files without an hour are skipped."""
+    """Map each arrival hour to its files' rows and their bytes; files without an hour are skipped."""
     found: dict[str, dict[str, FileFigures]] = {}
     for file in files:
         if file.hour is not None:
-            found.setdefault(file.hour, {})[file.name] = (file.size.lines, file.size.bytes)
+            found.setdefault(file.hour, {})[file.name] = file.size.of_rows
     return found
 
 

@@ -71,6 +71,15 @@ class LandedSize:
     erased: int = 0
     erased_bytes: int = 0
 
+    def __add__(self, other: LandedSize) -> LandedSize:
+        """Return the size of both files together."""
+        return LandedSize(
+            lines=self.lines + other.lines,
+            bytes=self.bytes + other.bytes,
+            erased=self.erased + other.erased,
+            erased_bytes=self.erased_bytes + other.erased_bytes,
+        )
+
     @property
     def of_rows(self) -> tuple[int, int]:
         """Lines that are rows, and their bytes."""

@@ -1,0 +1,190 @@
+"""Rows of newest versions that nothing computes again: their partitions are published anew without those of persons.
+
+They are rows of streams, of hours and deliveries whose landed files are gone, and answers about addresses. A row with a
+landed line is a person's if the line is, any other one by its fields. The rows are left out by a join with a view, so
+no value stands in a commit. The account of the partition says how many were `erased`: the ledger adds up, and what was
+computed from the partition is stale.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from blogdata.evidence.events import EventLog
+from blogdata.lake import arrow
+from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.landing import ERASED
+from blogdata.patterns.ingestion import landed_content
+from blogdata.publish.changes import Overwrite
+from blogdata.publish.contract import Contract
+from blogdata.publish.publish import publish
+from blogdata.publish.run import RunContext
+from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import FIELDS, Reader
+from blogdata.suppression.suppression_list import Suppressed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PLACE_OF_A_LINE = ("source_file", "source_offset")
+_KEY = "partition"
+"""Column of found rows: the partition that they are in."""
+_OTHER = "_of_theirs_"
+"""Prefix of the view's columns, which are named like those of the table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Looks for rows of persons in tables, without Spark.
+
+    Args:
+        lake: The tables' root.
+        events: The event log.
+        landing: The landing zone, which may lack files.
+        persons: Who is forgotten.
+    """
+
+    lake: Lake
+    events: EventLog
+    landing: Path
+    persons: Identifiers
+
+    def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
+        """Find the rows of the persons in the newest version of a dataset.
+
+        Args:
+            contract: Contract of the dataset.
+            partitions: Only these partitions; None for all published ones.
+
+        Returns:
+            The partition of each row (`partition`), and the columns that its rows are found by; None if there is none.
+        """
+        entries = kept(self.events.publications(contract.dataset, partitions))
+        if not entries:
+            return None
+        found = self._of_lines(contract, entries) if _has_lines(contract) else self._by_fields(contract, entries)
+        return found if found.num_rows else None
+
+    @staticmethod
+    def has_addresses(contract: Contract) -> bool:
+        """Return whether rows of a dataset are found by an address."""
+        return _has_lines(contract) or any(FIELDS.get(column.name) == "addresses" for column in contract.columns)
+
+    def _of_lines(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
+        """Find lines as they are found where they land; a line with a header above it is read behind that one."""
+        suppressed = Suppressed.of(self.persons, secrets.token_bytes())
+        rows = []
+        for key in sorted(keys):
+            readers: dict[str, Reader] = {}
+            for line in sorted(landed_content.published_lines(self.lake, contract, key)):
+                reader = readers.setdefault(line.file, Reader(self.landing / line.file, self.landing))
+                if suppressed.goes(reader.named(line.offset, line.raw), is_of_users=reader.is_of_users):
+                    rows.append((key, line.file, line.offset))
+        types = (pa.string(), pa.string(), pa.int64())
+        cells: Sequence[Sequence[object]] = [*zip(*rows, strict=True)] or [(), (), ()]
+        return pa.table(dict(zip((_KEY, *PLACE_OF_A_LINE), map(pa.array, cells, types), strict=True)))
+
+    def _by_fields(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
+        fields = [column.name for column in contract.columns if column.name in FIELDS]
+        column = contract.partition_column
+        only = {} if column is None else {column: sorted(keys)}
+        table = self.lake.columns(contract.dataset, [*([column] if column else []), *fields], only=only)
+        values = self.persons.by_kind()
+        cells = {name: table[name].cast(pa.string()) for name in table.column_names}
+        theirs = [pc.is_in(cells[name], pa.array(sorted(values[FIELDS[name]]), pa.string())) for name in fields]
+        if not theirs:
+            return table.slice(0, 0)
+        keys_of = cells[column] if column else pa.array([WHOLE_TABLE] * table.num_rows, pa.string())
+        return pa.table({_KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
+
+
+def _has_lines(contract: Contract) -> bool:
+    return {column.name for column in contract.columns}.issuperset({*PLACE_OF_A_LINE, "raw"})
+
+
+def take_out(
+    spark: SparkSession, rows: Rows, found: pa.Table, contract: Contract, run: RunContext, engine: Engine
+) -> None:
+    """Publish the partitions of found rows anew without them; nobody else may be publishing the dataset.
+
+    Args:
+        spark: The session.
+        rows: What has found them.
+        found: The rows.
+        contract: Contract of the dataset.
+        run: The run that the commits name.
+        engine: How writes are audited.
+
+    Raises:
+        PlatformError: As raised by `publish`; what is published is as it was, or without the rows.
+    """
+    # What was published under a guard that a person has lifted is no worse without some of its rows.
+    lifted = frozenset(audit.name for audit in contract.audits)
+    target = Target(lake=rows.lake, contract=contract, run=run, engine=engine, lifted=lifted)
+    entries = rows.events.publications(contract.dataset, pc.unique(found[_KEY]).to_pylist())
+    for keys in _judged_alike(entries):
+        mine = {key: entries[key] for key in keys}
+        frame = rows.lake.read(spark, contract.dataset)
+        column = contract.partition_column
+        frame = frame.where(frame[column].isin(*keys)) if column else frame
+        change = Overwrite(predicate=f"{column} IN ({', '.join(map(arrow.text, keys))})" if column else "true")
+        provenance = _provenance(mine, contract, _erased(spark, frame, found, contract))
+        others = _joined(spark, frame, found, "left_anti")
+        commit = publish(others, target, change=change, partitions=keys if column else (), provenance=provenance)
+        rows.events.record(commit)
+
+
+def _judged_alike(entries: Mapping[str, Entry]) -> Iterator[list[str]]:
+    """Group partitions whose rows were judged by the same lists: a commit says by which."""
+    groups: defaultdict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
+    for key, entry in sorted(entries.items()):
+        groups[tuple(sorted(entry.judged_by.items()))].append(key)
+    yield from groups.values()
+
+
+def _provenance(entries: Mapping[str, Entry], contract: Contract, erased: Mapping[str, int]) -> Provenance:
+    accounts, inputs = {}, dict[str, int]()
+    for key, entry in entries.items():
+        # The audit measures the other ones in the rows that stay.
+        reasons = {reason: rows for reason, rows in entry.reasons.items() if reason not in contract.reasons}
+        gone = {ERASED: reasons.get(ERASED, 0) + erased.get(key, 0)}
+        accounts[key] = Account(rows_in=entry.rows_in, reasons={**reasons, **gone})
+        inputs |= {name: max(version, inputs.get(name, version)) for name, version in entry.inputs.items()}
+    return Provenance(
+        inputs=inputs,
+        accounts=accounts,
+        landed={key: entry.landed for key, entry in entries.items() if entry.landed is not None},
+        judged_by=next(iter(entries.values())).judged_by,
+    )
+
+
+def _erased(spark: SparkSession, frame: DataFrame, found: pa.Table, contract: Contract) -> dict[str, int]:
+    """Count, by partition, the rows of the layer above that the found ones stand for."""
+    from pyspark.sql import functions as F
+
+    column = contract.partition_column
+    key = F.col(column) if column else F.lit(WHOLE_TABLE)
+    counted = _joined(spark, frame, found, "left_semi").groupBy(key.alias(_KEY)).agg(F.expr(contract.stands_for))
+    return {str(key): int(rows) for key, rows in counted.collect()}
+
+
+def _joined(spark: SparkSession, frame: DataFrame, found: pa.Table, how: str) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    names = [name for name in found.column_names if name != _KEY]
+    theirs = found.select(names).group_by(names).aggregate([])
+    view = spark.createDataFrame(theirs.rename_columns([_OTHER + name for name in names]))
+    same = reduce(and_, (F.col(name).eqNullSafe(F.col(_OTHER + name)) for name in names))
+    return frame.join(view, same, how)
