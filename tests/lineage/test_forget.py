@@ -98,6 +98,7 @@ def an_hour(made: Deployment) -> None:
     display = {"ad_id": "a", "page": "/", "visit_id": "of-his", "campaign": "c", "display_time": f"{HOUR}:10:00Z"}
     made.land(HOUR, [json.dumps(display).encode()], name="more.json", table="ads")
     user = often(landed_in(made))[0]
+    registered_in_future(made, user)
     broken = f'{{"visit_id": "v", "user_id": "{user}", "page": "/cut'.encode()
     escaped = broken.replace(b"u0", b"\\u00750")
     assert escaped != broken
@@ -110,6 +111,16 @@ def an_hour(made: Deployment) -> None:
     made.land(EARLIER, [event("01:30", "/at-address", context=context)], name="more.json")
     assert made.run(for_=OF_ROWS).problems == []
     shutil.rmtree(made.folder(EARLIER))
+
+
+def registered_in_future(made: Deployment, user: str) -> None:
+    """Deliver a user who is to register in years: its next delivery is no new registration."""
+    file = made.landing / "users" / f"date={HOUR[:10]}" / "users.json"
+    lines = file.read_bytes().splitlines(keepends=True)
+    rows = [json.loads(line) if user.encode() in line else None for line in lines]
+    assert any(rows)
+    changed = [row and json.dumps({**row, "registered_datetime": "2099-01-01T00:00:00Z"}).encode() for row in rows]
+    file.write_bytes(b"".join(after + b"\n" if after else line for after, line in zip(changed, lines, strict=True)))
 
 
 def tick(made: Deployment) -> None:

@@ -191,6 +191,15 @@ def test_who_registers_again_comes_back_from_then_on(home: Settings) -> None:
     assert left_of(home, USERS, [again]) == []
 
 
+def test_a_registration_in_the_future_is_no_new_one(home: Settings) -> None:
+    of_2099, of_2100 = (user(login="bob", registered_datetime=f"{year}-01-01T00:00:00Z") for year in (2099, 2100))
+    assert left_of(home, USERS, [of_2099]) == [of_2099]
+    SuppressionList.of(home).add(BOB, FORGOTTEN, datetime(2099, 1, 1, tzinfo=timezone.utc).timestamp())
+    stranger = event(event_time="2026-05-02T00:00:00Z", context={"user": {"ip": "9.9.9.9"}})
+    assert left_of(home, VISITS, [stranger]) == [stranger]
+    assert left_of(home, USERS, [of_2099, of_2100]) == [of_2100]
+
+
 def test_an_address_is_that_of_strangers_later_on(home: Settings) -> None:
     def seen(at: str) -> bytes:
         return event(event_time=at, context={"user": {"ip": "9.9.9.9"}})

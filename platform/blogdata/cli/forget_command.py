@@ -75,10 +75,10 @@ def forget(
         return
     journal = Journal.of(settings)
     if journal.under_way() is None:
-        persons = _asked(settings, given, shared_stays=shared_stays, leave=leave or [], yes=yes)
-        if persons is None:
+        agreed_to = _asked(settings, given, shared_stays=shared_stays, leave=leave or [], yes=yes)
+        if agreed_to is None:
             return
-        journal.begin(Erasure(persons=persons, at=clock.now().timestamp()))
+        journal.begin(agreed_to)
     elif given.values():
         raise ConfigurationError(
             what="another erasure has not ended",
@@ -94,7 +94,7 @@ def forget(
 
 def _asked(
     settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool
-) -> Identifiers | None:
+) -> Erasure | None:
     """Find the persons, show the plan, and ask; None if nobody agrees."""
     from blogdata.cli.forget_steps import NEVER_COMPUTED_AGAIN
     from blogdata.erasure import plan
@@ -135,7 +135,9 @@ def _asked(
             + " ".join(f"--leave {place}" for place in missed),
         )
     question = "forget these persons for good?"
-    return found.persons if yes or agreed(question, otherwise="nothing was erased; do it: --yes") else None
+    if not (yes or agreed(question, otherwise="nothing was erased; do it: --yes")):
+        return None
+    return Erasure(persons=found.persons, at=clock.now().timestamp(), registered=made.registered)
 
 
 def _show(settings: Settings, found: found_persons.Found, made: ErasurePlan, look: Snapshot) -> None:

@@ -47,7 +47,7 @@ class NotComputedAgain(PlatformError):
 
 def suppress(settings: Settings, erasure: Erasure) -> None:
     """Put the persons on the suppression list: whatever lands from now on does not bring them back."""
-    SuppressionList.of(settings).add(erasure.persons, erasure.at)
+    SuppressionList.of(settings).add(erasure.persons, erasure.at, erasure.registered)
 
 
 def overwrite(settings: Settings, erasure: Erasure) -> None:

@@ -30,11 +30,13 @@ class Erasure:
     Args:
         persons: All that the persons are known by.
         at: When they were forgotten, seconds since 1970.
+        registered: The newest time at which any of them registered; None: unknown.
         done: Names of the steps that are done.
     """
 
     persons: Identifiers
     at: float
+    registered: float | None = None
     done: frozenset[str] = frozenset()
 
 
@@ -43,7 +45,8 @@ class Journal(SqliteStore):
     """The journal of a deployment: of one erasure at a time."""
 
     schema = (
-        "CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL);"
+        "CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL,"
+        " registered REAL);"
         "CREATE TABLE done (step TEXT PRIMARY KEY);"
         "CREATE TABLE cleared (place TEXT PRIMARY KEY, files INTEGER, rows INTEGER, note TEXT)"
     )
@@ -61,14 +64,14 @@ class Journal(SqliteStore):
         """Record an erasure before its first step; on the disk when it returns."""
         persons = json.dumps({kind: sorted(values) for kind, values in asdict(erasure.persons).items()})
         with self._file.writing() as connection:
-            connection.execute("INSERT INTO erasure VALUES (1, ?, ?)", (persons, erasure.at))
+            connection.execute("INSERT INTO erasure VALUES (1, ?, ?, ?)", (persons, erasure.at, erasure.registered))
 
     def under_way(self) -> Erasure | None:
         """Return the erasure that has not ended; None without one."""
         for row in self._file.read("SELECT * FROM erasure"):
             persons = {kind: frozenset(values) for kind, values in json.loads(row["persons"]).items()}
             done = frozenset(row["step"] for row in self._file.read("SELECT step FROM done"))
-            return Erasure(persons=Identifiers(**persons), at=row["at"], done=done)
+            return Erasure(persons=Identifiers(**persons), at=row["at"], registered=row["registered"], done=done)
         return None
 
     def finish(self, step: str) -> None:

@@ -31,12 +31,14 @@ class ErasurePlan:
 
     Args:
         lines: Landed file to its lines that are erased.
+        registered: The newest time at which any of the persons registered, by these lines; None: none says so.
         taken_out: Dataset to its rows that nothing computes again, and that are taken out.
         runs: What is computed again.
         left: Place that is not reached, to the reason.
     """
 
     lines: Mapping[Path, int]
+    registered: float | None
     taken_out: Mapping[str, int]
     runs: Plan
     left: Mapping[str, str]
@@ -60,7 +62,8 @@ def look(
         kept: Contracts of the datasets whose rows are never computed again.
     """
     landing, suppressed = planner.look.zone.folder, Suppressed.of(persons, secrets.token_bytes())
-    lines = {file: count for file in files if (count := _count(file, landing, suppressed))}
+    registered: list[float] = []
+    lines = {file: count for file in files if (count := _count(file, landing, suppressed, registered))}
     sources = {
         source.table: (contract, source.grain)
         for contract in landed
@@ -80,6 +83,7 @@ def look(
     found |= {contract.dataset: rows.of(contract, gone.get(contract.dataset, ())) for contract in landed}
     return ErasurePlan(
         lines=lines,
+        registered=max(registered, default=None),
         taken_out={dataset: each.num_rows for dataset, each in found.items() if each is not None},
         runs=runs,
         left={**{error.where: error.what for error in runs.refused}, **_without_addresses(rows, kept)},
@@ -105,13 +109,17 @@ def derived(lake: Lake, unknown: Collection[str]) -> bool:
     return any(value in unknown for name in ("user_id", "visit_id") for value in found[name].to_pylist())
 
 
-def _count(file: Path, landing: Path, suppressed: Suppressed) -> int:
+def _count(file: Path, landing: Path, suppressed: Suppressed, registered: list[float]) -> int:
+    """Count the lines that go, and add the times at which their users registered."""
     reader, count = Reader(file, landing), 0
     with faults_of(file):
         for offset, line in erased_lines.lines(file):
             raw = erased_lines.raw_of(offset, line)
             if raw and not erased_lines.is_erased(raw):
-                count += suppressed.goes(reader.named(offset, raw), is_of_users=reader.is_of_users)
+                named = reader.named(offset, raw)
+                if suppressed.goes(named, is_of_users=reader.is_of_users):
+                    count += 1
+                    registered += [named.at] if reader.is_of_users and named.at is not None else []
     return count
 
 

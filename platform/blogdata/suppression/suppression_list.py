@@ -1,8 +1,9 @@
 """The suppression list: who was forgotten, as keyed hashes with a time, so that no delivery brings a person back.
 
 It has no value of a person. Without the key, which is a secret of its own, nobody can test whether somebody is on it.
-Whoever registers again after the time is let in again: from the registration on, by the values of the new row. An
-address counts until the time only.
+Whoever registers again after the time is let in again: from the registration on, by the values of the new row. Of a
+registration that lies in the future already, that is the time: the row that was forgotten does not bring itself back.
+An address counts until the moment of the erasure only.
 """
 
 from __future__ import annotations
@@ -62,12 +63,13 @@ class SuppressionList(SqliteStore):
         """Return the list of a deployment; its file may not exist yet."""
         return cls(path=settings.home / FILE, settings=settings)
 
-    def add(self, persons: Identifiers, at: float) -> None:
+    def add(self, persons: Identifiers, at: float, registered: float | None = None) -> None:
         """Add persons; on the disk when it returns. Whoever is there already is forgotten anew.
 
         Args:
             persons: All that they are known by.
             at: When they were forgotten, seconds since 1970.
+            registered: The newest time at which any of them registered, by what has landed; None: unknown.
 
         Raises:
             ListUnusable: It cannot be written.
@@ -75,7 +77,10 @@ class SuppressionList(SqliteStore):
         # The file comes before the key: a key without a row says that the list was lost, or that this was cut off.
         with self._file.connected():
             key = self._key()
-        rows = [(hashed, at) for hashed in (*_hashes(key, persons), _hashed(key, *_CHECK))]
+        until = max(at, at if registered is None else registered)
+        addresses = Identifiers(addresses=persons.addresses)
+        times = dict.fromkeys((*_hashes(key, persons), _hashed(key, *_CHECK)), until)
+        rows = [*(times | dict.fromkeys(_hashes(key, addresses), at)).items()]
         with self._file.writing() as connection:
             connection.executemany("INSERT OR REPLACE INTO suppressed VALUES (?, ?, NULL)", rows)
 
