@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import os
@@ -51,6 +52,8 @@ LETTERS = replace(
         Column(name="says", type="STRING", description="What it says"),
     ),
 )
+LEFT = (".blog.log.partial", ".landing", ".spooled-x", ".blog.log.erasing", ".of-another.log.partial")
+"""Hidden files that killed processes left in the landing zone; one has the other person only."""
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
 
 
@@ -81,6 +84,10 @@ def settings(tmp_path: Path) -> Settings:
     (spark / "other.log").write_text(f"a row of {OTHER} failed")
     _send(outbox(made))
     journal_of(made).append({f"{one} 2026-01-05": {"place": one} for one in (ADDRESS, "9.77.200.20")})
+    logs = made.landing / "access_logs"
+    logs.mkdir(parents=True)
+    for name in LEFT:
+        (logs / name).write_text(f"a line of {OTHER if 'other' in name else USER}")
     for file in made.lake.rglob("*"):
         os.utime(file, (0, 0))
     return made
@@ -129,7 +136,7 @@ def test_nothing_of_the_person_is_left_and_everything_of_the_other(settings: Set
     assert set(stored) == {"9.77.200.20 2026-01-05"}
     assert [row["letter"] for row in letters] == [OTHER]
     places = {path.split("/")[0] for path, _, _ in others}
-    assert places == {"lake", "checkpoints", "services", "partner.sqlite"}
+    assert places == {"lake", "checkpoints", "services", "partner.sqlite", "landing"}
     assert (settings.lake / "refused" / "silver_others").is_dir()
 
 
@@ -220,6 +227,15 @@ def test_a_version_that_was_kept_is_gone_by_name_and_one_made_since_stays(settin
     assert list(letters.gone) == ["version 0"]
     assert [lake.is_whole(LETTERS.dataset, version) for version in range(4)] == [False, False, True, True]
     assert found.remaining == ()
+
+
+def test_hidden_files_of_others_and_those_in_use_are_left(settings: Settings) -> None:
+    logs = settings.landing / "access_logs"
+    (logs / ".of-a-producer").write_text(USER)
+    with (logs / ".spooled-x").open("rb") as spooled:
+        fcntl.flock(spooled, fcntl.LOCK_EX)
+        left = {trace.path.rpartition("/")[2] for trace in _clear(settings).remaining}
+    assert left == {".of-a-producer", ".spooled-x"}
 
 
 def test_a_stream_that_runs_is_left(settings: Settings) -> None:

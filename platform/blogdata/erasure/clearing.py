@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from blogdata.erasure.cleared import Cleared
 from blogdata.erasure.search import Searched, Trace, search
-from blogdata.erasure.traces import exported, kept_aside, older_files, sqlite_rows, stream_state, table_logs
+from blogdata.erasure.traces import (
+    exported,
+    kept_aside,
+    landing_leftovers,
+    older_files,
+    sqlite_rows,
+    stream_state,
+    table_logs,
+)
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.persons import places
 from blogdata.lake.lake import Lake
@@ -77,6 +85,7 @@ def clear(
     done.append(kept_aside.clear_refused(settings.lake, paths))
     done.append(kept_aside.clear_copies(settings, paths))
     done.append(kept_aside.clear_spark(settings, paths))
+    done.append(landing_leftovers.clear(settings, paths))
     done += stream_state.clear(lake, settings.checkpoints, paths)
     proof = look(settings, all_, values)
     remaining = tuple(trace for trace in proof.traces if not trace.path.startswith(tuple(aside)))

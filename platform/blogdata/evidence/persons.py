@@ -45,6 +45,13 @@ _OVERWRITTEN = "their lines are overwritten in place"
 
 OUTSIDE_TABLES = (
     Place(
+        name="hidden files of the landing zone",
+        files=("landing/*/.*",),
+        values="what a killed process had not landed yet",
+        always=False,
+        cleared="the platform's own are removed, those of producers are named by the search",
+    ),
+    Place(
         name="landed visit events and requests",
         files=("landing/visits/*",),
         values="everything that was sent, corrections of dead letters included",

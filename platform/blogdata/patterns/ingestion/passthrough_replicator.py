@@ -41,8 +41,8 @@ from blogdata.patterns.ingestion.whole_files import BLOCK, alone, checksum, cont
 
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
 _ATTEMPTS = 3
-_SPOOL = ".spooled-"
-_STAGED = ".landing"
+SPOOL = ".spooled-"
+STAGED = ".landing"
 """Name of a copy until it is known which log it is of."""
 
 
@@ -201,7 +201,7 @@ def land(
         known = log_comparison.alike(source, copies)
         if known is not None and known.relation != "grown":
             return Replicated(path=known.copy, outcome=known.relation)
-        staged = folder / _STAGED
+        staged = folder / STAGED
         try:
             return _settled(source, staged, target, copies, prepare)
         finally:
@@ -285,8 +285,8 @@ def spooled(stream: IO[bytes], folder: Path) -> Iterator[Path]:
         folder: Folder with room for it.
     """
     with alone(folder):
-        _remove_left(folder)
-        spool = tempfile.NamedTemporaryFile(dir=folder, prefix=_SPOOL)  # noqa: SIM115 - closed below
+        remove_left(folder)
+        spool = tempfile.NamedTemporaryFile(dir=folder, prefix=SPOOL)  # noqa: SIM115 - closed below
         fcntl.flock(spool, fcntl.LOCK_EX)
     with spool:
         while block := stream.read(BLOCK):
@@ -295,9 +295,9 @@ def spooled(stream: IO[bytes], folder: Path) -> Iterator[Path]:
         yield Path(spool.name)
 
 
-def _remove_left(folder: Path) -> None:
+def remove_left(folder: Path) -> None:
     """Remove what killed processes have spooled: it is no longer locked."""
-    for left in folder.glob(f"{_SPOOL}*"):
+    for left in folder.glob(f"{SPOOL}*"):
         with left.open("rb") as file, contextlib.suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             left.unlink()

@@ -14,6 +14,8 @@ from blogdata.errors import PlatformError
 from blogdata.patterns.ingestion import landed_formats
 
 BLOCK = 1 << 20
+PARTIAL = ".partial"
+"""Ending of the hidden name under which a file is written until it is whole."""
 LONGEST_NAME = 255
 """Length of a file's name that file systems take, bytes."""
 
@@ -73,7 +75,7 @@ def skip(file: IO[bytes], count: int) -> None:
 def hidden(target: Path) -> Path:
     """Return the hidden name under which a file is written until it is whole; its folder is created."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial")
+    partial = target.with_name(f".{target.name}{PARTIAL}")
     # Writing through a foreign link at this path would overwrite the link's target.
     if partial.is_symlink():
         partial.unlink()
