@@ -46,10 +46,10 @@ the logs of Delta tables, and what is served to PostgreSQL and to files for edit
 
 Of the tables above, every file with rows that the newest version does not need is removed, however old or young it is
 and whatever it was kept for, rows of the change feed included. Versions that somebody held are named as gone; those
-made since the erasure began have none of the person's rows, and stay. Rows that are only marked as removed stay in the
-files of the newest version until these are rewritten; the search names such files. A log with a value begins anew at a
-checkpoint. A dataset that a run is publishing, a stream that is running, and an outbox with a request whose answer is
-not known are left, and named.
+made since the erasure began have none of the person's rows, and stay. Rows that are only marked as removed go as others
+do: `silver.places` is written anew without them, and `silver.users_current` is merged again. A log with a value begins
+anew at a checkpoint. A dataset that a run is publishing, a stream that is running, and an outbox with a request whose
+answer is not known are left, and named.
 
 Then all files are searched again ([search](../../platform/blogdata/erasure/search.py)), as bytes and in all that is
 packed in them: gzip, zstd, LZ4 and snappy as Spark writes them, zip, bzip2 and xz; values, pages, dictionaries,

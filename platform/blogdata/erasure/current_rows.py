@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake import arrow
+from blogdata.lake.checksums import file_of
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.landing import ERASED
@@ -62,7 +64,7 @@ class Rows:
     persons: Identifiers
 
     def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
-        """Find the rows of the persons in the newest version of a dataset.
+        """Find the rows of the persons in the newest version of a dataset, those that are only marked as removed, too.
 
         Args:
             contract: Contract of the dataset.
@@ -99,8 +101,11 @@ class Rows:
     def _by_fields(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
         fields = [column.name for column in contract.columns if column.name in FIELDS]
         column = contract.partition_column
-        only = {} if column is None else {column: sorted(keys)}
-        table = self.lake.columns(contract.dataset, [*([column] if column else []), *fields], only=only)
+        if contract.marks_rows and column is None:
+            table = self._marked_and_others(contract, fields)
+        else:
+            only = {} if column is None else {column: sorted(keys)}
+            table = self.lake.columns(contract.dataset, [*([column] if column else []), *fields], only=only)
         values = self.persons.by_kind()
         cells = {name: table[name].cast(pa.string()) for name in table.column_names}
         theirs = [pc.is_in(cells[name], pa.array(sorted(values[FIELDS[name]]), pa.string())) for name in fields]
@@ -108,6 +113,15 @@ class Rows:
             return table.slice(0, 0)
         keys_of = cells[column] if column else pa.array([WHOLE_TABLE] * table.num_rows, pa.string())
         return pa.table({_KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
+
+    def _marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
+        """Read all rows in the files of the newest version, those that are only marked as removed, too."""
+        table, folder = self.lake.caught_up(contract.dataset), self.lake.folder(contract.dataset)
+        paths = arrow.rows_of(table.get_add_actions(flatten=True), ["path"]) if table is not None else []
+        if folder is None or not paths:
+            return self.lake.columns(contract.dataset, fields)
+        files = [file_of(folder, row["path"]) for row in paths]
+        return ds.dataset(files, format="parquet").to_table(columns=list(fields))
 
 
 def _has_lines(contract: Contract) -> bool:
