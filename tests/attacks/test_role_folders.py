@@ -19,6 +19,7 @@ from deltalake import write_deltalake
 
 from attacks.test_roles import TABLES, expected, secrets_of, stored
 from blogdata.cli.export_command import export
+from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.traces import exported
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.services import exports
@@ -166,8 +167,8 @@ def test_the_owner_and_other_folders_are_refused(
 
 def test_copies_of_persons_go_when_somebody_is_forgotten(deployment: Deployment, analysts: Path, said: Said) -> None:
     persons = [contract for contract in EVERY.values() if any(column.singles_out for column in contract.columns)]
-    (cleared,) = exported.clear(deployment.settings, persons)
-    assert cleared.place == "copies for analyst"
+    (cleared,) = exported.clear(deployment.settings, persons, unnoted)
+    assert cleared.place == f"copies for analyst in {analysts}"
     assert cleared.files > 0
     assert not (analysts / "silver.visits" / "current").exists()
     assert rows(analysts, "gold.page_stats")

@@ -131,9 +131,12 @@ def clear(settings: Settings, erasure: Erasure) -> None:
     """
     from assets.code_version import version
 
-    done = clearing.clear(settings, EVERY.values(), erasure.persons, since=erasure.at, aside=(FILE,))
+    journal = Journal.of(settings)
+    done = clearing.clear(settings, EVERY.values(), erasure.persons, since=erasure.at, aside=(FILE,), note=journal.note)
     _require_cleared(done.cleared)
-    done = replace(done, cleared=(*Journal.of(settings).noted(), *done.cleared))
+    for one in done.cleared:
+        journal.note(one)
+    done = replace(done, cleared=tuple(journal.noted()))
     at, lake = datetime.fromtimestamp(erasure.at, timezone.utc), Lake(root=str(settings.lake))
     hashes = SuppressionList.of(settings).hashes(erasure.persons)
     certificates.issue(lake, f"{at:%Y-%m-%dT%H:%M:%S.%f}", clock.now(), version(), hashes, done)

@@ -1,8 +1,11 @@
-"""What the clearing of a place has done, as counts; never a value."""
+"""What the clearing of a place has done, as counts; never a value.
+
+It is noted before it is done: whoever goes on after a kill finds only the rest, and the counts are those of all of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -30,3 +33,21 @@ class Cleared:
     def is_empty(self) -> bool:
         """There was nothing to clear."""
         return self == Cleared(place=self.place)
+
+    def after(self, noted: Cleared) -> Cleared:
+        """Return what was done in all, if this was noted after a kill and `noted` before it."""
+        return Cleared(
+            place=self.place,
+            files=max(self.files, noted.files),
+            rows=max(self.rows, noted.rows),
+            gone={**noted.gone, **self.gone},
+            note=noted.note or self.note,
+        )
+
+
+Note = Callable[[Cleared], None]
+"""Notes what is about to be cleared."""
+
+
+def unnoted(_: Cleared) -> None:
+    """Note nothing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.cleared import Cleared, Note, unnoted
 from blogdata.erasure.search import Searched, Trace, search
 from blogdata.erasure.traces import (
     exported,
@@ -58,6 +58,7 @@ def clear(
     *,
     since: float,
     aside: Collection[str] = (),
+    note: Note = unnoted,
 ) -> Clearing:
     """Clear all places of persons whose landed lines and current rows are gone already.
 
@@ -67,6 +68,7 @@ def clear(
         persons: Who is forgotten.
         since: When the erasure began, in seconds since 1970; what was published later has no row of the persons.
         aside: Beginnings of paths below the home that keep the values on purpose, such as the erasure's own journal.
+        note: Called with what is about to be cleared.
 
     Returns:
         What was done; run again after it was cut off, or after what was left is out of the way, it goes on.
@@ -75,18 +77,18 @@ def clear(
     lake = Lake(root=str(settings.lake))
     events = EventLog(lake)
     of_persons = [contract for contract in all_ if any(column.singles_out for column in contract.columns)]
-    done = [older_files.clear(lake, events, contract, since) for contract in of_persons]
-    done += sqlite_rows.clear(settings, persons)
-    done += exported.clear(settings, of_persons)
+    done = [older_files.clear(lake, events, contract, since, note) for contract in of_persons]
+    done += sqlite_rows.clear(settings, persons, note)
+    done += exported.clear(settings, of_persons, note)
     values = {value for value in persons.values() if is_searched_for(value)}
     found = look(settings, all_, values)
     paths = {trace.path for trace in found.traces}
-    done += [table_logs.clear(lake, events, contract, _beside(contract, all_), paths) for contract in of_persons]
-    done.append(kept_aside.clear_refused(settings.lake, paths))
-    done.append(kept_aside.clear_copies(settings, paths))
-    done.append(kept_aside.clear_spark(settings, paths))
-    done.append(landing_leftovers.clear(settings, paths))
-    done += stream_state.clear(lake, settings.checkpoints, paths)
+    done += [table_logs.clear(lake, events, contract, _beside(contract, all_), paths, note) for contract in of_persons]
+    done.append(kept_aside.clear_refused(settings.lake, paths, note))
+    done.append(kept_aside.clear_copies(settings, paths, note))
+    done.append(kept_aside.clear_spark(settings, paths, note))
+    done.append(landing_leftovers.clear(settings, paths, note))
+    done += stream_state.clear(lake, settings.checkpoints, paths, note)
     proof = look(settings, all_, values)
     remaining = tuple(trace for trace in proof.traces if not trace.path.startswith(tuple(aside)))
     return Clearing(

@@ -48,7 +48,7 @@ class Journal(SqliteStore):
         "CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL,"
         " registered REAL);"
         "CREATE TABLE done (step TEXT PRIMARY KEY);"
-        "CREATE TABLE cleared (place TEXT PRIMARY KEY, files INTEGER, rows INTEGER, note TEXT)"
+        "CREATE TABLE cleared (place TEXT PRIMARY KEY, what TEXT NOT NULL)"
     )
     busy_seconds = 60.0
     unusable = JournalUnusable
@@ -81,16 +81,16 @@ class Journal(SqliteStore):
 
     def note(self, one: Cleared) -> None:
         """Record what is about to be cleared, before it is: whoever goes on finds only the rest of it."""
+        if one.is_empty:
+            return
         with self._file.writing() as connection:
-            connection.execute(
-                "INSERT INTO cleared VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE SET "
-                "files = max(files, excluded.files), rows = max(rows, excluded.rows)",
-                (one.place, one.files, one.rows, one.note),
-            )
+            for row in connection.execute("SELECT what FROM cleared WHERE place = ?", (one.place,)).fetchall():
+                one = one.after(Cleared(**json.loads(row["what"])))
+            connection.execute("INSERT OR REPLACE INTO cleared VALUES (?, ?)", (one.place, json.dumps(asdict(one))))
 
     def noted(self) -> list[Cleared]:
-        """List what was recorded as about to be cleared."""
-        return [Cleared(**dict(row)) for row in self._file.read("SELECT * FROM cleared ORDER BY place")]
+        """List what was recorded as about to be cleared, by place."""
+        return [Cleared(**json.loads(row["what"])) for row in self._file.read("SELECT * FROM cleared ORDER BY place")]
 
     def end(self) -> None:
         """Overwrite what the journal has, and remove it."""

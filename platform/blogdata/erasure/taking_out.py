@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blogdata.erasure import current_rows
-from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.cleared import Cleared, Note
 from blogdata.erasure.clearing import is_searched_for
 from blogdata.erasure.current_rows import Rows
 from blogdata.erasure.search import search
@@ -49,7 +49,7 @@ class TakingOut:
     run: RunContext
     engine: Engine
     spark: Callable[[], AbstractContextManager[SparkSession]]
-    note: Callable[[Cleared], None]
+    note: Note
 
     def of_dataset(self, contract: Contract, partitions: Collection[str] | None = None) -> Cleared:
         """Take the rows out of a dataset, unless another run publishes it.
@@ -65,8 +65,7 @@ class TakingOut:
             found = self.rows.of(contract, partitions)
             if found is None:
                 return Cleared(place=place)
-            done = Cleared(place=place, rows=found.num_rows)
-            self.note(done)
+            self.note(done := Cleared(place=place, rows=found.num_rows))
             with self.spark() as spark:
                 current_rows.take_out(spark, self.rows, found, contract, self.run, self.engine)
         return done
@@ -90,8 +89,7 @@ class TakingOut:
                 yield self.of_dataset(contract)
             folder, values = stream.checkpoints / stream.name, filter(is_searched_for, self.rows.persons.values())
             if search(folder, values, ()).traces:
-                done = stream_state.forgotten(stream.name, folder)
-                self.note(done)
+                self.note(done := stream_state.forgotten(stream.name, folder))
                 stream_state.remove(folder)
                 yield done
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -68,11 +68,23 @@ class AnswerJournal(SqliteStore):
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("DELETE FROM answers WHERE stored_at <= ?", (time.time() - self.kept,))
 
-    def forget(self, beginnings: Iterable[str]) -> int:
-        """Drop the answers to the questions that begin so, published or not, and return their number."""
+    def forget(self, beginnings: Collection[str], *, before: Callable[[int], None] = lambda _: None) -> int:
+        """Drop the answers to the questions that begin so, published or not.
+
+        Args:
+            beginnings: The beginnings.
+            before: Called with the number of the answers before they are dropped.
+
+        Returns:
+            Their number.
+        """
         if not self.path.exists():
             return 0
         with self.held(), self._file.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            query = "DELETE FROM answers WHERE substr(question, 1, length(?)) = ?"
-            return sum(connection.execute(query, (one, one)).rowcount for one in beginnings)
+            chosen = "FROM answers WHERE substr(question, 1, length(?)) = ?"
+            found = sum(connection.execute(f"SELECT count(*) {chosen}", (one, one)).fetchone()[0] for one in beginnings)
+            before(found)
+            for one in beginnings:
+                connection.execute(f"DELETE {chosen}", (one, one))
+            return int(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import PurePosixPath
 
-from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.cleared import Cleared, Note
 from blogdata.patterns.ingestion import passthrough_replicator, whole_files
 from blogdata.patterns.ingestion.log_splitter import LOGS
 from blogdata.patterns.security import in_place_overwriter
@@ -21,12 +21,13 @@ _LANDING = "landing/"
 _ENDINGS = (whole_files.PARTIAL, passthrough_replicator.STAGED, in_place_overwriter.STAGED)
 
 
-def clear(settings: Settings, paths: Collection[str]) -> Cleared:
+def clear(settings: Settings, paths: Collection[str], note: Note) -> Cleared:
     """Remove the hidden files that have values, while nobody lands or splits logs, or overwrites lines.
 
     Args:
         settings: Settings of the deployment.
         paths: Files with values, below the home, the landing zone at its default place.
+        note: Called with what is about to be cleared.
 
     Raises:
         LockTimeout: Others are at work for too long; transient.
@@ -37,6 +38,7 @@ def clear(settings: Settings, paths: Collection[str]) -> Cleared:
     logs = settings.landing / LOGS
     with locked(settings.home / LOCK), splitting(settings), whole_files.alone(logs):
         there = [file for file in found if file.exists()]
+        note(Cleared(place=_PLACE, files=len(there)))
         passthrough_replicator.remove_left(logs)
         for file in there:
             if not file.name.startswith(passthrough_replicator.SPOOL):

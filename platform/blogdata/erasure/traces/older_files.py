@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from deltalake.exceptions import DeltaError
 
-from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.cleared import Cleared, Note
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.held_versions import held_versions
@@ -28,7 +29,7 @@ from blogdata.publish.contract import Contract
 _NEVER = 2**63 - 1
 
 
-def clear(lake: Lake, events: EventLog, contract: Contract, since: float) -> Cleared:
+def clear(lake: Lake, events: EventLog, contract: Contract, since: float, note: Note) -> Cleared:
     """Remove the older versions of a dataset.
 
     Args:
@@ -36,6 +37,7 @@ def clear(lake: Lake, events: EventLog, contract: Contract, since: float) -> Cle
         events: The event log.
         contract: Contract of the dataset.
         since: When the erasure began, in seconds since 1970; what was published later has no row of the persons.
+        note: Called with what is about to be cleared.
 
     Returns:
         What was removed, and which versions that somebody held are gone; nothing while another run publishes the
@@ -52,7 +54,7 @@ def clear(lake: Lake, events: EventLog, contract: Contract, since: float) -> Cle
         try:
             if why := _needs_older(lake, events, contract):
                 return Cleared(place=dataset, left=why)
-            return _clear(lake, events, contract, since, alone_since)
+            return _clear(lake, events, contract, since, alone_since, note)
         except (PlatformError, DeltaError) as error:
             return Cleared(place=dataset, left=error.what if isinstance(error, PlatformError) else "its log is damaged")
 
@@ -67,8 +69,8 @@ def _needs_older(lake: Lake, events: EventLog, contract: Contract) -> str:
     return f"{', '.join(late)} has not read what changed in it: compute it first" if late else ""
 
 
-def _clear(lake: Lake, events: EventLog, contract: Contract, since: float, alone_since: float) -> Cleared:
-    dataset, files, gone = contract.dataset, 0, {}
+def _clear(lake: Lake, events: EventLog, contract: Contract, since: float, alone_since: float, note: Note) -> Cleared:
+    dataset, files, gone = contract.dataset, list[Path](), dict[str, str]()
     for table in tables(lake, dataset):
         opened = lake.table(table)
         if opened is None:
@@ -78,12 +80,13 @@ def _clear(lake: Lake, events: EventLog, contract: Contract, since: float, alone
         lost = {_name(dataset, table, version): why for version, why in held.items() if version < first}
         kept = [version for version in held if first <= version < opened.version()]
         found = unneeded.superseded(lake, table, kept, alone_since)
-        unneeded.remove(found)
-        files += len(found)
+        files += found
         # Said only of versions whose files were there until now; a current version that is held has lost none.
         gone.update(lost if found else {})
     gone.pop(_name(dataset, dataset, lake.version(dataset) or 0), None)
-    return Cleared(place=dataset, files=files, gone=gone)
+    note(done := Cleared(place=dataset, files=len(files), gone=gone))
+    unneeded.remove(files)
+    return done
 
 
 def _at(commit: Mapping[str, Any]) -> float:

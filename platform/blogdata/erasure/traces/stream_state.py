@@ -10,33 +10,34 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from blogdata.erasure.cleared import Cleared
-from blogdata.erasure.traces.kept_aside import remove_folder
+from blogdata.erasure.cleared import Cleared, Note
+from blogdata.erasure.traces.kept_aside import files_in, remove_folder
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
 
 _PREFIX = "checkpoints/"
 
 
-def clear(lake: Lake, root: Path, paths: Collection[str]) -> list[Cleared]:
+def clear(lake: Lake, root: Path, paths: Collection[str], note: Note) -> list[Cleared]:
     """Remove the checkpoints of the streams whose state has values; never of one that is running.
 
     Args:
         lake: The tables' root.
         root: Folder of all checkpoints.
         paths: Files with values, below the home.
+        note: Called with what is about to be cleared.
     """
     names = {path.removeprefix(_PREFIX).partition("/")[0] for path in paths if path.startswith(_PREFIX)}
-    return [_clear(lake, root / name, name) for name in sorted(names)]
+    return [_clear(lake, root / name, name, note) for name in sorted(names)]
 
 
-def _clear(lake: Lake, folder: Path, name: str) -> Cleared:
+def _clear(lake: Lake, folder: Path, name: str, note: Note) -> Cleared:
     place = f"state of the stream {name}"
     claims, owner = turns.claims(lake, f"stream {name}"), owners.this_run()
     if not claims.take([name], owner):
         return Cleared(place=place, left="it is running")
     try:
-        done = forgotten(name, folder)
+        note(done := forgotten(name, folder))
         remove(folder)
     finally:
         claims.release([name], owner)
@@ -52,7 +53,7 @@ def forgotten(name: str, folder: Path) -> Cleared:
     """
     return Cleared(
         place=f"state of the stream {name}",
-        files=sum(1 for file in folder.rglob("*") if file.is_file()),
+        files=files_in(folder),
         note="it begins anew; sessions that were open are counted as they end",
     )
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from pathlib import Path
 
 from deltalake.exceptions import DeltaError
 
-from blogdata.erasure.cleared import Cleared
+from blogdata.erasure.cleared import Cleared, Note
 from blogdata.erasure.traces.older_files import alone, tables
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
@@ -24,7 +25,9 @@ from blogdata.publish.contract import Contract
 _NUMBERED = re.compile(r"^(\d{20})\.")
 
 
-def clear(lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], paths: Collection[str]) -> Cleared:
+def clear(
+    lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], paths: Collection[str], note: Note
+) -> Cleared:
     """Remove the files before a new checkpoint from the logs of a dataset that have values.
 
     Args:
@@ -33,6 +36,7 @@ def clear(lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str
         contract: Contract of the dataset.
         beside: Its companions.
         paths: Files with values, below the home, the lake at its default place.
+        note: Called with what is about to be cleared.
     """
     place = f"log of {contract.dataset}"
     if not any(path.startswith((_folder(contract.dataset), _members(contract))) for path in paths):
@@ -45,24 +49,26 @@ def clear(lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str
                 companions.caught_up(lake, companion)
             named = tables(lake, contract.dataset)
             found = [table for table in named if any(path.startswith(_folder(table)) for path in paths)]
-            return Cleared(place=place, files=sum(_begin_anew(lake, events, contract, table) for table in found))
+            earlier = [file for table in found for file in _before_checkpoint(lake, events, contract, table)]
+            note(done := Cleared(place=place, files=len(earlier)))
+            unneeded.remove(earlier)
+            return done
         except (PlatformError, DeltaError) as error:
             return Cleared(place=place, left=error.what if isinstance(error, PlatformError) else "it is damaged")
 
 
-def _begin_anew(lake: Lake, events: EventLog, contract: Contract, table: str) -> int:
+def _before_checkpoint(lake: Lake, events: EventLog, contract: Contract, table: str) -> list[Path]:
+    """Make a checkpoint, and list the files that nobody needs who begins with it."""
     folder, version = lake.folder(table), lake.version(table)
     if folder is None or version is None:
-        return 0
+        return []
     held = [one for one in held_versions(lake, events, contract, table) if lake.is_whole(table, one)]
     first = min([version, *held])
     # Its own log is a copy of the state: nobody who reads from it on needs an earlier file.
     lake.at(table, first).create_checkpoint()
     log = folder / "_delta_log"
     numbered = [(int(match[1]), file) for file in sorted(log.iterdir()) if (match := _NUMBERED.match(file.name))]
-    earlier = [file for number, file in numbered if number < first]
-    unneeded.remove(earlier)
-    return len(earlier)
+    return [file for number, file in numbered if number < first]
 
 
 def _folder(table: str) -> str:

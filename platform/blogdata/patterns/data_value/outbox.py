@@ -274,11 +274,12 @@ class Outbox(SqliteStore):
             _wait_again(connection, [record.id for record in request.records])
             connection.execute("DELETE FROM requests WHERE id = ?", (request.id,))
 
-    def forget(self, keys: Iterable[str]) -> Forgotten:
+    def forget(self, keys: Iterable[str], *, before: Callable[[Forgotten], None] = lambda _: None) -> Forgotten:
         """Delete all records of some keys, as if their rows had never been taken.
 
         Args:
             keys: The keys.
+            before: Called with what is deleted before it is.
 
         Returns:
             What was deleted; nothing while one of them is in an open request, which would not be repeatable any more.
@@ -294,16 +295,18 @@ class Outbox(SqliteStore):
             counts = dict(
                 connection.execute(f"SELECT state, count(*) FROM records WHERE {chosen} GROUP BY 1").fetchall()
             )
-            if not counts.get("sending"):
+            found = Forgotten(
+                records=sum(counts.values()), delivered=counts.get("delivered", 0), open=counts.get("sending", 0)
+            )
+            if not found.open:
+                before(found)
                 connection.execute(
                     "UPDATE partitions SET rows_in = rows_in - (SELECT count(*) FROM records "
                     f"WHERE records.partition = partitions.partition AND gone = 0 AND {chosen})"
                 )
                 connection.execute(f"DELETE FROM records WHERE {chosen}")
                 connection.execute(f"DELETE FROM keys WHERE {chosen}")
-        return Forgotten(
-            records=sum(counts.values()), delivered=counts.get("delivered", 0), open=counts.get("sending", 0)
-        )
+        return found
 
 
 def _merge(connection: sqlite3.Connection, partition: str, identity: str, row: Row, known: sqlite3.Row | None) -> None:

@@ -74,13 +74,17 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], 
     return True
 
 
+def files(folder: Path, dataset: str) -> int:
+    """Count the files of all copies of a dataset."""
+    return sum(1 for path in _within(folder / dataset) if path.is_file() and not path.is_symlink())
+
+
 def remove(folder: Path, dataset: str) -> int:
     """Remove all copies of a dataset, and return the number of their files."""
-    home = folder / dataset
-    files = sum(1 for path in _within(home) if path.is_file() and not path.is_symlink()) if home.is_dir() else 0
+    home, count = folder / dataset, files(folder, dataset)
     (home / CURRENT).unlink(missing_ok=True)
     switched_folder.remove_others(home, keep=())
-    return files
+    return count
 
 
 def _within(folder: Path) -> Iterator[Path]:

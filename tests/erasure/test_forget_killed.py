@@ -1,0 +1,167 @@
+"""An erasure that is killed anywhere goes on to the same end: the same files, and the same certificate but for times.
+
+Without Spark: what is computed again is killed by the crash campaigns (`tests/chaos`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from blogdata.cli import forget_steps
+from blogdata.erasure.certificates import CertificateLine, certificates
+from blogdata.erasure.journal import Erasure, Journal
+from blogdata.erasure.search import search
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.partner import TOKENS, outbox
+from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.services import config, secrets
+from blogdata.services.config import Settings
+from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.suppression_list import SECRET
+
+USER, OTHER = "user-zq4711canary", "user-zq4712canary"
+FORGOTTEN = Erasure(persons=Identifiers(user_ids=frozenset({USER})), at=1_767_614_400.0)
+NEVER = datetime(1, 1, 1, tzinfo=timezone.utc)
+CHANGES = 20
+KILLED = """
+import os, pathlib, signal, sqlite3, sys
+from erasure import test_forget_killed as it
+
+left = int(sys.argv[1])
+
+def counted(change):
+    def changed(*given, **options):
+        global left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return change(*given, **options)
+    return changed
+
+for name in ("unlink", "rename", "replace"):
+    setattr(pathlib.Path, name, counted(getattr(pathlib.Path, name)))
+sqlite3.connect = counted(sqlite3.connect)
+it.go_on(it.at_home())
+print(left)
+"""
+"""A program that is killed before it makes its nth change of a file; without a kill it prints how many were left."""
+
+
+def at_home() -> Settings:
+    return config.load()
+
+
+def go_on(settings: Settings) -> None:
+    """Forget the user, or go on with it; nothing is published, so nothing is computed again."""
+    steps = {name: step for name, step in forget_steps.STEPS.items() if step is not forget_steps.recompute}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forget_steps, "STEPS", MappingProxyType(steps))
+        forget_steps.go_on(settings, Journal.of(settings), lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with places of each kind, in which an erasure has begun."""
+    home = tmp_path_factory.mktemp("whole") / "home"
+    home.mkdir()
+    made = config.load(overrides={"BLOGDATA_HOME": str(home)})
+    for hour in ("10", "11"):
+        folder = made.landing / "visits" / "date=2026-01-05" / f"hour={hour}"
+        folder.mkdir(parents=True)
+        lines = [{"user_id": user, "visit_id": f"of-{user}"} for user in (USER, OTHER)]
+        (folder / "visits.json").write_text("".join(json.dumps(line) + "\\n" for line in lines))
+    (folder / ".late.json.partial").write_text(USER)
+    users = made.lake / "silver" / "users"
+    for names in ([USER, OTHER], [USER], [OTHER]):
+        write_deltalake(users, pa.table({"user_id": names}), mode="overwrite")
+    shutil.copytree(users, made.lake / "refused" / "silver_users")
+    for file in made.lake.rglob("*"):
+        os.utime(file, (0, 0))
+    state = made.checkpoints / "visits" / "v1" / "query" / "state" / "0" / "0"
+    state.mkdir(parents=True)
+    (state / "1.delta").write_bytes(gzip.compress(USER.encode()))
+    rows = [Row(identity=[user], key=user, at=at, payload={"user": user}) for at, user in enumerate((USER, OTHER))]
+    box = outbox(made)
+    box.take("2026-01-05T10", "1", rows, rows_in=2, private=0)
+    box.answered(box.opened(box.due(before="2026-01-06"), bulk=True), ())
+    for name in (SECRET, TOKENS):
+        secrets.read(made, name)
+    Journal.of(made).begin(FORGOTTEN)
+    return home
+
+
+@pytest.fixture(scope="module")
+def undisturbed(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[CertificateLine], Any]:
+    """How many changes an erasure makes, the certificate, and the files that are left."""
+    home = tmp_path_factory.mktemp("undisturbed") / "home"
+    shutil.copytree(whole, home)
+    ended = _run(home, changes=10_000)
+    assert ended.returncode == 0, ended.stderr
+    found = _certificate(home)
+    assert {line.place for line in found if line.files or line.rows} >= {
+        "silver.users",
+        "refused batches",
+        "state of the stream visits",
+        "partner.sqlite",
+        "hidden files of the landing zone",
+    }
+    assert any("tell it to erase" in line.note for line in found)
+    return 10_000 - int(ended.stdout), found, _left(home)
+
+
+def _run(home: Path, changes: int) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "BLOGDATA_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", KILLED, str(changes)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def _certificate(home: Path) -> list[CertificateLine]:
+    """Read the certificate without its time, and without how many files the search at the end has read."""
+    lines = certificates(Lake(root=str(home / "lake")))
+    return [replace(line, issued_at=NEVER, note=re.sub(r"^\d+ files were", "", line.note)) for line in lines]
+
+
+def _left(home: Path) -> Any:
+    """Return the landed files, and how many files each other place has."""
+    assert search(home, [USER], ()).traces == ()
+    assert search(home, [OTHER], ()).traces != ()
+    landed = {
+        str(file.relative_to(home)): file.read_bytes() for file in (home / "landing").rglob("*") if file.is_file()
+    }
+    places = ("lake/silver/users", "lake/refused", "checkpoints")
+    counts = {place: sum(1 for file in (home / place).rglob("*") if file.is_file()) for place in places}
+    return landed, counts, [path.name for path in home.glob("forgetting*")]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [1, 6, 12, 18, *(pytest.param(at, marks=pytest.mark.campaign) for at in range(CHANGES) if at % 6 or not at)],
+)
+def test_a_kill_at_any_change_of_a_file_leads_to_the_same_certificate(
+    whole: Path, undisturbed: tuple[int, list[CertificateLine], Any], tmp_path: Path, moment: int
+) -> None:
+    changes, certificate, left = undisturbed
+    assert changes >= CHANGES
+    home = tmp_path / "home"
+    shutil.copytree(whole, home)
+    killed = _run(home, changes=changes * moment // CHANGES)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    go_on(config.load(overrides={"BLOGDATA_HOME": str(home)}))
+    assert _certificate(home) == certificate
+    assert _left(home) == left
