@@ -57,7 +57,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
             said.append(f"{call.name} waits: no UI of this deployment is served")
         if not periods or url is None:
             continue
-        consumer = DagsterConsumer(url=url, token=secrets.read(deployment.settings(), UI_TOKEN))
+        consumer = DagsterConsumer(url=url, token=secrets.read(deployment.settings(), UI_TOKEN).reveal())
         result = isolated_sequencer.call(consumer, call, periods)
         called[call.name] = sorted({*known, *result.runs})
         said += [f"{call.name} {period}: run {run}" for period, run in result.runs.items()]

@@ -121,7 +121,7 @@ def serving(home: Path) -> Iterator[Guarded]:
         yield Guarded(
             settings=settings,
             port=port,
-            token=secrets.read(settings, dagster_home.UI_TOKEN),
+            token=secrets.read(settings, dagster_home.UI_TOKEN).reveal(),
             sockets=folder,
             instance=stack.enter_context(dagster_home.open_instance(settings)),
         )

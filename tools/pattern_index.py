@@ -34,7 +34,7 @@ CHAPTERS = {
     9: "Quality",
     10: "Observability",
 }
-MECHANICS = ("platform/blogdata/patterns", "platform/blogdata/orchestration")
+MECHANICS = ("platform/blogdata/patterns", "platform/blogdata/orchestration", "platform/blogdata/secrets")
 CODE = ("platform", "assets", "quality", "resources", "sensors", "definitions.py")
 BUILDING_BLOCK = "blogdata.orchestration.dataset"
 """This module builds every dataset, so every dataset uses the patterns it calls."""

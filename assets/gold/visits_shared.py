@@ -16,7 +16,7 @@ def visits_shared(step: Step) -> Mapping[str, Commit]:
     """Share a week's visitors who look alike, and account for those who are withheld."""
     period = gather(step)
     persons = shared_visits.grouped(period.visits)
-    secret = secrets.read(step.deployment.settings(), VISITOR_KEY)
+    secret = secrets.read(step.deployment.settings(), VISITOR_KEY).reveal()
     left_out = shared_visits.left_out(period.visits, persons)
     accounts = {
         week: Account(rows_in=account.rows_in, reasons=left_out.get(week, {}))

@@ -37,7 +37,7 @@ FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 def visits_weekly(step: Step) -> Mapping[str, Commit]:
     """Write each week's page views to a table of their own, and make the view show it."""
     period = gather(step)
-    secret = secrets.read(step.deployment.settings(), VISITOR_KEY)
+    secret = secrets.read(step.deployment.settings(), VISITOR_KEY).reveal()
     rows = weekly_visits.for_analysts(period.visits, USER_BUCKETS, secret)
     return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts))
 

@@ -49,7 +49,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
         The page views, and the hours that must run again because their visits were joined or split.
     """
     settings = step.deployment.settings()
-    key = secrets.read(settings, VISITOR_KEY)
+    key = secrets.read(settings, VISITOR_KEY).reveal()
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
     target = visit_events.parse(_rows(step).where(ours), visit_events.LOGS, key, settings.logs)

@@ -142,7 +142,9 @@ def ask(deployment: Deployment) -> Ask:
 
 def masked(deployment: Deployment, text: str) -> str:
     """Compute a mask in plain Python."""
-    key = hmac.new(secrets.read(deployment.settings, SECRET).encode(), SECRET.encode(), hashlib.sha256).digest()
+    key = hmac.new(
+        secrets.read(deployment.settings, SECRET).reveal().encode(), SECRET.encode(), hashlib.sha256
+    ).digest()
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
@@ -246,7 +248,7 @@ def test_a_key_is_in_no_plan(deployment: Deployment) -> None:
         frame: Any = asked.frame(spark)
         plan = frame._explain_string(extended=True)
     assert MASK in plan
-    secret = secrets.read(deployment.settings, SECRET)
+    secret = secrets.read(deployment.settings, SECRET).reveal()
     key = hmac.new(secret.encode(), SECRET.encode(), hashlib.sha256).digest()
     assert secret not in plan
     assert key.hex() not in plan.lower()

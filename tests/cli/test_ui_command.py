@@ -67,7 +67,7 @@ class Ui:
 
     def days(self) -> list[str]:
         """List the partitions of a table by day, as the UI shows them."""
-        token = secrets.read(config.load(self.environ), dagster_home.UI_TOKEN)
+        token = secrets.read(config.load(self.environ), dagster_home.UI_TOKEN).reveal()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/graphql",
             data=json.dumps({"query": PARTITIONS}).encode(),

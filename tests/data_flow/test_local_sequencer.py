@@ -19,6 +19,7 @@ from blogdata.patterns.data_flow.local_sequencer import Answer, ask_once
 from blogdata.services.answer_journal import AnswerJournal
 from blogdata.services.locations import AT_MOST, LocationService, LocationsRefused, LocationsUnavailable
 from blogdata.simulator.locations import LocationFaults, LocationServer, _Handler, serving
+from held_keys import held
 
 ADDRESSES = [f"{8 + n // 250}.{n % 7}.3.{n % 250 + 1}" for n in range(1500)]
 PRIVATE = "10.1.2.3"
@@ -198,7 +199,7 @@ def test_a_service_that_wants_a_long_pause_is_not_asked_early(
 
 def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
     with serving(LocationServer(key="right")) as server:
-        service = LocationService(url=server.url, key="wrong")
+        service = LocationService(url=server.url, key=held(tmp_path, "wrong"))
         with pytest.raises(LocationsRefused, match="401"):
             ask_once(
                 AnswerJournal(path=tmp_path / "answers"), ["8.8.8.8"], lambda batch: asking(service, batch), at_most=1
@@ -206,10 +207,10 @@ def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
     assert not server.paid
 
 
-def test_a_redirect_does_not_get_the_key() -> None:
+def test_a_redirect_does_not_get_the_key(tmp_path: Path) -> None:
     with web_server() as elsewhere, web_server() as service:
         service.answers = [(302, {"Location": elsewhere.address})]
-        asked = LocationService(url=service.address, key="the key")
+        asked = LocationService(url=service.address, key=held(tmp_path, "the key"))
         with pytest.raises(LocationsRefused, match="302"):
             asked.locate(["8.8.8.8"])
         assert [headers["Authorization"] for headers in service.headers] == ["Bearer the key"]

@@ -142,7 +142,7 @@ def test_nothing_of_the_person_is_left_and_everything_of_the_other(settings: Set
 
 def test_the_partner_is_to_be_told_of_what_it_has(settings: Settings) -> None:
     (box,) = (one for one in _clear(settings).cleared if one.place == "partner.sqlite")
-    key = known_as(USER, secrets.read(settings, TOKENS))
+    key = known_as(USER, secrets.read(settings, TOKENS).reveal())
     assert (box.rows, box.note) == (2, f"the partner has 1 of these records: tell it to erase those of the keys {key}")
 
 

@@ -17,7 +17,7 @@ import openlineage_events
 from assets.transforms.live_visits import STREAM
 from blogdata.lake import companions
 from blogdata.patterns.observability import dataset_tracker
-from blogdata.services.config import PostgresSettings
+from blogdata.services.postgres_settings import PostgresSettings
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from lineage import live

@@ -7,7 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from blogdata.services.config import PostgresSettings, Settings
+from blogdata.services.config import Settings
+from blogdata.services.postgres_settings import PostgresSettings
 from definitions import build
 
 NOWHERE = Path("/nowhere")

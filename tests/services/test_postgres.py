@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 from blogdata.cli.services_commands import app
 from blogdata.errors import ConfigurationError
 from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles
-from blogdata.services.config import PostgresSettings, Settings
+from blogdata.services.config import Settings
 from blogdata.services.postgres import PostgresFailed
 from blogdata.services.postgres_connection import PostgresUnreachable
+from blogdata.services.postgres_settings import PostgresSettings
 from kills import kill_postgres
 
 

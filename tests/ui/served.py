@@ -71,7 +71,7 @@ class Served:
     @property
     def token(self) -> str:
         """The token that the UI requires from programs."""
-        return secrets.read(config.load({"BLOGDATA_HOME": str(self.home)}), UI_TOKEN)
+        return secrets.read(config.load({"BLOGDATA_HOME": str(self.home)}), UI_TOKEN).reveal()
 
     @property
     def link(self) -> str:

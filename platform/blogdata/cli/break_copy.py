@@ -11,7 +11,8 @@ from blogdata.patterns.ingestion.landed_links import stray
 from blogdata.patterns.ingestion.readiness_marker import mark
 from blogdata.planning.arrivals import Arrivals
 from blogdata.services import config, spark_connect
-from blogdata.services.config import PostgresSettings, Settings
+from blogdata.services.config import Settings
+from blogdata.services.postgres_settings import PostgresSettings
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec

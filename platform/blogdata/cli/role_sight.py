@@ -108,17 +108,16 @@ def offer_masks(spark: SparkSession, settings: Settings) -> None:
     """
     from pyspark.errors import PySparkException
 
-    secrets.read(settings, SECRET)
-    file = settings.home / "secrets" / SECRET
     offered = spark.read.format("keyed-masks").option("function", MASK).option("purpose", SECRET)
-    try:
-        # The engine registers the function while Spark looks for the schema.
-        offered.option("secret", str(file)).load().schema  # noqa: B018
-    except PySparkException as error:
-        if _NO_SECRET not in str(error):
-            raise
-        raise ConfigurationError(
-            what="the Spark server cannot read the key of the masks",
-            where=str(file),
-            next_step="query as a role on a machine whose Spark server reads the home",
-        ) from error
+    with secrets.in_file(settings, SECRET) as file:
+        try:
+            # The engine registers the function while Spark looks for the schema.
+            offered.option("secret", str(file)).load().schema  # noqa: B018
+        except PySparkException as error:
+            if _NO_SECRET not in str(error):
+                raise
+            raise ConfigurationError(
+                what="the Spark server cannot read the key of the masks",
+                where=str(file),
+                next_step="query as a role on a machine whose Spark server reads the home",
+            ) from error

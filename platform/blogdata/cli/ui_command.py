@@ -142,7 +142,7 @@ def _watch(settings: Settings, running: Supervisor) -> None:
 def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:
     """Say where the UI is: with a link that signs in where a person reads it, and in a browser if that is asked for."""
     url = str(dagster_home.ui_address(home))
-    link = ui_guard.sign_in_link(url, secrets.read(settings, dagster_home.UI_TOKEN))
+    link = ui_guard.sign_in_link(url, secrets.read(settings, dagster_home.UI_TOKEN).reveal())
     # What is no terminal keeps it, such as a log.
     shown = link if opened or sys.stdout.isatty() else f"{url} (sign in: blogdata ui --open)"
     console.print(f"open {shown}")

@@ -52,7 +52,7 @@ def server(
         ):
             guard = ui_guard.UiGuard(
                 app=create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS),
-                token=secrets.read(settings, dagster_home.UI_TOKEN),
+                token=secrets.read(settings, dagster_home.UI_TOKEN).reveal(),
                 hosts=frozenset(hosts),
                 healthy=lambda: heartbeat.is_beating(instance, time.time()),
                 way_in=WAY_IN,

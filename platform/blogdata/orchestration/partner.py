@@ -22,6 +22,7 @@ from blogdata.patterns.data_value.outbox_account import Delivery, OutboxLine, Ro
 from blogdata.patterns.security.pseudo_anonymizer import token_of
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.writes import Feed
+from blogdata.secrets.secrets_pointer import SecretInUse
 from blogdata.services import secrets
 from blogdata.services.config import Settings
 
@@ -58,8 +59,8 @@ def target(settings: Settings, write: Feed) -> Iterator[HttpTarget]:
             next_step='write [partner] url = "https://…"',
         )
     name = settings.partner.secret
-    key = secrets.given(settings, name) if name else None
-    record = partial(_disguised, write=write, secret=secrets.read(settings, TOKENS))
+    key = SecretInUse(secrets.pointer(settings, name)) if name else None
+    record = partial(_disguised, write=write, secret=secrets.read(settings, TOKENS).reveal())
     with HttpTarget(settings.partner.url, key=key, timeout=settings.partner.timeout, record=record) as opened:
         yield opened
 

@@ -22,6 +22,8 @@ from blogdata.services import (
     location_settings,
     log_settings,
     partner_settings,
+    postgres_settings,
+    secret_settings,
     setting_values,
     site_settings,
     trust,
@@ -31,6 +33,8 @@ from blogdata.services.event_settings import EventSettings
 from blogdata.services.location_settings import LocationSettings
 from blogdata.services.log_settings import LogSettings
 from blogdata.services.partner_settings import PartnerSettings
+from blogdata.services.postgres_settings import PostgresSettings
+from blogdata.services.secret_settings import SecretSettings
 from blogdata.services.site_settings import SiteSettings
 
 if sys.version_info >= (3, 11):
@@ -69,6 +73,9 @@ _ENVIRONMENT = {
     "BLOGDATA_PARTNER": ("partner", "url"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
+    "BLOGDATA_SECRETS": ("secrets", "provider"),
+    "BLOGDATA_OPENBAO": ("secrets", "address"),
+    "BAO_TOKEN": ("secrets", "token"),
 }
 _FILE_KEYS = {
     "paths": {"landing", "lake", "jars"},
@@ -77,8 +84,9 @@ _FILE_KEYS = {
     "landing": {"ready", "longest_line", "largest_file"},
     "java": {"use", "maven_mirror"},
     "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "writes", "conf"},
-    "dagster": {"storage", "steps_at_once"},
-    "postgres": {"url", "port"},
+    "dagster": {"storage", "secret", "steps_at_once"},
+    "secrets": secret_settings.KEYS,
+    "postgres": postgres_settings.KEYS,
     "alerting": alert_settings.ALERTING_KEYS,
     "events": event_settings.KEYS,
     "geolocation": location_settings.KEYS,
@@ -125,20 +133,6 @@ def _mebibytes(heap: str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostgresSettings:
-    """Where PostgreSQL is.
-
-    Args:
-        url: Address of an external server, `postgresql://user:password@host/database`; None for the deployment's own
-            server, once it was started.
-        port: Port of the deployment's own server; 0 chooses a free one and keeps it.
-    """
-
-    url: str | None = None
-    port: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings of a deployment.
 
@@ -159,6 +153,8 @@ class Settings:
         spark: How a Spark session is opened.
         postgres: Where PostgreSQL is.
         dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
+        dagster_secret: Name of the password at that address; None: it needs none, or the address has it.
+        secrets: Where the values of secrets are.
         steps_at_once: How many steps of a run are executed side by side, at most.
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
         alerts: Who is told of what a person should know, and how often.
@@ -185,6 +181,8 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     dagster_storage: str | None = None
+    dagster_secret: str | None = None
+    secrets: SecretSettings = field(default_factory=SecretSettings)
     steps_at_once: int = 1
     alerts: AlertSettings = field(default_factory=AlertSettings)
     events: EventSettings = field(default_factory=EventSettings)
@@ -243,7 +241,8 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     for variable, (section, key) in _ENVIRONMENT.items():
         if env.get(variable):
             values.setdefault(section, {})[key] = (env[variable], variable)
-    paths, java, spark = (values.get(section, {}) for section in ("paths", "java", "spark"))
+    paths, java, spark, dagster = (values.get(section, {}) for section in ("paths", "java", "spark", "dagster"))
+    storage = postgres_settings.storage(dagster)
     cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or "~").expanduser() / ".cache")
     landing = setting_values.folder(paths, "landing", home / "landing", home)
     file_permissions.close(home, landing)
@@ -261,9 +260,11 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         maven_mirror=_mirror(java),
         ca_file=trust.bundle(env),
         spark=_spark(spark),
-        postgres=_postgres(values.get("postgres", {})),
-        dagster_storage=_storage(values.get("dagster", {})),
-        steps_at_once=setting_values.whole(values.get("dagster", {}), "steps_at_once", 1, 1, 8),
+        secrets=secret_settings.parse(values.get("secrets", {}), env, home=home),
+        postgres=postgres_settings.parse(values.get("postgres", {})),
+        dagster_storage=storage,
+        dagster_secret=postgres_settings.password(dagster, storage, example="dagster"),
+        steps_at_once=setting_values.whole(dagster, "steps_at_once", 1, 1, 8),
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         events=event_settings.parse(values.get("events", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),
@@ -302,19 +303,6 @@ def _sections(document: Mapping[str, Any], path: Path) -> dict[str, dict[str, tu
             )
         values[section] = {key: (value, f"{path}, {section}.{key}") for key, value in content.items()}
     return values
-
-
-def _postgres(values: Mapping[str, tuple[Any, str]]) -> PostgresSettings:
-    return PostgresSettings(
-        url=setting_values.database(values, "url") if "url" in values else None,
-        port=setting_values.port(values, "port"),
-    )
-
-
-def _storage(values: Mapping[str, tuple[Any, str]]) -> str | None:
-    if values.get("storage", ("sqlite", ""))[0] == "sqlite":
-        return None
-    return setting_values.database(values, "storage", otherwise="sqlite, or ")
 
 
 def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:

@@ -45,7 +45,7 @@ def _route(settings: Settings, channel: ChannelSettings) -> Route:
     built: Channel | PlatformError
     secret = None
     try:
-        secret = None if channel.secret is None else secrets.given(settings, channel.secret)
+        secret = None if channel.secret is None else secrets.given(settings, channel.secret).reveal()
         built = _built(settings, channel, secret)
     except PlatformError as error:
         built = error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from blogdata.errors import ConfigurationError
+from blogdata.secrets.secrets_pointer import fetch
 from blogdata.services import secrets
 from blogdata.services.config import Settings
 
@@ -17,17 +18,18 @@ def read(settings: Settings) -> dict[str, str]:
     for sender in settings.events.senders:
         if sender.secret is None:
             continue
-        token, file = secrets.given(settings, sender.secret), settings.home / "secrets" / sender.secret
+        pointer = secrets.pointer(settings, sender.secret)
+        token = fetch(pointer).reveal()
         if len(token) < secrets.SHORTEST or not token.isascii():
             raise ConfigurationError(
                 what=f"the token has fewer than {secrets.SHORTEST} characters, or others than those of ASCII",
-                where=str(file),
-                next_step=f"write a random one there: (umask 077; openssl rand -hex 32 > {file})",
+                where=pointer.place,
+                next_step="store a random one there: openssl rand -hex 32",
             )
         if token in found.values():
             raise ConfigurationError(
                 what=f"{sender.name} has the token of another sender",
-                where=str(file),
+                where=pointer.place,
                 next_step="give each sender a token of its own",
             )
         found[sender.name] = token

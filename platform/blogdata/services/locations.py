@@ -11,11 +11,14 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, Protocol
 
 import iptocc
 
 from blogdata.errors import PlatformError, foreign
+from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import SecretInUse
 from blogdata.services import secrets
 from blogdata.services.answer_journal import AnswerJournal
 from blogdata.services.config import Settings
@@ -40,7 +43,11 @@ class LocationsUnavailable(PlatformError):
 
 
 class LocationsRefused(PlatformError):
-    """Raised when the service refuses the request itself, for example its key."""
+    """Raised when the service refuses the request itself."""
+
+
+class LocationKeyRefused(LocationsRefused):
+    """Raised when the service refuses the key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +103,14 @@ class LocationService:
 
     Args:
         url: Root address.
-        key: Sent as bearer token; None: no key.
+        key: Sent as bearer token, and read again if it is refused; None: no key.
         rate: Most requests a second.
         time_out: How long to wait for an answer, in seconds.
         pause: How long to wait before the second try, in seconds; it doubles with each try.
     """
 
     url: str
-    key: str | None = None
+    key: SecretInUse | None = None
     rate: float = 10.0
     time_out: float = 10.0
     pause: float = 0.5
@@ -115,14 +122,14 @@ class LocationService:
 
         Raises:
             LocationsUnavailable: It did not answer, after several tries, or wants a pause longer than a minute.
-            LocationsRefused: It refuses the request.
+            LocationsRefused: It refuses the request or the key.
         """
         pause, reason = self.pause, ""
         for attempt in range(_TRIES):
             self._wait_for_turn()
             wanted = 0.0
             try:
-                return _answers(self._post({"ips": list(addresses)}), addresses)
+                return _answers(self._asked({"ips": list(addresses)}), addresses)
             except urllib.error.HTTPError as error:
                 reason, wanted = f"status {error.code}", _wanted_pause(error)
                 error.close()
@@ -130,7 +137,7 @@ class LocationService:
                     raise LocationsRefused(
                         what=f"the geolocation service refuses the request: {reason}",
                         where=self.url,
-                        next_step="check its address and key, section [geolocation] of blogdata.toml",
+                        next_step="check its address, section [geolocation] of blogdata.toml",
                     ) from error
                 if wanted > _LONGEST_WANTED_PAUSE:
                     raise self._unavailable(f"{reason}, it wants a pause of {wanted:g} seconds") from error
@@ -154,17 +161,34 @@ class LocationService:
             time.sleep(self._next - now)
         self._next = max(now, self._next) + 1 / self.rate
 
-    def _post(self, content: Mapping[str, Any]) -> Any:
+    def _asked(self, content: Mapping[str, Any]) -> Any:
+        if self.key is None:
+            return self._post(content, None)
+        return self.key.use(partial(self._post, content), refused=LocationKeyRefused)
+
+    def _post(self, content: Mapping[str, Any], key: Secret | None) -> Any:
         request = urllib.request.Request(
             f"{self.url.rstrip('/')}/v1/locations",
             data=json.dumps(content).encode(),
             headers={
                 "Content-Type": "application/json",
-                **({"Authorization": f"Bearer {self.key}"} if self.key else {}),
+                **({"Authorization": f"Bearer {key.reveal()}"} if key else {}),
             },
         )
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=self.time_out) as answer:
-            return json.load(answer)
+        try:
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=self.time_out) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code not in (401, 403):
+                raise
+            error.close()
+            raise LocationKeyRefused(
+                what=f"the geolocation service refuses the key: status {error.code}",
+                where=self.url,
+                next_step=f"check the secret at {self.key.pointer.place}"
+                if self.key
+                else 'name its key in [geolocation] of blogdata.toml: secret = "geolocation"',
+            ) from error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -181,7 +205,7 @@ def locator_of(settings: Settings) -> Locator:
     chosen = settings.geolocation
     if chosen.url is None:
         return EmbeddedTable()
-    key = secrets.given(settings, chosen.secret) if chosen.secret else None
+    key = SecretInUse(secrets.pointer(settings, chosen.secret)) if chosen.secret else None
     return LocationService(url=chosen.url, key=key, rate=chosen.rate, time_out=chosen.time_out)
 
 

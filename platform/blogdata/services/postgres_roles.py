@@ -34,7 +34,12 @@ def passwords(settings: Settings) -> Mapping[str, str]:
     Args:
         settings: Settings of the deployment.
     """
-    return {login: secrets.read(settings, f"postgres-{login.removeprefix(PREFIX)}") for login in LOGINS}
+    return {login: secrets.read(settings, secret_of(login)).reveal() for login in LOGINS}
+
+
+def secret_of(login: str) -> str:
+    """Return the name of the secret that is the password of a login."""
+    return f"postgres-{login.removeprefix(PREFIX)}"
 
 
 def make(connection: psycopg.Connection, given: Mapping[str, str]) -> None:

@@ -1,79 +1,138 @@
-"""Secrets of a deployment: named, stored in files that only their owner can read; its own ones are generated once."""
+"""The secrets of a deployment, by their names; where the values are is a setting, and its own ones are generated once.
+
+Pattern: Secrets Pointer (:mod:`blogdata.secrets.secrets_pointer`).
+"""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from blogdata.errors import ConfigurationError
+from blogdata.secrets.environment import Environment
+from blogdata.secrets.openbao import OpenBao, Role
+from blogdata.secrets.secret import Secret
+from blogdata.secrets.secret_files import SecretFiles
+from blogdata.secrets.secrets_pointer import Pointer, Provider, fetch
 from blogdata.services.config import Settings
-from blogdata.services.files import locked, write_atomically
+from blogdata.services.secret_settings import SecretSettings
 
 SHORTEST = 32
+_MEMORY = Path("/dev/shm")
 
 
-def read(settings: Settings, name: str) -> str:
-    """Read a secret; if it does not exist yet, a random one is generated.
+def pointer(settings: Settings, name: str) -> Pointer:
+    """Point to a secret by its name.
 
     Args:
         settings: Settings of the deployment.
-        name: File name under `<home>/secrets`.
+        name: Its name.
+    """
+    return Pointer(name=name, provider=provider(settings))
+
+
+def read(settings: Settings, name: str, version: int | None = None) -> Secret:
+    """Read a secret of the deployment's own; if it does not exist yet, a random one is generated.
+
+    Args:
+        settings: Settings of the deployment.
+        name: Its name.
+        version: One of its versions; None: the current one, which is generated if there is none.
 
     Returns:
         The secret, at least 32 characters.
 
     Raises:
-        ConfigurationError: The file is readable by others, or the secret is shorter than 32 characters.
+        SecretMissing: It has no such version.
+        ConfigurationError: It is readable by others, cannot be generated, or is shorter than 32 characters.
+        PlatformError: The provider cannot be asked.
     """
-    file = settings.home / "secrets" / name
-    if not file.exists():
-        _make(file)
-    secret = _content(file)
-    if len(secret) < SHORTEST:
+    own = pointer(settings, name)
+    if version is None and own.provider.read(name) is None:
+        # What is derived from a secret is permanent: of two processes the first generates it, the second reads it.
+        own.provider.add(name, Secret(secrets.token_hex(SHORTEST)), after=0)
+    secret = fetch(own, version)
+    if len(secret.reveal()) < SHORTEST:
         raise ConfigurationError(
-            what=f"the secret is shorter than {SHORTEST} characters",
-            where=str(file),
-            next_step="put a longer one there, or remove the file to have one made (ids derived from it change)",
+            what=f"the secret {name} is shorter than {SHORTEST} characters",
+            where=own.place,
+            next_step="put a longer one there, or remove it to have one made (ids derived from it change)",
         )
     return secret
 
 
-def given(settings: Settings, name: str) -> str:
+def given(settings: Settings, name: str) -> Secret:
     """Read a secret of somebody else, such as a password, that a person has stored.
 
     Args:
         settings: Settings of the deployment.
-        name: File name under `<home>/secrets`.
+        name: Its name.
 
     Raises:
-        ConfigurationError: The file does not exist, is empty, or is readable by others.
+        ConfigurationError: It does not exist, is empty, or is readable by others.
+        PlatformError: The provider cannot be asked.
     """
-    file = settings.home / "secrets" / name
-    if not file.is_file():
-        raise ConfigurationError(
-            what=f"the secret {name} does not exist",
-            where=str(file),
-            next_step=f"write it into that file, readable only by you: (umask 077; cat > {file})",
-        )
-    secret = _content(file)
-    if not secret or not secret.isprintable():
-        raise ConfigurationError(
-            what="the secret is empty or has several lines", where=str(file), next_step="write it there as one line"
-        )
-    return secret
+    return fetch(pointer(settings, name))
 
 
-def _content(file: Path) -> str:
-    if file.stat().st_mode & 0o077:
-        raise ConfigurationError(
-            what="a secret is readable by others", where=str(file), next_step=f"run: chmod 600 {file}"
-        )
-    return file.read_text(encoding="utf-8").strip()
+@contextmanager
+def in_file(settings: Settings, name: str, version: int | None = None) -> Iterator[Path]:
+    """Show a secret of the deployment's own to another program of this machine, such as Spark's server, in a file.
+
+    Args:
+        settings: Settings of the deployment.
+        name: Its name.
+        version: One of its versions; None: the current one.
+
+    Yields:
+        The secret's own file; with another provider than files, one in memory that is removed afterwards.
+
+    Raises:
+        PlatformError: As :func:`read`.
+    """
+    secret = read(settings, name, version)
+    own = provider(settings)
+    if isinstance(own, SecretFiles):
+        yield own.file(name, version)
+        return
+    # A folder of its own, which only its owner can enter.
+    with TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else settings.home) as folder:
+        shown = SecretFiles(folder=Path(folder))
+        shown.add(name, secret, after=0)
+        yield shown.file(name)
 
 
-def _make(file: Path) -> None:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with locked(file.parent / ".lock"):
-        # Ids derived from a secret are permanent: of two processes the first generates it, the second reads it.
-        if not file.exists():
-            write_atomically(file, secrets.token_hex(SHORTEST).encode(), mode=0o600)
+def provider(settings: Settings) -> Provider:
+    """Return what has the values of the deployment's secrets."""
+    chosen = settings.secrets
+    match chosen.provider:
+        case "files":
+            return files(settings)
+        case "environment":
+            return Environment(variables=chosen.variables)
+        case "openbao":
+            return _server(chosen, settings.ca_file)
+
+
+def files(settings: Settings) -> SecretFiles:
+    """Return the secrets in the deployment's own folder."""
+    return SecretFiles(folder=settings.home / "secrets")
+
+
+@lru_cache(maxsize=8)
+def _server(chosen: SecretSettings, ca_file: Path | None) -> OpenBao:
+    """Build the client of a server once, so that a role logs in once."""
+
+    def of_file(file: Path | None) -> Secret:
+        assert file is not None
+        return fetch(Pointer(name=file.name, provider=SecretFiles(folder=file.parent)))
+
+    def token() -> Secret:
+        return chosen.token or of_file(chosen.token_file)
+
+    role = chosen.role and Role(id=chosen.role, secret=lambda: of_file(chosen.role_secret_file))
+    return OpenBao(address=chosen.address, mount=chosen.mount, path=chosen.path, login=role or token, ca_file=ca_file)

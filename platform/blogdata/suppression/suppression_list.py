@@ -128,7 +128,7 @@ class SuppressionList(SqliteStore):
             )
 
     def _key(self) -> bytes:
-        return secrets.read(self.settings, SECRET).encode()
+        return secrets.read(self.settings, SECRET).reveal().encode()
 
 
 class Suppressed:

@@ -56,6 +56,6 @@ def _outbox(settings: Settings, persons: Identifiers, note: Note) -> Cleared:
 def _to_be_told(settings: Settings, persons: Identifiers, records: int) -> str:
     if not records:
         return ""
-    secret = secrets.read(settings, TOKENS)
+    secret = secrets.read(settings, TOKENS).reveal()
     keys = ", ".join(sorted(known_as(user, secret) for user in persons.user_ids))
     return f"the partner has {records} of these records: tell it to erase those of the keys {keys}"

@@ -11,16 +11,23 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_value.ordered_delivery import NotTaken, Refused, Undelivered
 from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
+from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import SecretInUse
 
 MOST_RECORDS = 500
 """Most records of a bulk call."""
 _LONGEST_WAIT = 3600.0
+
+
+class KeyRefused(Refused):
+    """Raised when the target refuses the key."""
 
 
 def told(one: Delivery) -> Mapping[str, Any]:
@@ -33,13 +40,18 @@ class HttpTarget:
 
     Args:
         url: Root address.
-        key: Bearer token; None if the target needs none.
+        key: Bearer token, read again if it is refused; None if the target needs none.
         timeout: Seconds to wait for an answer.
         record: Returns what is sent of a record; for one record it is always the same.
     """
 
     def __init__(
-        self, url: str, *, key: str | None, timeout: float, record: Callable[[Delivery], Mapping[str, Any]] = told
+        self,
+        url: str,
+        *,
+        key: SecretInUse | None,
+        timeout: float,
+        record: Callable[[Delivery], Mapping[str, Any]] = told,
     ) -> None:
         self._parts = urlsplit(url)
         self._key = key
@@ -58,26 +70,35 @@ class HttpTarget:
 
     def send(self, request: DeliveryRequest) -> Mapping[int, str]:
         """Send a request; see :class:`blogdata.patterns.data_value.ordered_delivery.Receiver`."""
+        if self._key is None:
+            return self._send(request, None)
+        return self._key.use(partial(self._send, request), refused=KeyRefused)
+
+    def _send(self, request: DeliveryRequest, key: Secret | None) -> Mapping[int, str]:
         records = [self._record(one) for one in request.records]
         path = "/v1/events:batch" if request.bulk else "/v1/events"
         body = json.dumps({"records": records} if request.bulk else records[0], sort_keys=True).encode()
-        status, headers, content = self._post(path, body, request.id)
+        status, headers, content = self._post(path, body, request.id, key)
         if status == 429:
             raise self._not_taken(headers)
         if status == 408 or status >= 500:
             raise self._fault(Undelivered, f"the partner answered {status}")
+        if status in (401, 403):
+            place = "name it in [partner] of blogdata.toml" if self._key is None else self._key.pointer.place
+            step = f"check its secret, {place}; the records wait"
+            raise self._fault(KeyRefused, f"the partner refused the key: status {status}", step)
         if status != 200:
             raise self._fault(
                 Refused,
                 f"the partner refused a request of {len(records)} records: status {status}",
-                "correct the address, the key or what is sent; the records wait",
+                "correct the address or what is sent; the records wait",
             )
         return self._failed(content, len(records)) if request.bulk else {}
 
-    def _post(self, path: str, body: bytes, key: str) -> tuple[int, Mapping[str, str], bytes]:
-        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
+    def _post(self, path: str, body: bytes, identity: str, key: Secret | None) -> tuple[int, Mapping[str, str], bytes]:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": identity}
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key.reveal()}"
         connection = self._connected()
         try:
             connection.request("POST", self._parts.path.rstrip("/") + path, body, headers)

@@ -1,0 +1,64 @@
+"""Secrets in variables of the environment, for the Secrets Pointer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blogdata.errors import ConfigurationError
+from blogdata.secrets.secret import Secret
+
+PREFIX = "BLOGDATA_SECRET_"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Variables such as `BLOGDATA_SECRET_POSTGRES_ANALYST`; `…__2` is the second version, and so on.
+
+    Args:
+        variables: The environment.
+    """
+
+    variables: Mapping[str, str]
+
+    def read(self, name: str, version: int | None = None) -> Secret | None:
+        """Read a secret; see :class:`blogdata.secrets.secrets_pointer.Provider`."""
+        value = self.variables.get(self._variable(name, version))
+        return None if value is None else Secret(value.strip())
+
+    def versions(self, name: str) -> tuple[int, ...]:
+        """List the versions of a secret."""
+        first = _variable(name)
+        later = (re.fullmatch(rf"{first}__([1-9][0-9]*)", variable) for variable in self.variables)
+        found = [1] if first in self.variables else []
+        return tuple(sorted([*found, *(int(match[1]) for match in later if match)]))
+
+    def add(self, name: str, secret: Secret, *, after: int) -> bool:
+        """Refuse: a process cannot set the environment of the others.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError(
+            what=f"the secret {name} does not exist, and variables of the environment are not made by the platform",
+            where=self.place(name),
+            next_step=f"set it for every process, to a random one: openssl rand -hex 32 ({self._variable(name)})",
+        )
+
+    def place(self, name: str) -> str:
+        """Return the variable of the current version."""
+        return f"variable {self._variable(name)}"
+
+    def remedy(self, name: str) -> str:
+        """Say that the variable has to be set."""
+        return f"set {self._variable(name)} for every process of the deployment"
+
+    def _variable(self, name: str, version: int | None = None) -> str:
+        if version is None:
+            version = max(self.versions(name), default=1)
+        return _variable(name) + ("" if version == 1 else f"__{version}")
+
+
+def _variable(name: str) -> str:
+    return PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())

@@ -1,0 +1,313 @@
+"""Secrets are named, and their values fetched when they are used: from files, the environment or a server."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from alert_servers import web_server
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.data_value.http_target import HttpTarget, KeyRefused
+from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
+from blogdata.secrets.openbao import OpenBaoRefused, OpenBaoUnavailable
+from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import SecretInUse, SecretMissing, fetch
+from blogdata.services import config, processes, secrets
+from blogdata.services.config import Settings
+from blogdata.services.locations import LocationKeyRefused, LocationService
+from blogdata.simulator.locations import LocationServer, serving
+from openbao_server import Bao, openbao
+
+CANARY = "canary-5f1f0b6b7b0f4b8e9d2a"
+Store = Callable[[str, str], None]
+
+
+def deployment(home: Path, section: str = "", **variables: str) -> Settings:
+    """Load the settings of a deployment with a section `[secrets]`."""
+    home.mkdir(exist_ok=True)
+    (home / "blogdata.toml").write_text(f"[secrets]\n{section}\n")
+    return config.load({"BLOGDATA_HOME": str(home), **variables})
+
+
+def in_files(home: Path) -> Iterator[tuple[Settings, Store]]:
+    """A deployment with its own files."""
+    settings = deployment(home)
+
+    def store(name: str, value: str) -> None:
+        there = secrets.files(settings).versions(name)
+        assert secrets.files(settings).add(name, Secret(value), after=max(there, default=0))
+
+    yield settings, store
+
+
+def on_a_server(home: Path) -> Iterator[tuple[Settings, Store]]:
+    """A deployment with a server, which a role logs in at."""
+    with openbao(roles={"role-1": "its secret id"}) as bao:
+        (home / "id").write_text("its secret id\n")
+        (home / "id").chmod(0o600)
+        role = 'role = "role-1"\nrole_secret_file = "id"'
+        settings = deployment(home, f'provider = "openbao"\naddress = "{bao.address}"\n{role}')
+        yield settings, lambda name, value: bao.put(f"blogdata/{name}", value)
+
+
+def on_a_real_server(home: Path) -> Iterator[tuple[Settings, Store]]:
+    """A deployment with the server of a program, if there is one."""
+    program = shutil.which("bao") or shutil.which("vault")
+    if program is None:
+        pytest.skip("neither bao nor vault is installed")
+    address = f"http://127.0.0.1:{processes.free_port()}"
+    options = ["-dev", f"-dev-root-token-id={CANARY}", f"-dev-listen-address={address.removeprefix('http://')}"]
+    with subprocess.Popen([program, "server", *options], cwd=home, stdout=subprocess.DEVNULL) as server:
+        try:
+            _wait_for(f"{address}/v1/sys/health")
+            settings = deployment(home, f'provider = "openbao"\naddress = "{address}"', BAO_TOKEN=CANARY)
+            yield settings, lambda name, value: _put(f"{address}/v1/secret/data/blogdata/{name}", value)
+        finally:
+            server.terminate()
+
+
+def _wait_for(url: str) -> None:
+    for _ in range(200):
+        try:
+            urllib.request.urlopen(url, timeout=1).close()
+        except (OSError, urllib.error.URLError):
+            time.sleep(0.1)
+        else:
+            return
+    pytest.fail(f"nothing answers at {url}")
+
+
+def _put(url: str, value: str) -> None:
+    body, headers = json.dumps({"data": {"value": value}}).encode(), {"X-Vault-Token": CANARY}
+    urllib.request.urlopen(urllib.request.Request(url, data=body, headers=headers), timeout=5).close()
+
+
+@pytest.fixture(params=[in_files, on_a_server, on_a_real_server])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Settings, Store]]:
+    """A deployment whose provider can store secrets, and what stores one there."""
+    yield from request.param(tmp_path)
+
+
+def test_a_secret_is_found_by_its_name_in_all_its_versions(stored: tuple[Settings, Store]) -> None:
+    settings, store = stored
+    with pytest.raises(SecretMissing, match="the secret partner does not exist"):
+        secrets.given(settings, "partner")
+    store("partner", f"{CANARY}\n")
+    store("partner", "another")
+    assert secrets.given(settings, "partner").reveal() == "another"
+    pointer = secrets.pointer(settings, "partner")
+    assert pointer.provider.versions("partner") == (1, 2)
+    assert [fetch(pointer, version).reveal() for version in (1, 2)] == [CANARY, "another"]
+    with pytest.raises(SecretMissing, match="version 3 of the secret partner") as missing:
+        fetch(pointer, 3)
+    assert "partner" in missing.value.where
+    assert CANARY not in str(missing.value)
+
+
+def test_own_secrets_are_made_once_by_many(stored: tuple[Settings, Store]) -> None:
+    settings, _ = stored
+    with ThreadPoolExecutor(8) as pool:
+        found = {one.reveal() for one in pool.map(lambda _: secrets.read(settings, "visitor.key"), range(8))}
+    (made,) = found
+    assert len(made) == 2 * secrets.SHORTEST
+    provider = secrets.provider(settings)
+    assert not provider.add("visitor.key", Secret("late"), after=0)
+    assert provider.add("visitor.key", Secret("b" * 40), after=1)
+    assert not provider.add("visitor.key", Secret("c" * 40), after=1)
+    assert [secrets.read(settings, "visitor.key", version).reveal() for version in (1, 2)] == [made, "b" * 40]
+    assert secrets.read(settings, "visitor.key").reveal() == "b" * 40
+
+
+def test_names_with_a_common_beginning_are_different_secrets(stored: tuple[Settings, Store]) -> None:
+    settings, store = stored
+    store("a", "one")
+    store("a.b", "two")
+    store("a.b", "three")
+    assert secrets.given(settings, "a").reveal() == "one"
+    assert secrets.provider(settings).versions("a") == (1,)
+
+
+def test_secrets_of_the_environment(tmp_path: Path) -> None:
+    variables = {"BLOGDATA_SECRET_POSTGRES_ANALYST": "first", "BLOGDATA_SECRET_POSTGRES_ANALYST__2": CANARY}
+    settings = deployment(tmp_path, BLOGDATA_SECRETS="environment", **variables)
+    assert secrets.given(settings, "postgres-analyst").reveal() == CANARY
+    assert fetch(secrets.pointer(settings, "postgres-analyst"), 1).reveal() == "first"
+    assert CANARY not in repr(settings)
+    with pytest.raises(SecretMissing) as missing:
+        secrets.given(settings, "shop")
+    assert "BLOGDATA_SECRET_SHOP" in str(missing.value)
+    with pytest.raises(ConfigurationError, match=r"the secret visitor\.key does not exist") as unmade:
+        secrets.read(settings, "visitor.key")
+    assert "openssl rand -hex 32 (BLOGDATA_SECRET_VISITOR_KEY)" in unmade.value.next_step
+    assert not (tmp_path / "secrets").exists()
+
+
+@pytest.mark.parametrize("show", [str, repr, "{}".format, "{!r:>40}".format, lambda one: f"{[one]} {(one,)}"])
+def test_a_secret_does_not_show_itself(show: Callable[[Secret], str]) -> None:
+    secret = Secret(CANARY)
+    assert CANARY not in show(secret)
+    assert "***" in show(secret)
+
+
+def test_a_secret_is_not_written_by_mistake() -> None:
+    secret = Secret(CANARY)
+    for write in (pickle.dumps, json.dumps):
+        with pytest.raises(TypeError):
+            write(secret)
+    assert (secret == Secret(CANARY), secret == Secret("other"), secret == CANARY) == (True, False, False)
+
+
+@pytest.mark.parametrize("content", [b"", b"two\nlines", f"{CANARY}\x1b[2J".encode(), CANARY.encode() + b"\xff"])
+def test_an_unusable_secret_is_named_and_not_shown(tmp_path: Path, content: bytes) -> None:
+    settings = deployment(tmp_path)
+    file = tmp_path / "secrets" / "shop"
+    file.parent.mkdir(mode=0o700)
+    file.write_bytes(content)
+    file.chmod(0o600)
+    with pytest.raises(ConfigurationError, match="the secret shop") as unusable:
+        secrets.given(settings, "shop")
+    assert str(file) in unusable.value.where
+    assert CANARY not in f"{unusable.value} {unusable.value.__cause__!r}"
+
+
+def test_a_secret_for_another_program_is_in_a_file_as_long_as_it_is_used(stored: tuple[Settings, Store]) -> None:
+    settings, _ = stored
+    kept = settings.secrets.provider == "files"
+    with secrets.in_file(settings, "masks") as file:
+        assert file.read_text() == secrets.read(settings, "masks").reveal()
+        assert (file.stat().st_mode & 0o077, kept or file.parent.stat().st_mode & 0o077 == 0) == (0, True)
+    assert file.exists() == kept
+
+
+REPLACED = [("old", "new", 2), ("old", "old", 1)]
+
+
+@pytest.mark.parametrize(("first", "later", "asked"), REPLACED)
+def test_a_replaced_key_is_read_again_while_a_job_runs(tmp_path: Path, first: str, later: str, asked: int) -> None:
+    settings = deployment(tmp_path)
+    secrets.files(settings).add("partner", Secret(first), after=0)
+    record = Delivery(id="d", key="k", sequence=1, payload="{}")
+    with web_server() as partner:
+        key = SecretInUse(secrets.pointer(settings, "partner"))
+        (tmp_path / "secrets" / "partner").write_text(later)
+        partner.answers = [(401, {}), (200, {})]
+        with HttpTarget(partner.address, key=key, timeout=5) as target:
+            request = DeliveryRequest(id="r", records=[record], bulk=False)
+            if first == later:
+                with pytest.raises(KeyRefused, match="refused the key: status 401") as refused:
+                    target.send(request)
+                assert str(tmp_path / "secrets" / "partner") in refused.value.next_step
+            else:
+                assert target.send(request) == {}
+        assert [sent["Authorization"] for sent in partner.headers] == [f"Bearer {first}", f"Bearer {later}"][:asked]
+        assert len({sent["Idempotency-Key"] for sent in partner.headers}) == 1
+
+
+def test_a_replaced_key_is_read_again_once_and_the_second_refusal_is_the_error(tmp_path: Path) -> None:
+    settings = deployment(tmp_path)
+    files = secrets.files(settings)
+    files.add("geolocation", Secret("first"), after=0)
+    with serving(LocationServer(key="third")) as server:
+        key = SecretInUse(secrets.pointer(settings, "geolocation"))
+        service = LocationService(url=server.url, key=key, rate=1e9)
+        files.add("geolocation", Secret("second"), after=1)
+        with pytest.raises(LocationKeyRefused, match="refuses the key: status 401") as refused:
+            service.locate(["8.8.8.8"])
+        assert "geolocation@2" in refused.value.next_step
+        files.add("geolocation", Secret("third"), after=2)
+        assert len(service.locate(["8.8.8.8"])) == 1
+
+
+@pytest.fixture
+def bao(tmp_path: Path) -> Iterator[tuple[Bao, Settings]]:
+    """A server with one secret, and a deployment whose token is in a file."""
+    (tmp_path / "token").write_text("good\n")
+    (tmp_path / "token").chmod(0o600)
+    with openbao(tokens={"good"}) as server:
+        server.put("blogdata/shop", CANARY)
+        section = f'provider = "openbao"\naddress = "{server.address}/"\ntoken_file = "token"'
+        yield server, deployment(tmp_path, section)
+
+
+def test_a_replaced_token_of_the_server_is_read_again(bao: tuple[Bao, Settings]) -> None:
+    server, settings = bao
+    assert secrets.given(settings, "shop").reveal() == CANARY
+    server.tokens = {"newer"}
+    with pytest.raises(OpenBaoRefused, match="refuses the token") as refused:
+        secrets.given(settings, "shop")
+    assert "good" not in str(refused.value)
+    (settings.home / "token").write_text("newer")
+    assert secrets.given(settings, "shop").reveal() == CANARY
+
+
+def test_a_role_logs_in_once_and_again_when_its_token_has_ended(tmp_path: Path) -> None:
+    (tmp_path / "id").write_text("its secret id")
+    (tmp_path / "id").chmod(0o600)
+    with openbao(roles={"role-1": "its secret id"}) as server:
+        server.put("blogdata/shop", CANARY)
+        role = 'role = "role-1"\nrole_secret_file = "id"'
+        settings = deployment(tmp_path, f'provider = "openbao"\naddress = "{server.address}"\n{role}')
+        for _ in range(3):
+            secrets.given(settings, "shop")
+        assert sum("login" in asked for asked in server.asked) == 1
+        server.tokens.clear()
+        assert secrets.given(settings, "shop").reveal() == CANARY
+        assert sum("login" in asked for asked in server.asked) == 2
+        server.roles, server.tokens = {}, set()
+        with pytest.raises(OpenBaoRefused, match="answers 400") as refused:
+            secrets.given(settings, "shop")
+        assert "its secret id" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(503, OpenBaoUnavailable), (429, OpenBaoUnavailable), (302, OpenBaoRefused), (400, OpenBaoRefused)],
+)
+def test_what_a_server_answers_is_an_error_without_what_it_sent(
+    bao: tuple[Bao, Settings], status: int, kind: type[Exception]
+) -> None:
+    server, settings = bao
+    server.answers = [status]
+    with pytest.raises(kind) as refused:
+        secrets.provider(settings).add("shop", Secret(CANARY), after=1)
+    assert CANARY not in f"{refused.value} {refused.value.__cause__!r} {refused.value.__context__!r}"
+    assert server.address in str(refused.value)
+
+
+def test_a_deleted_secret_of_the_server_is_not_made_anew(bao: tuple[Bao, Settings]) -> None:
+    server, settings = bao
+    server.entries["blogdata/visitor.key"] = [{"value": "a" * 40}, None]
+    assert secrets.provider(settings).versions("visitor.key") == (1,)
+    with pytest.raises(SecretMissing, match=r"the secret visitor\.key does not exist"):
+        secrets.read(settings, "visitor.key")
+    assert server.entries["blogdata/visitor.key"] == [{"value": "a" * 40}, None]
+    server.entries["blogdata/other"] = [{"password": CANARY}]
+    with pytest.raises(OpenBaoRefused, match="has no field value"):
+        secrets.given(settings, "other")
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ('provider = "vault"', "is not a value of provider"),
+        ('provider = "openbao"', "its address is not set"),
+        ('provider = "openbao"\naddress = "http://bao.example.org"\ntoken_file = "t"', "not sent without TLS"),
+        ('provider = "openbao"\naddress = "https://bao.example.org"', "asks for a token"),
+        ('provider = "openbao"\naddress = "https://bao.example.org"\nrole = "r"', "a role logs in with its id"),
+        ('path = "a/../b c"', "names of letters"),
+        ('token = "t"', "Unknown setting"),
+    ],
+)
+def test_settings_that_cannot_be_used(tmp_path: Path, section: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        deployment(tmp_path, section)
