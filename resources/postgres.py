@@ -31,7 +31,7 @@ class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
             ConfigurationError: The deployment has no PostgreSQL.
             PostgresUnreachable: The server does not answer, or was lost inside the context; transient.
         """
-        url = postgres.running_address(config.load(overrides={"BLOGDATA_HOME": self.home}))
-        with postgres_connection.connected(url) as connection:
+        address = postgres.running_address(config.load(overrides={"BLOGDATA_HOME": self.home}))
+        with postgres_connection.connected(address) as connection:
             connection.autocommit = True
             yield connection

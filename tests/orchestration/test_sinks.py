@@ -101,7 +101,7 @@ class Shop:
         return dg.materialize([self.asset], tags=span, resources=resources, raise_on_error=False)
 
     def shown(self) -> dict[str, list[str]]:
-        with psycopg.connect(postgres.running_address(self.settings)) as connection:
+        with psycopg.connect(postgres.running_address(self.settings).complete()) as connection:
             return {
                 dataset: [day for (day,) in connection.execute(f"SELECT day FROM {self.schema}.{table} ORDER BY day")]
                 for dataset in BOTH
@@ -109,7 +109,7 @@ class Shop:
             }
 
     def stale(self) -> list[str]:
-        with psycopg.connect(postgres.running_address(self.settings)) as connection:
+        with psycopg.connect(postgres.running_address(self.settings).complete()) as connection:
             served = transactional_sink.served(connection, self.schema)
             return sinks.unserved(self.access.lake, self.access.events, BOTH, served)
 
@@ -145,7 +145,7 @@ def test_only_a_republished_day_becomes_stale(shop: Shop) -> None:
     assert shop.stale() == [TUESDAY]
     assert shop.run(MONDAY, TUESDAY).success, "what is served already is a no-op"
     assert shop.stale() == []
-    with psycopg.connect(postgres.running_address(shop.settings)) as connection:
+    with psycopg.connect(postgres.running_address(shop.settings).complete()) as connection:
         found = connection.execute(f"SELECT partition, count(*) FROM {shop.schema}.publications GROUP BY 1 ORDER BY 1")
         assert found.fetchall() == [(MONDAY, 2), (TUESDAY, 4)]
 
@@ -282,7 +282,7 @@ def test_a_retired_column_is_served_until_left_out(shop: Shop) -> None:
         shop.publish(MONDAY)
         shop.asset = served(shop.schema, [retiring, contract(RETURNS)], without)
         assert shop.run(MONDAY, MONDAY).success
-        with psycopg.connect(postgres.running_address(shop.settings)) as connection:
+        with psycopg.connect(postgres.running_address(shop.settings).complete()) as connection:
             query = (
                 "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = 'sales'"
             )

@@ -306,6 +306,9 @@ def test_a_deleted_secret_of_the_server_is_not_made_anew(bao: tuple[Bao, Setting
         ('provider = "openbao"\naddress = "https://bao.example.org"\nrole = "r"', "a role logs in with its id"),
         ('path = "a/../b c"', "names of letters"),
         ('token = "t"', "Unknown setting"),
+        ('[postgres]\nurl = "postgresql://a:b@h/d"\nsecret = "blog"', "has a password, and secret names another"),
+        ('[dagster]\nstorage = "postgresql://a:b@h/d"\nsecret = "blog"', "has a password, and secret names another"),
+        ('[postgres]\nurl = "postgresql://a@h/d"\nsecret = "../blog"', "letters, digits, dots"),
     ],
 )
 def test_settings_that_cannot_be_used(tmp_path: Path, section: str, said: str) -> None:

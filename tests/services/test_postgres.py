@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -17,10 +18,12 @@ from typer.testing import CliRunner
 
 from blogdata.cli.services_commands import app
 from blogdata.errors import ConfigurationError
-from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles
+from blogdata.secrets.secret import Secret
+from blogdata.secrets.secret_files import SecretFiles
+from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles, secrets
 from blogdata.services.config import Settings
 from blogdata.services.postgres import PostgresFailed
-from blogdata.services.postgres_connection import PostgresUnreachable
+from blogdata.services.postgres_connection import PostgresLoginRefused, PostgresUnreachable
 from blogdata.services.postgres_settings import PostgresSettings
 from kills import kill_postgres
 
@@ -65,7 +68,7 @@ def test_a_killed_server_is_reported_and_restarted(mine: Settings) -> None:
     assert postgres.status(mine).state == "dead"
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [False]
     assert postgres.is_configured(mine)
-    with psycopg.connect(postgres.running_address(mine)) as connection:
+    with psycopg.connect(postgres.running_address(mine).complete()) as connection:
         assert connection.execute("SELECT current_user").fetchone() == (postgres_roles.WRITER,)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
@@ -83,7 +86,7 @@ def test_a_server_of_an_earlier_version_gets_its_roles(mine: Settings) -> None:
     del state["roles"]
     file.write_text(json.dumps(state))
     for _ in range(2):
-        with psycopg.connect(postgres.running_address(mine)) as connection:
+        with psycopg.connect(postgres.running_address(mine).complete()) as connection:
             assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = user").fetchone() == (False,)
     assert json.loads(file.read_text())["roles"]
 
@@ -94,9 +97,11 @@ def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:
     assert password in url
     assert password not in f"{postgres.status(mine)}"
     assert (mine.home / "services" / "postgres" / "server.json").stat().st_mode & 0o077 == 0
-    with pytest.raises(PostgresUnreachable) as refused, postgres_connection.connected(url.replace(password, "wrong")):
+    wrong = url.replace(password, "wrong")
+    with pytest.raises(PostgresLoginRefused) as refused, postgres_connection.connected(wrong):
         pass
     assert password not in str(refused.value)
+    assert "wrong" not in str(refused.value)
     assert not (mine.home / "services" / "postgres" / "password").exists()
 
 
@@ -140,7 +145,7 @@ def test_root_starts_postgres_as_another_user(
 def test_a_configured_external_postgres_is_used(mine: Settings, database: str) -> None:
     theirs = replace(mine, postgres=PostgresSettings(url=database))
     assert postgres.is_configured(theirs)
-    assert postgres.running_address(theirs) == database
+    assert postgres.running_address(theirs).complete() == database
     seen = postgres.status(theirs)
     assert (seen.state, seen.pid) == ("running", None)
     gone = replace(mine, postgres=PostgresSettings(url="postgresql://a:secret@127.0.0.1:1/b"))
@@ -171,3 +176,24 @@ def test_commands_start_show_and_stop_postgres(mine: Settings, monkeypatch: pyte
 
     assert [say("status")["state"], say("up")["state"], say("status")["state"]] == ["stopped", "running", "running"]
     assert [say("down")["state"], say("status")["state"]] == ["stopped", "stopped"]
+
+
+def test_a_password_is_named_and_read_again_when_it_was_replaced(
+    mine: Settings, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = secrets.files(mine)
+    password = urlsplit(database).password
+    assert password is not None
+    assert files.add("blog-db", Secret("c4nary-old-password"), after=0)
+    url = database.replace(f":{password}@", "@")
+    theirs = replace(mine, postgres=PostgresSettings(url=url, secret="blog-db"))
+    with pytest.raises(PostgresLoginRefused) as refused:
+        postgres.running_address(theirs)
+    assert str(files.file("blog-db")) in refused.value.next_step
+    assert "c4nary" not in f"{refused.value} {postgres.status(theirs)}"
+    values = ["c4nary-old-password", password, password]
+    # Somebody replaces it between the refusal and the second look.
+    monkeypatch.setattr(SecretFiles, "read", lambda *_: Secret(values.pop(0)))
+    with postgres_connection.connected(postgres.running_address(theirs)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert values == []

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.durable.sqlite_file import problem
-from blogdata.services import postgres_connection, processes
+from blogdata.services import postgres_connection, processes, secrets
 from blogdata.services.config import Settings
 from blogdata.services.files import LockTimeout, locked, write_atomically
 from blogdata.services.jars import package_folder
+from blogdata.services.postgres_connection import Address
 from blogdata.services.processes import ProcessIdentity
 
 if TYPE_CHECKING:
@@ -121,6 +122,12 @@ def bound_address(home: Path) -> str | None:
     """
     note = home / _UI_ADDRESS
     return note.read_text(encoding="utf-8") if note.is_file() else None
+
+
+def database(settings: Settings) -> Address | None:
+    """Return the PostgreSQL database of Dagster's runs and events; None: they are in SQLite files."""
+    url, name = settings.dagster_storage, settings.dagster_secret
+    return None if url is None else Address(url=url, password=secrets.pointer(settings, name) if name else None)
 
 
 def storage(settings: Settings) -> str:

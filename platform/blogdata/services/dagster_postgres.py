@@ -16,7 +16,7 @@ from dagster_postgres import DagsterPostgresStorage
 from sqlalchemy.engine import make_url
 
 from blogdata.errors import ConfigurationError
-from blogdata.services import config, postgres_connection
+from blogdata.services import config, dagster_home, postgres_connection
 from blogdata.services.dagster_internals import ConfigurableClassData
 
 SCHEMA = "dagster"
@@ -43,7 +43,7 @@ class PostgresStorage(DagsterPostgresStorage):
             ConfigurationError: The settings of this process have no address, or the user may not create the schema.
             PostgresUnreachable: The server does not answer; transient.
         """
-        address = config.load(overrides={"BLOGDATA_HOME": config_value["home"]}).dagster_storage
+        address = dagster_home.database(config.load(overrides={"BLOGDATA_HOME": config_value["home"]}))
         if address is None:
             raise ConfigurationError(
                 what="Dagster's storage is in PostgreSQL, and this process does not know its address",
@@ -53,8 +53,8 @@ class PostgresStorage(DagsterPostgresStorage):
         with postgres_connection.connected(address) as connection:
             connection.autocommit = True
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
-            _create_schema(connection, address)
-            return cls(url(address), inst_data=inst_data)
+            _create_schema(connection, address.url)
+            return cls(url(address.complete()), inst_data=inst_data)
 
 
 def _create_schema(connection: psycopg.Connection, address: str) -> None:

@@ -256,7 +256,8 @@ def _postgres(settings: Settings) -> Iterator[Diagnosis]:
 
 def _storage(settings: Settings) -> Iterator[Diagnosis]:
     place = dagster_home.storage(settings)
-    if settings.dagster_storage is None:
+    database = dagster_home.database(settings)
+    if database is None:
         damaged = dagster_home.damaged(settings)
         for file, problem in damaged:
             yield Diagnosis(name="storage", ok=False, detail=f"{file}: {problem}", remedy=Remedy(dagster_home.MENDED))
@@ -264,7 +265,7 @@ def _storage(settings: Settings) -> Iterator[Diagnosis]:
             yield Diagnosis(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
         return
     try:
-        version = postgres_connection.probe(settings.dagster_storage)
+        version = postgres_connection.probe(database)
     except postgres_connection.PostgresUnreachable as error:
         step = Remedy("Check the address in BLOGDATA_DAGSTER_STORAGE, and whether that server runs")
         yield Diagnosis(name="storage", ok=False, detail=f"{error.what} ({place})", remedy=step)

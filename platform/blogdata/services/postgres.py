@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -19,14 +18,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_urlsafe
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
-from blogdata.services import daemons, postgres_connection, postgres_roles, processes
+from blogdata.services import daemons, postgres_connection, postgres_roles, processes, secrets
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus
 from blogdata.services.files import write_atomically
-from blogdata.services.postgres_connection import probe, without_password
+from blogdata.services.postgres_connection import Address, probe, without_password
 from blogdata.services.processes import ProcessIdentity
 
 _log = logging.getLogger(__name__)
@@ -56,10 +56,7 @@ class _State:
 
     @property
     def url(self) -> str:
-        return self.address(USER, self.password)
-
-    def address(self, user: str, password: str) -> str:
-        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{DATABASE}"
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
 
 
 def is_configured(settings: Settings) -> bool:
@@ -75,15 +72,16 @@ def up(settings: Settings) -> str:
         settings: Settings of the deployment.
 
     Returns:
-        Address of the server; it contains the password.
+        Address of the server; its own has the password of the superuser.
 
     Raises:
         PostgresUnreachable: The server at the configured address does not answer; transient.
         PostgresFailed: The own server cannot be started.
     """
-    if settings.postgres.url is not None:
-        probe(settings.postgres.url)
-        return settings.postgres.url
+    outside = _outside(settings)
+    if outside is not None:
+        probe(outside)
+        return outside.url
     with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
         if state is None or not processes.is_alive(state.identity):
@@ -95,7 +93,7 @@ def up(settings: Settings) -> str:
     return state.url
 
 
-def running_address(settings: Settings) -> str:
+def running_address(settings: Settings) -> Address:
     """Return the address of the deployment's server, as the platform writes to it; its own is restarted if it ended.
 
     Returns:
@@ -115,12 +113,12 @@ def running_address(settings: Settings) -> str:
                 ", or set BLOGDATA_POSTGRES=postgresql://user:password@host/database",
             ),
         )
-    address = up(settings)
-    return address if settings.postgres.url is not None else address_of(settings, postgres_roles.WRITER)
+    up(settings)
+    return _outside(settings) or address_of(settings, postgres_roles.WRITER)
 
 
-def address_of(settings: Settings, login: str) -> str:
-    """Return the address of the deployment's own server for a login; it contains the password.
+def address_of(settings: Settings, login: str) -> Address:
+    """Return the address of the deployment's own server for a login.
 
     Args:
         settings: Settings of the deployment, whose own server was started before.
@@ -128,7 +126,14 @@ def address_of(settings: Settings, login: str) -> str:
     """
     state = _read(settings)
     assert state is not None
-    return state.address(login, postgres_roles.passwords(settings)[login])
+    password = secrets.pointer(settings, postgres_roles.secret_of(login))
+    return Address(url=f"postgresql://{login}@127.0.0.1:{state.port}/{DATABASE}", password=password)
+
+
+def _outside(settings: Settings) -> Address | None:
+    """Return the address of a server that the settings name; None: the deployment's own is used."""
+    url, name = settings.postgres.url, settings.postgres.secret
+    return None if url is None else Address(url=url, password=secrets.pointer(settings, name) if name else None)
 
 
 def stop(settings: Settings) -> bool:
@@ -148,16 +153,14 @@ def stop(settings: Settings) -> bool:
 
 def status(settings: Settings) -> ServiceStatus:
     """Return the state of the server without changing anything."""
-    url, state = settings.postgres.url, _read(settings)
+    address, state = _outside(settings), _read(settings)
     identity = None
-    if url is None and state is not None and state.wanted:
-        url, identity = state.url, state.identity
-    if url is None:
+    if address is None and state is not None and state.wanted:
+        address, identity = Address(url=state.url), state.identity
+    if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
-    own = url
-    return daemons.status(
-        identity, without_password(url), log=log_file(settings), probe=lambda: f"PostgreSQL {probe(own)} answers"
-    )
+    at, log = address, log_file(settings)
+    return daemons.status(identity, without_password(at.url), log=log, probe=lambda: f"PostgreSQL {probe(at)} answers")
 
 
 def log_file(settings: Settings) -> Path:
@@ -173,7 +176,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
         port = processes.free_port()
     daemons.require_free(port, "BLOGDATA_POSTGRES_PORT")
     prefix = _unprivileged(binaries, folder)
-    state = replace(before or _State(port=port, password=secrets.token_urlsafe(24), wanted=True), port=port)
+    state = replace(before or _State(port=port, password=token_urlsafe(24), wanted=True), port=port)
     # Saved before port and password are used, so that an interrupted start can be continued.
     daemons.write(settings, _NAME, state)
     if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, ShowService
+from blogdata.secrets.secret import Secret
+from blogdata.secrets.secrets_pointer import Pointer, SecretInUse, fetch
 
 if TYPE_CHECKING:
     import psycopg
@@ -21,6 +25,10 @@ class PostgresUnreachable(PlatformError):
     transient = True
 
 
+class PostgresLoginRefused(PostgresUnreachable):
+    """Raised when the server refuses the login; transient, because a password may be replaced at this moment."""
+
+
 class PostgresRefused(PlatformError):
     """Raised when the server rejects a statement for a permanent reason, for instance a full disk."""
 
@@ -31,32 +39,80 @@ class PostgresBusy(PlatformError):
     transient = True
 
 
-@contextmanager
-def connected(url: str) -> Iterator[psycopg.Connection]:
-    """Connect, and translate operational errors into this module's exceptions.
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where a database is.
 
     Args:
-        url: Address of the server.
+        url: Its address.
+        password: The password, by its name; None: none is asked for, or the address has it.
+    """
+
+    url: str
+    password: Pointer | None = None
+
+    def complete(self) -> str:
+        """Return the address with the password, for a library that takes nothing else.
+
+        Raises:
+            PlatformError: The password cannot be fetched.
+        """
+        return self.url if self.password is None else self.with_password(fetch(self.password))
+
+    def with_password(self, password: Secret) -> str:
+        """Return the address with a password."""
+        parts = urlsplit(self.url)
+        user, _, host = parts.netloc.rpartition("@")
+        return parts._replace(netloc=f"{user}:{quote(password.reveal(), safe='')}@{host}").geturl()
+
+
+@contextmanager
+def connected(address: str | Address) -> Iterator[psycopg.Connection]:
+    """Connect, and translate operational errors into this module's exceptions.
+
+    A password that the server refuses is fetched once more, and another one is tried.
+
+    Args:
+        address: Address of the server.
 
     Yields:
         A connection; an error inside the context rolls back the open transaction.
 
     Raises:
         PostgresUnreachable: The server cannot be reached, or the connection is lost inside the context; transient.
+        PostgresLoginRefused: The server refuses the login; transient.
         PostgresBusy: A deadlock, a lock or too many connections were in the way; transient.
         PostgresRefused: The server's disk is full, or another of its limits is reached.
     """
     import psycopg
 
+    known = address if isinstance(address, Address) else Address(url=address)
     try:
-        with psycopg.connect(url, connect_timeout=int(_PROBE_SECONDS)) as connection:
+        with _opened(known) as connection:
             yield connection
     except psycopg.OperationalError as error:
-        raise _translated(error, url) from error
+        raise _translated(error, known) from error
 
 
-def _translated(error: psycopg.OperationalError, url: str) -> PlatformError:
-    code, where, said = error.sqlstate or "", without_password(url), str(error).strip().partition("\n")[0]
+def _opened(address: Address) -> psycopg.Connection:
+    import psycopg
+
+    def connect(url: str) -> psycopg.Connection:
+        return psycopg.connect(url, connect_timeout=int(_PROBE_SECONDS))
+
+    if address.password is None:
+        return connect(address.url)
+    held = SecretInUse(address.password)
+    return held.use(lambda secret: connect(address.with_password(secret)), refused=psycopg.OperationalError)
+
+
+def _translated(error: psycopg.OperationalError, address: Address) -> PlatformError:
+    code, where, said = error.sqlstate or "", without_password(address.url), str(error).strip().partition("\n")[0]
+    if error.pgconn is not None and error.pgconn.used_password and not error.sqlstate:
+        place = "in the address" if address.password is None else address.password.place
+        step = Remedy(f"see whether user, database and password are right: {place}")
+        said = f"PostgreSQL refuses the login: {said}"
+        return PostgresLoginRefused(what=said, where=where, next_step=step)
     if is_lost(code):
         step = Remedy("see whether it runs: ", ShowService(name="postgres"), "; what was not committed is not there")
         said = f"PostgreSQL does not answer, or went away: {said}"
@@ -89,13 +145,13 @@ def without_password(url: str) -> str:
     return f"postgresql://{parts.get('user', '')}@{place}/{parts.get('dbname', '')}"
 
 
-def probe(url: str) -> str:
+def probe(address: str | Address) -> str:
     """Return the version of the server at an address.
 
     Raises:
         PostgresUnreachable: It does not answer; transient.
     """
-    with connected(url) as connection:
+    with connected(address) as connection:
         row = connection.execute("SHOW server_version").fetchone()
     assert row is not None
     return str(row[0])
