@@ -16,15 +16,19 @@ from pathlib import Path
 import pytest
 
 from alert_servers import web_server
+from blogdata.alerts.alert import Message
+from blogdata.alerts.command import Command
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.data_value.http_target import HttpTarget, KeyRefused
 from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
 from blogdata.secrets.openbao import OpenBaoRefused, OpenBaoUnavailable
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secrets_pointer import SecretInUse, SecretMissing, fetch
-from blogdata.services import config, processes, secrets
+from blogdata.services import config, doctor, processes, secrets, spark_launch
 from blogdata.services.config import Settings
+from blogdata.services.java import Java
 from blogdata.services.locations import LocationKeyRefused, LocationService
+from blogdata.services.spark_conf import SparkParts
 from blogdata.simulator.locations import LocationServer, serving
 from openbao_server import Bao, openbao
 
@@ -314,3 +318,29 @@ def test_a_deleted_secret_of_the_server_is_not_made_anew(bao: tuple[Bao, Setting
 def test_settings_that_cannot_be_used(tmp_path: Path, section: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         deployment(tmp_path, section)
+
+
+def test_other_programs_do_not_inherit_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BLOGDATA_SECRET_SHOP", "BAO_TOKEN"):
+        monkeypatch.setenv(name, CANARY)
+    monkeypatch.setenv("KEPT", "yes")
+    told = tmp_path / "told"
+    program = ("sh", "-c", f"env > {told}")
+    Command(argv=program, folder=tmp_path).send(Message(identity="i"), seconds=5)
+    assert "KEPT=yes" in told.read_text()
+    assert CANARY not in told.read_text()
+    own_java = Java(home=tmp_path, version=17, source="system", has_vector=True)
+    parts = SparkParts(java=own_java, java_home=tmp_path, class_path=())
+    assert CANARY not in str(spark_launch.environment(deployment(tmp_path), parts))
+
+
+def test_the_doctor_names_what_cannot_be_fetched(tmp_path: Path) -> None:
+    settings = deployment(tmp_path, '[geolocation]\nurl = "https://geo.example.org"\nsecret = "geolocation"')
+
+    def finding() -> doctor.Diagnosis:
+        return next(found for found in doctor.examine(settings) if found.name == "secrets")
+
+    assert not finding().ok
+    assert "the secret geolocation does not exist" in finding().detail
+    secrets.files(settings).add("geolocation", Secret(CANARY), after=0)
+    assert (finding().ok, finding().detail) == (True, "from files: geolocation")

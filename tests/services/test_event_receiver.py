@@ -131,11 +131,22 @@ def test_a_token_is_replaced_without_a_restart(own: Settings, url: str, inbox: I
     assert post(url, event())[0] == 401
     assert post(url, event(), token=other)[0] == 202
     write_token(own.home, other, mode=0o644)
+    # The receiver reads the tokens once a second.
+    time.sleep(1.1)
     status, answer = post(url, event(id="2"), token=other)
     assert (status, answer["next"]) == (503, "send it again later")
     write_token(own.home, other)
     assert post(url, event(id="2"), token=other)[0] == 202
     assert len(inbox.waiting()) == 2
+
+
+def test_unknown_clients_do_not_have_the_tokens_read_all_the_time(own: Settings) -> None:
+    known = event_tokens.Tokens(own)
+    before = known()
+    write_token(own.home, "another-token-of-the-same-length-or-so")
+    assert all(known() == before for _ in range(100))
+    time.sleep(1.1)
+    assert known() != before
 
 
 def test_an_unusable_inbox_has_the_sender_retry(own: Settings, url: str, inbox: Inbox) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from blogdata.alerts.alert import Message
 from blogdata.alerts.channel import ChannelFailed
+from blogdata.secrets.environment import without_secrets
 
 _SHOWN_BYTES = 300
 
@@ -40,6 +41,7 @@ class Command:
                 process = subprocess.Popen(
                     self.argv,
                     cwd=self.folder,
+                    env=without_secrets(os.environ),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     # A file, because a pipe would stay open as long as anything the program has started.

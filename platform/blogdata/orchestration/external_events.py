@@ -51,7 +51,7 @@ def trigger(settings: Settings, datasets: Collection[str]) -> Trigger:
             )
             for sender in settings.events.senders
         },
-        tokens=lambda: event_tokens.read(settings),
+        tokens=event_tokens.Tokens(settings),
         datasets=datasets,
         inbox=inbox(settings),
         oldest=timedelta(seconds=settings.events.max_age),

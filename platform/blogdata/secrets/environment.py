@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from blogdata.errors import ConfigurationError
 from blogdata.secrets.secret import Secret
 
-PREFIX = "BLOGDATA_SECRET_"
+PREFIX, SERVER_TOKEN = "BLOGDATA_SECRET_", "BAO_TOKEN"
+"""Variables with secrets: those that begin so, and the token of an OpenBao server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,15 @@ class Environment:
         if version is None:
             version = max(self.versions(name), default=1)
         return _variable(name) + ("" if version == 1 else f"__{version}")
+
+
+def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that another program may inherit.
+
+    Args:
+        variables: The environment.
+    """
+    return {name: value for name, value in variables.items() if not name.startswith(PREFIX) and name != SERVER_TOKEN}
 
 
 def _variable(name: str) -> str:

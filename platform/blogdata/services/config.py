@@ -15,6 +15,7 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from blogdata.errors import ConfigurationError
+from blogdata.secrets import environment
 from blogdata.services import (
     alert_settings,
     event_settings,
@@ -75,7 +76,7 @@ _ENVIRONMENT = {
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
     "BLOGDATA_SECRETS": ("secrets", "provider"),
     "BLOGDATA_OPENBAO": ("secrets", "address"),
-    "BAO_TOKEN": ("secrets", "token"),
+    environment.SERVER_TOKEN: ("secrets", "token"),
 }
 _FILE_KEYS = {
     "paths": {"landing", "lake", "jars"},

@@ -30,6 +30,7 @@ from blogdata.services import (
     postgres_connection,
     processes,
     reach,
+    secrets,
     spark_conf,
     spark_connect,
 )
@@ -82,6 +83,7 @@ def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagno
         ("packages", _packages),
         ("home", _home),
         ("privacy", _privacy),
+        ("secrets", _secrets),
         ("reach", _reach),
         ("disk", _disk),
         ("memory", _memory),
@@ -136,17 +138,26 @@ def _home(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _privacy(settings: Settings) -> Iterator[Diagnosis]:
-    secrets = file_permissions.exposed_secrets(settings.home)
+    exposed = file_permissions.exposed_secrets(settings.home)
     folders = file_permissions.open_folders(settings.home, (settings.lake, settings.landing))
-    if secrets:
-        detail = f"others may read secrets: {', '.join(map(str, secrets))}"
-        step = Remedy(f"Run chmod 600 {shlex.join(map(str, secrets))}, and replace what somebody may have read")
+    if exposed:
+        detail = f"others may read secrets: {', '.join(map(str, exposed))}"
+        step = Remedy(f"Run chmod 600 {shlex.join(map(str, exposed))}, and replace what somebody may have read")
         yield Diagnosis(name="privacy", ok=False, detail=detail, remedy=step)
     elif folders:
         detail = f"open to other users: {', '.join(map(str, folders))}; if nobody shares them: chmod 700"
         yield Diagnosis(name="privacy", ok=True, detail=detail)
     else:
         yield Diagnosis(name="privacy", ok=True, detail="only its owner can enter the deployment's folders")
+
+
+def _secrets(settings: Settings) -> Iterator[Diagnosis]:
+    names = (settings.geolocation.secret, settings.partner.secret, settings.postgres.secret, settings.dagster_secret)
+    given = sorted(filter(None, names))
+    for name in given:
+        secrets.given(settings, name)
+    found = f": {', '.join(given)}" if given else ""
+    yield Diagnosis(name="secrets", ok=True, detail=f"from {settings.secrets.provider}{found}")
 
 
 def _reach(settings: Settings) -> Iterator[Diagnosis]:

@@ -2,10 +2,41 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 from blogdata.errors import ConfigurationError
 from blogdata.secrets.secrets_pointer import fetch
 from blogdata.services import secrets
 from blogdata.services.config import Settings
+
+_SECONDS = 1.0
+
+
+class Tokens:
+    """The tokens of all senders, read once a second at most: who has none cannot keep a server of secrets busy.
+
+    Args:
+        settings: Settings of the deployment.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._known: dict[str, str] = {}
+        self._until = 0.0
+
+    def __call__(self) -> dict[str, str]:
+        """Return the tokens, by the name of the sender.
+
+        Raises:
+            ConfigurationError: As :func:`read`.
+        """
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._known = read(self._settings)
+                self._until = time.monotonic() + _SECONDS
+            return self._known
 
 
 def read(settings: Settings) -> dict[str, str]:

@@ -115,5 +115,5 @@ def _check_server(found: SecretSettings, home: Path) -> None:
         raise ConfigurationError(
             what="the server of the secrets asks for a token, and none is set",
             where=where,
-            next_step="write token_file, or role and role_secret_file, or set BAO_TOKEN",
+            next_step=f"write token_file, or role and role_secret_file, or set {environment.SERVER_TOKEN}",
         )

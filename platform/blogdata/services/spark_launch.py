@@ -15,6 +15,7 @@ from pathlib import Path
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
+from blogdata.secrets.environment import without_secrets
 from blogdata.services.config import Settings
 from blogdata.services.files import write_atomically
 from blogdata.services.jars import package_folder
@@ -81,7 +82,8 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
     Returns:
         All variables.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    inherited = without_secrets(os.environ)
+    kept = {name: value for name, value in inherited.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **kept,
         "JAVA_HOME": str(parts.java_home),
