@@ -91,7 +91,7 @@ PLACES = Contract(
     ),
     measures={WAITING: f"count_if(outcome = '{WAITING}')", "answered": f"count_if(outcome <> '{WAITING}')"},
     statistics=("valid_from",),
-    patterns=("Local Sequencer", "Merger", "Audit-Write-Audit-Publish"),
+    patterns=("Local Sequencer", "Merger", "Secrets Pointer", "Audit-Write-Audit-Publish"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
 )

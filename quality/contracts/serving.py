@@ -40,5 +40,5 @@ PARTNER_FEED = Contract(
         "sending": "in a request without an answer",
         "late": "older than what was sent of the visitor: kept, and not sent",
     },
-    patterns=("Bin Pack Orderer", "FIFO Orderer", "Pseudo-Anonymizer"),
+    patterns=("Bin Pack Orderer", "FIFO Orderer", "Pseudo-Anonymizer", "Secrets Pointer"),
 )

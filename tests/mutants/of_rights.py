@@ -11,7 +11,38 @@ ROLES = "tests/security/test_roles_of_postgresql.py"
 TABLES = "platform/blogdata/patterns/security/fine_grained_accessor_for_tables.py"
 SINK = "platform/blogdata/patterns/security/sink_roles.py"
 
+SECRETS = "tests/security/test_secrets_pointer.py"
+POINTER = "platform/blogdata/secrets/secrets_pointer.py"
+
 RIGHTS = (
+    in_code(
+        "a replaced key is used until the job ends",
+        POINTER,
+        "            self._secret = fetch(self.pointer)\n            if",
+        "            if",
+        f"{SECRETS}::test_a_replaced_key_is_read_again_while_a_job_runs",
+    ),
+    in_code(
+        "a secret shows itself",
+        "platform/blogdata/secrets/secret.py",
+        "        return _HIDDEN\n",
+        "        return self._value\n",
+        f"{SECRETS}::test_a_secret_does_not_show_itself",
+    ),
+    in_code(
+        "of two processes that make a secret, the second replaces the first one's",
+        "platform/blogdata/secrets/secret_files.py",
+        "os.link(made, self.file(name, after + 1))",
+        "os.replace(made, self.file(name, after + 1)), Path(made).touch()",
+        f"{SECRETS}::test_own_secrets_are_made_once_by_many",
+    ),
+    in_code(
+        "a server's secret that was deleted is made anew",
+        "platform/blogdata/secrets/openbao.py",
+        '"options": {"cas": after}, ',
+        "",
+        f"{SECRETS}::test_a_deleted_secret_of_the_server_is_not_made_anew",
+    ),
     in_code(
         "a reader of PostgreSQL sees the rows of who asked not to be shared",
         TABLES,
