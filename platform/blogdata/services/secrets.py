@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 
 from blogdata.errors import ConfigurationError
 from blogdata.secrets.environment import Environment
-from blogdata.secrets.openbao import OpenBao, Role
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import SecretFiles
 from blogdata.secrets.secrets_pointer import Pointer, Provider, fetch
@@ -124,8 +123,10 @@ def files(settings: Settings) -> SecretFiles:
 
 
 @lru_cache(maxsize=8)
-def _server(chosen: SecretSettings, ca_file: Path | None) -> OpenBao:
+def _server(chosen: SecretSettings, ca_file: Path | None) -> Provider:
     """Build the client of a server once, so that a role logs in once."""
+    # Other deployments do not load a client of HTTP.
+    from blogdata.secrets.openbao import OpenBao, Role
 
     def of_file(file: Path | None) -> Secret:
         assert file is not None
