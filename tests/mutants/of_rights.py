@@ -14,7 +14,31 @@ SINK = "platform/blogdata/patterns/security/sink_roles.py"
 SECRETS = "tests/security/test_secrets_pointer.py"
 POINTER = "platform/blogdata/secrets/secrets_pointer.py"
 
+SECRETLESS = "tests/security/test_secretless_connector.py"
+CONNECTOR = "platform/blogdata/secrets/secretless_connector.py"
+
 RIGHTS = (
+    in_code(
+        "an authority is replaced in one moment",
+        CONNECTOR,
+        "one.ends if later is None else min(one.ends, later.made + GRACE)",
+        "one.ends if later is None else min(one.ends, later.made)",
+        f"{SECRETLESS}::test_both_generations_are_trusted_until_the_grace_period_ends",
+    ),
+    in_code(
+        "old certificates hold for ever",
+        CONNECTOR,
+        "if now >= until]",
+        "if now >= one.ends]",
+        f"{SECRETLESS}::test_both_generations_are_trusted_until_the_grace_period_ends",
+    ),
+    in_code(
+        "the server shows a certificate that consumers with old files do not trust",
+        CONNECTOR,
+        "shown = trusted[0]",
+        "shown = trusted[-1]",
+        f"{SECRETLESS}::test_both_generations_are_trusted_until_the_grace_period_ends",
+    ),
     in_code(
         "a replaced key is used until the job ends",
         POINTER,

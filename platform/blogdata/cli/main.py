@@ -106,6 +106,10 @@ COMMANDS = {
         "blogdata.cli.rights_command:rights",
         "Show what each job may read and write, or what each role sees, as the contracts declare.",
     ),
+    "certificates": Deferred(
+        "blogdata.cli.certificates_command:certificates",
+        "List the certificates of the deployment's own PostgreSQL by login, with their files and ends.",
+    ),
     "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
     "ui": Deferred(
         "blogdata.cli.ui_command:ui",

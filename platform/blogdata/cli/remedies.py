@@ -19,6 +19,7 @@ _COMMANDS = {
     "WriteViews": "views",
     "WithdrawShare": "share {dataset} --withdraw",
     "ShowRights": "rights --roles",
+    "ShowCertificates": "certificates",
     "GoOnForgetting": "forget",
     "ShowMigrations": "schema migrations",
     "RemoveColumn": "schema remove {dataset} {column}",

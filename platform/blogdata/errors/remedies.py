@@ -95,6 +95,10 @@ class ShowRights(Action, words="see what the roles see"):
     """List what each role sees of the datasets."""
 
 
+class ShowCertificates(Action, words="see the certificates"):
+    """List the certificates of the deployment's PostgreSQL."""
+
+
 class GoOnForgetting(Action, words="go on with the erasure"):
     """End an erasure of persons that was interrupted."""
 

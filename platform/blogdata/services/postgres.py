@@ -22,11 +22,12 @@ from secrets import token_urlsafe
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
-from blogdata.services import daemons, postgres_connection, postgres_roles, processes, secrets
+from blogdata.services import daemons, postgres_certificates, postgres_connection, postgres_roles, processes, secrets
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus
 from blogdata.services.files import write_atomically
 from blogdata.services.postgres_connection import Address, probe, without_password
+from blogdata.services.postgres_settings import PostgresLogin
 from blogdata.services.processes import ProcessIdentity
 
 _log = logging.getLogger(__name__)
@@ -49,14 +50,11 @@ class _State:
     pid: int = 0
     created: str = ""
     roles: bool = False
+    login: PostgresLogin = "password"
 
     @property
     def identity(self) -> ProcessIdentity:
         return ProcessIdentity(pid=self.pid, created=self.created)
-
-    @property
-    def url(self) -> str:
-        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
 
 
 def is_configured(settings: Settings) -> bool:
@@ -72,7 +70,7 @@ def up(settings: Settings) -> str:
         settings: Settings of the deployment.
 
     Returns:
-        Address of the server; its own has the password of the superuser.
+        Address of the server; its own is that of the superuser, with the password or the certificate.
 
     Raises:
         PostgresUnreachable: The server at the configured address does not answer; transient.
@@ -84,13 +82,18 @@ def up(settings: Settings) -> str:
         return outside.url
     with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
+        renewed = settings.postgres.login == "certificate" and postgres_certificates.kept(settings)
+        if state is not None and state.login != settings.postgres.login:
+            processes.stop(state.identity, first_signal=signal.SIGINT)
         if state is None or not processes.is_alive(state.identity):
             state = _start(settings, None if state is None else replace(state, roles=False))
+        elif renewed:
+            os.kill(state.pid, signal.SIGHUP)
         if not state.roles:
             # At each start, and on a server that an earlier version has started.
             state = _with_roles(settings, state)
         daemons.write(settings, _NAME, replace(state, wanted=True))
-    return state.url
+    return _superuser(settings, state)
 
 
 def running_address(settings: Settings) -> Address:
@@ -126,6 +129,8 @@ def address_of(settings: Settings, login: str) -> Address:
     """
     state = _read(settings)
     assert state is not None
+    if state.login == "certificate":
+        return Address(url=postgres_certificates.address(settings, login, state.port, DATABASE))
     password = secrets.pointer(settings, postgres_roles.secret_of(login))
     return Address(url=f"postgresql://{login}@127.0.0.1:{state.port}/{DATABASE}", password=password)
 
@@ -134,6 +139,19 @@ def _outside(settings: Settings) -> Address | None:
     """Return the address of a server that the settings name; None: the deployment's own is used."""
     url, name = settings.postgres.url, settings.postgres.secret
     return None if url is None else Address(url=url, password=secrets.pointer(settings, name) if name else None)
+
+
+def renew_certificates(settings: Settings) -> None:
+    """Renew the certificates of the deployment's own server, which reads them if it runs.
+
+    Args:
+        settings: Settings of the deployment, whose logins have certificates.
+    """
+    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
+        state = _read(settings)
+        postgres_certificates.kept(settings, renew=True)
+        if state is not None and processes.is_alive(state.identity):
+            os.kill(state.pid, signal.SIGHUP)
 
 
 def stop(settings: Settings) -> bool:
@@ -156,7 +174,7 @@ def status(settings: Settings) -> ServiceStatus:
     address, state = _outside(settings), _read(settings)
     identity = None
     if address is None and state is not None and state.wanted:
-        address, identity = Address(url=state.url), state.identity
+        address, identity = Address(url=_superuser(settings, state)), state.identity
     if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
     at, log = address, log_file(settings)
@@ -170,13 +188,15 @@ def log_file(settings: Settings) -> Path:
 
 def _start(settings: Settings, before: _State | None) -> _State:
     folder = settings.service_folder(_NAME)
-    binaries = _binaries()
+    certified = settings.postgres.login == "certificate"
+    binaries = postgres_certificates.binaries(settings) if certified else _binaries()
     port = settings.postgres.port or (before.port if before else 0)
     if not port or (before is not None and not settings.postgres.port and not processes.port_is_free(port)):
         port = processes.free_port()
     daemons.require_free(port, "BLOGDATA_POSTGRES_PORT")
     prefix = _unprivileged(binaries, folder)
     state = replace(before or _State(port=port, password=token_urlsafe(24), wanted=True), port=port)
+    state = replace(state, login=settings.postgres.login)
     # Saved before port and password are used, so that an interrupted start can be continued.
     daemons.write(settings, _NAME, state)
     if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
@@ -186,6 +206,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
         "unix_socket_directories": "",
         "wal_level": "logical",
         "max_connections": "50",
+        **(postgres_certificates.options(settings) if certified else {}),
     }
     command = [*prefix, str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
@@ -197,10 +218,18 @@ def _start(settings: Settings, before: _State | None) -> _State:
 
 
 def _with_roles(settings: Settings, state: _State) -> _State:
-    with postgres_connection.connected(state.url) as connection:
-        postgres_roles.make(connection, postgres_roles.passwords(settings))
+    certified = state.login == "certificate"
+    given = dict.fromkeys(postgres_roles.LOGINS) if certified else postgres_roles.passwords(settings)
+    with postgres_connection.connected(_superuser(settings, state)) as connection:
+        postgres_roles.make(connection, given)
         postgres_roles.admit(connection)
     return replace(state, roles=True)
+
+
+def _superuser(settings: Settings, state: _State, database: str = DATABASE) -> str:
+    if state.login == "certificate":
+        return postgres_certificates.address(settings, USER, state.port, database)
+    return f"postgresql://{USER}:{state.password}@127.0.0.1:{state.port}/{database}"
 
 
 def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) -> None:
@@ -233,7 +262,7 @@ def _wait(settings: Settings, state: _State) -> None:
     import psycopg
 
     deadline = time.monotonic() + _START_SECONDS
-    server = state.url.rpartition("/")[0] + "/postgres"
+    server = _superuser(settings, state, "postgres")
     while processes.is_alive(state.identity) and time.monotonic() < deadline:
         try:
             with psycopg.connect(server, connect_timeout=2, autocommit=True) as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run, ShowService
+from blogdata.errors.remedies import Remedy, Run, ShowCertificates, ShowService
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secrets_pointer import Pointer, SecretInUse, fetch
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _PROBE_SECONDS = 5.0
+_OF_CERTIFICATES = re.compile(r"\b(SSL|certificate|pg_hba\.conf)\b")
 
 
 class PostgresUnreachable(PlatformError):
@@ -113,6 +115,9 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
         step = Remedy(f"see whether user, database and password are right: {place}")
         said = f"PostgreSQL refuses the login: {said}"
         return PostgresLoginRefused(what=said, where=where, next_step=step)
+    if not code and _OF_CERTIFICATES.search(said):
+        step = Remedy("see which certificate the address names, and until when it is valid: ", ShowCertificates())
+        return PostgresLoginRefused(what=f"no connection by certificate: {said}", where=where, next_step=step)
     if is_lost(code):
         step = Remedy("see whether it runs: ", ShowService(name="postgres"), "; what was not committed is not there")
         said = f"PostgreSQL does not answer, or went away: {said}"

@@ -42,12 +42,12 @@ def secret_of(login: str) -> str:
     return f"postgres-{login.removeprefix(PREFIX)}"
 
 
-def make(connection: psycopg.Connection, given: Mapping[str, str]) -> None:
+def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> None:
     """Create the roles of a server, or give those that are there the rights and passwords that they should have.
 
     Args:
         connection: Connection of the superuser.
-        given: Login to its password.
+        given: Login to its password; None: it has none.
     """
     from psycopg import sql
 
@@ -56,7 +56,7 @@ def make(connection: psycopg.Connection, given: Mapping[str, str]) -> None:
         role = sql.Identifier(name)
         if name not in there:
             connection.execute(sql.SQL("CREATE ROLE {}").format(role))
-        kind = "NOLOGIN" if name == OWNER else "LOGIN BYPASSRLS" if name == WRITER else "LOGIN NOBYPASSRLS"
+        kind = "NOLOGIN" if name == OWNER else "LOGIN BYPASSRLS NOINHERIT" if name == WRITER else "LOGIN NOBYPASSRLS"
         connection.execute(
             sql.SQL("ALTER ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION {}").format(role, sql.SQL(kind))
         )
@@ -67,10 +67,13 @@ def make(connection: psycopg.Connection, given: Mapping[str, str]) -> None:
     connection.execute("REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC")
     for name, password in given.items():
         # Hashed here: a statement that fails is in the server's log.
-        hashed = connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256")
+        hashed = (
+            password and connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
+        )
         query = sql.SQL("ALTER ROLE {} PASSWORD {}")
-        connection.execute(query.format(sql.Identifier(name), sql.Literal(hashed.decode())))
-    grant = sql.SQL("GRANT {} TO {} WITH INHERIT FALSE")
+        connection.execute(query.format(sql.Identifier(name), sql.Literal(hashed)))
+    # The writer does not inherit, as a role: PostgreSQL 15 knows no such option of a grant.
+    grant = sql.SQL("GRANT {} TO {}")
     connection.execute(grant.format(sql.Identifier(OWNER), sql.Identifier(WRITER)))
 
 

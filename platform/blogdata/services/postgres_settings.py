@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from blogdata.errors import ConfigurationError
 from blogdata.services import setting_values
 from blogdata.services.setting_values import Values
 
-KEYS = {"url", "port", "secret"}
+PostgresLogin = Literal["password", "certificate"]
+KEYS = {"url", "port", "secret", "login"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +23,13 @@ class PostgresSettings:
             once it was started.
         port: Port of the deployment's own server; 0 chooses a free one and keeps it.
         secret: Name of the password at the external server; None: it needs none, or the address has it.
+        login: How logins of the deployment's own server show who they are.
     """
 
     url: str | None = None
     port: int = 0
     secret: str | None = None
+    login: PostgresLogin = "password"
 
 
 def parse(values: Values) -> PostgresSettings:
@@ -39,7 +43,10 @@ def parse(values: Values) -> PostgresSettings:
     """
     url = setting_values.database(values, "url") if "url" in values else None
     return PostgresSettings(
-        url=url, port=setting_values.port(values, "port"), secret=password(values, url, example="postgres")
+        url=url,
+        port=setting_values.port(values, "port"),
+        secret=password(values, url, example="postgres"),
+        login=cast(PostgresLogin, setting_values.choice(values, "login", "password", get_args(PostgresLogin))),
     )
 
 

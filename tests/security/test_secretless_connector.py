@@ -1,0 +1,273 @@
+"""Logins of PostgreSQL show certificates and no password; certificates are renewed with a grace period."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from blogdata.secrets import secretless_connector
+from blogdata.secrets.secretless_connector import GRACE, RENEWED_BEFORE, SERVER, VALID, Certificates, Generation, keep
+from blogdata.services import postgres, postgres_certificates, postgres_connection
+from blogdata.services.config import Settings
+from blogdata.services.postgres_certificates import TlsMissing
+from blogdata.services.postgres_connection import PostgresLoginRefused
+from blogdata.services.postgres_roles import LOGINS, WRITER
+from blogdata.services.postgres_settings import PostgresSettings
+from lineage.command_line import Said
+
+NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
+DAY = timedelta(days=1)
+ANALYST = "blogdata_analyst"
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Certificates:
+    """Certificates of two logins, none made yet."""
+    return Certificates(folder=tmp_path / "certificates", hosts=("127.0.0.1", "db.example.org"), logins=("a", "b"))
+
+
+def issuer(file: Path) -> str:
+    """Return the authority of a certificate, without what makes it another one than a stranger's."""
+    return x509.load_pem_x509_certificate(file.read_bytes()).issuer.rfc4514_string().rpartition(" ")[0]
+
+
+def names(file: Path) -> list[str]:
+    subjects = [one.subject.rfc4514_string() for one in x509.load_pem_x509_certificates(file.read_bytes())]
+    return [subject.rpartition(" ")[0] for subject in subjects]
+
+
+def test_a_generation_is_made_once_for_its_owner_only(known: Certificates) -> None:
+    assert keep(known, NOW)
+    assert not keep(known, NOW + DAY)
+    (made,) = known.generations()
+    assert (made.made, made.ends) == (NOW, NOW + VALID)
+    assert issuer(made.certificate("a")) == issuer(known.folder / "server.pem") == "CN=authority 1"
+    assert known.folder.stat().st_mode & 0o077 == 0
+    assert {file.stat().st_mode & 0o777 for file in known.folder.rglob("*") if file.is_file()} == {0o600}
+
+
+def test_both_generations_are_trusted_until_the_grace_period_ends(known: Certificates) -> None:
+    keep(known, NOW)
+    renewed = NOW + VALID - RENEWED_BEFORE
+    assert not keep(known, renewed - DAY)
+    assert keep(known, renewed)
+    assert issuer(known.current().certificate("a")) == "CN=authority 2"
+    assert names(known.authorities) == ["CN=authority 1", "CN=authority 2"]
+    # Who has the old files trusts nothing but the old authority.
+    assert issuer(known.folder / "server.pem") == "CN=authority 1"
+    assert not keep(known, renewed + GRACE - DAY)
+    assert keep(known, renewed + GRACE)
+    assert names(known.authorities) == ["CN=authority 2"]
+    assert issuer(known.folder / "server.pem") == "CN=authority 2"
+    assert [one.folder.name for one in known.generations()] == ["2"]
+
+
+def test_a_generation_that_has_ended_has_no_grace(known: Certificates) -> None:
+    """Nobody was there to renew it: its server's certificate would be refused by everybody."""
+    keep(known, NOW)
+    assert keep(known, NOW + VALID + DAY)
+    assert names(known.authorities) == ["CN=authority 2"]
+
+
+def test_who_has_a_key_is_locked_out_at_once(known: Certificates) -> None:
+    keep(known, NOW)
+    keep(known, NOW + DAY, renew=True)
+    shutil.rmtree(known.folder / "1")
+    assert keep(known, NOW + DAY)
+    assert names(known.authorities) == ["CN=authority 2"]
+    assert issuer(known.folder / "server.pem") == "CN=authority 2"
+
+
+def test_renewing_twice_keeps_all_that_are_still_accepted(known: Certificates) -> None:
+    for days in (0, 1, 2):
+        keep(known, NOW + days * DAY, renew=True)
+    assert names(known.authorities) == ["CN=authority 1", "CN=authority 2", "CN=authority 3"]
+    keep(known, NOW + DAY + GRACE)
+    assert names(known.authorities) == ["CN=authority 2", "CN=authority 3"]
+
+
+def test_an_interrupted_change_is_made_good(known: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(secretless_connector, "_store", _dies_at(SERVER))
+        with pytest.raises(KeyboardInterrupt):
+            keep(known, NOW)
+    assert known.generations() == []
+    keep(known, NOW)
+    (known.folder / "server.key").unlink()
+    assert keep(known, NOW)
+    assert (known.folder / "server.key").read_bytes() == known.current().key(SERVER).read_bytes()
+
+
+def _dies_at(name: str) -> object:
+    def store(_folder: Path, stored: str, *_: object) -> None:
+        if stored == name:
+            raise KeyboardInterrupt
+
+    return store
+
+
+@pytest.fixture
+def certified(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
+    """A deployment whose own PostgreSQL takes certificates."""
+    own = replace(
+        settings,
+        home=tmp_path,
+        landing=tmp_path / "landing",
+        lake=tmp_path / "lake",
+        postgres=PostgresSettings(login="certificate"),
+    )
+    try:
+        postgres_certificates.binaries(own)
+    except TlsMissing as missing:
+        pytest.skip(f"{missing.what}: {missing.next_step}")
+    yield own
+    postgres.stop(own)
+
+
+def url_of(settings: Settings, login: str, **changed: str) -> str:
+    """Return the address of the server for a login, with other parameters."""
+    known = urlsplit(postgres.running_address(settings).url)
+    assert known.port is not None
+    parts = urlsplit(postgres_certificates.address(settings, login, known.port, "blogdata"))
+    query = {**{name: values[0] for name, values in parse_qs(parts.query).items()}, **changed}
+    return parts._replace(query="&".join(f"{name}={value}" for name, value in query.items() if value)).geturl()
+
+
+def who(url: str) -> tuple[str, bool, bool]:
+    """Connect; return the user, whether TLS is used, and whether a password was."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT current_user, ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone()
+        assert row is not None
+        return str(row[0]), bool(row[1]), connection.pgconn.used_password
+
+
+def refused(url: str) -> PostgresLoginRefused:
+    """Connect, and be refused."""
+    with pytest.raises(PostgresLoginRefused) as error, postgres_connection.connected(url):
+        pass
+    return error.value
+
+
+def copied(generation: Generation, folder: Path) -> Generation:
+    """Copy the files of a generation, as a consumer has them."""
+    shutil.copytree(generation.folder, folder)
+    return replace(generation, folder=folder)
+
+
+def files_of(generation: Generation, login: str) -> dict[str, str]:
+    """Return the parameters of an address for a consumer with files of its own."""
+    return {
+        "sslcert": str(generation.certificate(login)),
+        "sslkey": str(generation.key(login)),
+        "sslrootcert": str(generation.certificate("authority")),
+    }
+
+
+def test_a_login_shows_its_certificate_and_no_password(certified: Settings, tmp_path: Path) -> None:
+    postgres.up(certified)
+    address = postgres.running_address(certified)
+    assert (address.password, urlsplit(address.url).password) == (None, None)
+    assert who(address.complete()) == (WRITER, True, False)
+    assert postgres.status(certified).state == "running"
+    with psycopg.connect(postgres.up(certified)) as connection:
+        hashed = connection.execute("SELECT count(rolpassword) FROM pg_authid WHERE rolname ~ '^blogdata_'").fetchone()
+    assert hashed == (0,), "no login of a role has a password"
+
+    # Somebody else's certificate, no certificate, a password, no TLS, an unknown authority, another server's name.
+    another = {"sslcert": str(postgres_certificates.certificates(certified).current().certificate(ANALYST))}
+    another["sslkey"] = another["sslcert"].replace(".pem", ".key")
+    stranger = Certificates(folder=tmp_path / "stranger", hosts=("127.0.0.1",), logins=(WRITER,))
+    keep(stranger, datetime.now(timezone.utc))
+    foreign = files_of(stranger.current(), WRITER)
+    said = {
+        "another login's": refused(url_of(certified, WRITER, **another)),
+        "none": refused(url_of(certified, WRITER, sslcert="", sslkey="")),
+        "a password": refused(url_of(certified, WRITER, sslcert="", sslkey="", password="guessed")),
+        "no TLS": refused(url_of(certified, WRITER, sslmode="disable")),
+        "a stranger's": refused(url_of(certified, WRITER, sslcert=foreign["sslcert"], sslkey=foreign["sslkey"])),
+        "a stranger's server": refused(url_of(certified, WRITER, sslrootcert=foreign["sslrootcert"])),
+    }
+    for case, error in said.items():
+        assert "no connection by certificate" in error.what, case
+        assert "certificates" in error.next_step, case
+    assert "certificate authentication failed" in said["another login's"].what
+    assert "unknown ca" in said["a stranger's"].what
+    assert "certificate verify failed" in said["a stranger's server"].what
+
+
+def test_old_certificates_hold_until_the_grace_period_ends(
+    certified: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.up(certified)
+    known = postgres_certificates.certificates(certified)
+    pid = postgres.status(certified).pid
+    old = files_of(copied(known.current(), tmp_path / "old"), ANALYST)
+    kept_open = psycopg.connect(url_of(certified, ANALYST, **old))
+
+    postgres.renew_certificates(certified)
+    new = files_of(copied(known.current(), tmp_path / "new"), ANALYST)
+    assert old != new
+    # During the grace period: who has the old files, and who has those of the deployment.
+    assert who(url_of(certified, ANALYST, **old)) == (ANALYST, True, False)
+    assert who(url_of(certified, ANALYST)) == (ANALYST, True, False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(secretless_connector, "GRACE", timedelta(0))
+        postgres.up(certified)
+    assert postgres.status(certified).pid == pid, "it has read its files, and was not started anew"
+    assert _soon(url_of(certified, ANALYST, **new)) == (ANALYST, True, False)
+    assert "unknown ca" in refused(url_of(certified, ANALYST, sslcert=old["sslcert"], sslkey=old["sslkey"])).what
+    assert kept_open.execute("SELECT current_user").fetchone() == (ANALYST,), "an open connection goes on"
+    kept_open.close()
+
+
+def _soon(url: str) -> tuple[str, bool, bool]:
+    """Connect once the server has read its files: it is told to by a signal."""
+    for _ in range(100):
+        try:
+            return who(url)
+        except psycopg.OperationalError as error:
+            last = error
+    raise last
+
+
+def test_a_certificate_that_has_ended_is_refused(certified: Settings, tmp_path: Path) -> None:
+    postgres.up(certified)
+    known = postgres_certificates.certificates(certified)
+    current = known.current()
+    authority = x509.load_pem_x509_certificate(current.certificate("authority").read_bytes())
+    signing = serialization.load_pem_private_key(current.key("authority").read_bytes(), None)
+    ended = datetime.now(timezone.utc) - VALID - DAY
+    made = secretless_connector._signed(WRITER, (authority, signing), ended, ())  # type: ignore[arg-type]
+    secretless_connector._store(tmp_path, WRITER, *made)
+    files = {"sslcert": str(tmp_path / f"{WRITER}.pem"), "sslkey": str(tmp_path / f"{WRITER}.key")}
+    assert "certificate expired" in refused(url_of(certified, WRITER, **files)).what
+
+
+def test_the_command_lists_what_is_accepted_until_when(
+    certified: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (certified.home / "blogdata.toml").write_text('[postgres]\nlogin = "certificate"\n')
+    monkeypatch.setenv("BLOGDATA_HOME", str(certified.home))
+    said = Said(monkeypatch, capsys)
+    for number in (1, 2):
+        code, out, _ = said("certificates", "--renew", "--json")
+        assert code == 0
+        rows = json.loads(out)["certificates"]
+        assert len(rows) == number * (len(LOGINS) + 2)
+        assert all(Path(row["certificate"]).is_file() and Path(row["key"]).is_file() for row in rows)
+    soon = datetime.now(timezone.utc) + GRACE + DAY
+    assert {datetime.fromisoformat(row["until"]) < soon for row in rows[: len(rows) // 2]} == {True}
+    assert {datetime.fromisoformat(row["until"]) < soon for row in rows[len(rows) // 2 :]} == {False}
+    (certified.home / "blogdata.toml").write_text("")
+    assert said("certificates")[0] == 2
