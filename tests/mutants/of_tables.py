@@ -72,12 +72,12 @@ TABLES = (
     ),
     in_code(
         "readers find a manifest before it is whole",
-        "platform/blogdata/patterns/storage/manifest.py",
+        "platform/blogdata/durable/switched_folder.py",
         """    staged = home / f".{uuid4()}"
-    staged.mkdir(parents=True)""",
-        """    _switch(home, new.name)
+    write(staged)""",
+        """    switch(home, name)
     staged = home / f".{uuid4()}"
-    staged.mkdir(parents=True)""",
+    write(staged)""",
         f"{SHARES}::test_a_share_that_dies_leaves_a_whole_manifest",
     ),
     in_code(
