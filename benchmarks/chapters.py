@@ -41,9 +41,9 @@ Every table of both lakes is compared: number of rows and sum of a 64-bit hash o
 by `exceptAll` in both directions. Left out are the bucket of a user and the token of a visit, which need the
 deployment's key; sketches of visitors are compared by their estimates, as their bytes depend on the order of rows.
 
-The figures below are of one round, on a machine that others used meanwhile (load 10 to 15 on two cores): trust the
-ratio only roughly. 5,000,000 visits were not measured with these tables; without places, sessions, ads, sketches and
-the daily report the ratios were 1.60 at 1,000,000 and 1.05 at 5,000,000.
+The figures below are of one round each, on a machine that others used meanwhile (load 10 to 15 on two cores at
+1,000,000 visits, 4 to 7 at 5,000,000): trust the ratios only roughly. Alone on the machine, the platform took 422
+seconds for 5,000,000. Without places, sessions, ads, sketches and the daily report the ratios were 1.60 and 1.05.
 """,
 )
 _B = Chapter(
