@@ -76,6 +76,11 @@ def test_columns_of_a_delivery_are_found(tmp_path: Path) -> None:
     assert names(tmp_path, file, lines, fields=landed.USER) == {"shoe_size": 1, "hat": 1}
 
 
+def test_a_header_that_is_no_csv_is_looked_at(tmp_path: Path) -> None:
+    file = write(tmp_path / "users.csv", b"id;lo\rgin;email", b"1;a;b")
+    assert names(tmp_path, file, fields=landed.USER) == {"lo\N{REPLACEMENT CHARACTER}gin": 1}
+
+
 @pytest.mark.parametrize(
     "line",
     [b"", b"{........", b"[" * 40_000, b'{"a": NaN' * 9000, b"\xff\xfe", b"17", b'["page"]', b'{"context": [1]}'],

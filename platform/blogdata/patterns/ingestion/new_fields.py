@@ -130,9 +130,17 @@ def _unannounced(value: Any, announced: Sequence[Field], prefix: str) -> Iterato
 
 def _in_header(first: Sequence[bytes], announced: Sequence[Field]) -> Looked:
     known = {field.name for field in announced}
-    rows = csv.reader([line.decode("utf-8", "replace") for line in first], delimiter=";")
-    names = {_printable(name) for row in rows for name in row if name not in known}
+    found = [name for line in first for name in _columns(line.decode("utf-8", "replace"))]
+    names = {_printable(name) for name in found if name not in known}
     return Looked(lines=len(first), names=dict.fromkeys(names, 1))
+
+
+def _columns(header: str) -> list[str]:
+    try:
+        return next(csv.reader([header], delimiter=";"), [])
+    except csv.Error:
+        # A return within the line, or a name of more than 128 KiB: such a name is none that was announced.
+        return header.split(";")
 
 
 def _printable(name: str) -> str:
