@@ -79,6 +79,8 @@ OF_BOB = [
     event(visit_id="visit-of-bob"),
     event(context={"user": {"login": "bob"}}),
     event(context={"user": {"ip": "9.9.9.9"}}),
+    event(User_ID="user-bob-1"),
+    event(VISIT_ID="visit-of-bob")[:-2],
     event(user_id="user-bob-1").replace(b"bob", b"b\\u006fb"),
     b'{"user_id": "user-bob-1", "user_id": "u"}',
     event(user_id="user-bob-1")[:-30],
@@ -118,8 +120,8 @@ def test_a_user_is_known_by_any_of_his_values(home: Settings) -> None:
     assert left_of(home, USERS, [*his, user()]) == [user()]
 
 
-def test_a_user_in_a_csv_is_known_by_the_header(home: Settings) -> None:
-    names = ["email", "id", "login"]
+@pytest.mark.parametrize("names", [["email", "id", "login"], ["Email", "ID", "LogIn"]])
+def test_a_user_in_a_csv_is_known_by_the_header(home: Settings, names: list[str]) -> None:
     rows = [names, ["e", "bob", "l"], ['e;"', "user-bob-1", "l"], ["bob@mail.example", "u", "l"], ["e", "u", "bob"]]
     text = io.StringIO()
     csv.writer(text, delimiter=";", lineterminator="\n").writerows(rows)
@@ -127,7 +129,7 @@ def test_a_user_in_a_csv_is_known_by_the_header(home: Settings) -> None:
     assert left_of(home, USERS.replace("json", "csv"), lines) == lines[:2]
 
 
-@pytest.mark.parametrize("header", [b"id,login,email", b"ID;LOGIN;EMAIL", b"user-bob-1;x;y", b"", b"a\rb;id"])
+@pytest.mark.parametrize("header", [b"id,login,email", b"user-bob-1;x;y", b"", b"a\rb;id"])
 def test_a_csv_without_a_header_that_names_persons_is_searched_for_words(home: Settings, header: bytes) -> None:
     of_others = [b"user-bob-11;bobby;e@x.example", b"u;l\rm;e", b"u;l;" + b"x" * 200_000]
     his = [b"user-bob-1,x,y", b"u;l;bob@mail.example", b"u\r;user-bob-1;" + b"x" * 200_000]

@@ -1,12 +1,12 @@
 """Whom a landed line names: by its fields where it can be read, and otherwise by what stands in it.
 
-A line that is one JSON object or a row of a CSV file names persons by the fields of :data:`FIELDS`, at any depth, also
-if a field comes twice, has several values, or is in a text that is JSON itself. Of a line that cannot be read, such as
-one that was cut off, whatever looks like such a field counts, and any word that is a value: of an e-mail, an address,
-an id of at least :data:`DISTINCTIVE` characters, or a login. Words are also decoded from JSON's escapes, those of
-servers (`\\xc3\\xb6`), and percent escapes. Of a line of an access log count e-mails, addresses and long ids that are
-no number anywhere, and logins where servers write them, before the time, also those of several words; a path like
-`/archive` is none.
+A line that is one JSON object or a row of a CSV file names persons by the fields of :data:`FIELDS`, at any depth and in
+any case, such as `User_ID`, also if a field comes twice, has several values, or is in a text that is JSON itself. Of a
+line that cannot be read, such as one that was cut off, whatever looks like such a field counts, and any word that is a
+value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or a login. Words are also decoded
+from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an access log count e-mails,
+addresses and long ids that are no number anywhere, and logins where servers write them, before the time, also those of
+several words; a path like `/archive` is none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIELDS = {
     "email": "emails",
     "ip": "addresses",
 }
-"""Field of a landed row to what its value is of a person."""
+"""Field of a landed row, in lower case, to what its value is of a person."""
 OF_USERS = {**FIELDS, "id": "user_ids"}
 """The same for delivered users."""
 _OF_LOGS = {
@@ -39,7 +39,7 @@ _OF_LOGS = {
     "user": "logins",
     "remote_user": "logins",
     "username": "logins",
-    "ClientUsername": "logins",
+    "clientusername": "logins",
     "remote_addr": "addresses",
 }
 _CADDYS_LOGIN = {"user_id": "logins"}
@@ -50,7 +50,9 @@ REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
 """Least characters of an id that is taken for one wherever it stands."""
 _SHORTEST_LOGIN = 4
-_FIELD = re.compile(rf'"({"|".join({**_OF_LOGS, **OF_USERS})})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)(?=\s*[,}}\]]))')
+_FIELD = re.compile(
+    rf'"({"|".join({**_OF_LOGS, **OF_USERS})})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)(?=\s*[,}}\]]))', re.IGNORECASE
+)
 _WORD = re.compile(r"""[^\s"'<>()\[\]{},;|&=?#/\\]+""")
 _MAIL = re.compile(r"""(?<![^\s"<>()\[\]{},:;|&=?#/\\])[^\s"<>()\[\]{},:;|&=?#/\\]+@[^\s"'<>()\[\]{},:;|&=?#/\\]+""")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -173,7 +175,7 @@ class Reader:
         except csv.Error:
             # A return within the line, or a value of more than 128 KiB.
             row = []
-        if not offset and (names := [name.strip() for name in row]) and not OF_USERS.keys().isdisjoint(names):
+        if not offset and not OF_USERS.keys().isdisjoint(names := [name.strip().lower() for name in row]):
             self._header = names
             return Named(fields={}, words={}, at=None)
         # Without a header that names persons, as with other separators, nothing of the file can be read.
@@ -186,7 +188,7 @@ class Reader:
 def _fields(pairs: list[tuple[str, Any]], names: Mapping[str, str]) -> Values:
     found: dict[str, set[str]] = {}
     for name, value in pairs:
-        if (what := names.get(name)) is not None:
+        if (what := names.get(name.lower())) is not None:
             found.setdefault(what, set()).update({*_texts(value)} - {""})
     return {what: frozenset(values) for what, values in found.items()}
 
