@@ -68,6 +68,7 @@ class Job:
         self._load("users", sql.USERS)
         self._write("SELECT * FROM users", "bronze/users", "load_date")
         self._db.execute(f"CREATE TABLE user_versions AS {sql.USER_VERSIONS}")
+        self._write(sql.IDENTITIES, "silver/identities")
         self._write("SELECT * FROM user_versions", "silver/users")
         self._write(sql.USERS_CURRENT, "silver/users_current")
 

@@ -178,6 +178,9 @@ SELECT raw, source_file, source_offset, part AS load_date, id, login, email, reg
     {reasons("CASE WHEN id IS NULL THEN 'missing_field:id' END")} AS reasons
 FROM found
 """
+IDENTITIES = """
+SELECT login, email, count(*)::BIGINT AS snapshots FROM users WHERE len(reasons) = 0 GROUP BY id, login, email
+"""
 USER_VERSIONS = """
 WITH days AS (
     SELECT load_date, row_number() OVER by_day AS number, lead(load_date) OVER by_day AS following

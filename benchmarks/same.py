@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-TOKENS = {"gold.visits_weekly": {"visit_id"}}
+TOKENS = {
+    "gold.visits_weekly": {"visit_id"},
+    "silver.identities": {"identity"},
+    "silver.users": {"identity"},
+    "silver.users_current": {"identity"},
+}
 """Columns by dataset that need the deployment's key."""
 
 

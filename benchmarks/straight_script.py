@@ -120,6 +120,9 @@ class Script:
             F.when(F.col("ok"), reasons).otherwise(F.array(F.lit("not_json"))).alias("reasons"),
         )
         self.write(bronze, "bronze/users", "load_date", (days[0], days[-1]))
+        usable = self.read("bronze/users").where(F.size("reasons") == 0)
+        called = usable.groupBy("id", "login", "email").agg(F.count(F.lit(1)).alias("snapshots"))
+        self.write(called.drop("id"), "silver/identities")
         snapshots = self.snapshots(days)
         self.write(self.user_history(snapshots, days), "silver/users")
         self.write(self.newest_users(snapshots, days[-1]), "silver/users_current")

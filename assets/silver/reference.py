@@ -1,9 +1,10 @@
-"""silver.users and silver.devices, reference data with history, and silver.users_current, its current state."""
+"""silver.users and silver.devices, reference data with history, silver.users_current, its current state, and
+silver.identities, what users are called by."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
@@ -18,7 +19,11 @@ from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.ingestion import full_loader
 from blogdata.planning.continued import Continued, continued
 from blogdata.planning.reach import delivered_on, usable_rows
+from blogdata.services import secrets
 from quality.contracts import CONTRACTS
+
+IDENTITY_KEY = "identities"
+"""Name of the secret by which a user's login and e-mail have their token."""
 
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
@@ -54,6 +59,17 @@ def _require_usable_users(step: Step) -> None:
         before = usable or before
 
 
+@computes("silver.identities")
+def identities(step: Step) -> Mapping[str, Commit]:
+    """Add what users are called by in the newest deliveries; from the same version on as the history of the users."""
+    delivered, source = _delivered(step)
+    known = _known(step)
+    if known is None:
+        return step.publish(user_rules.identities(delivered), source)
+    before = step.lake.read(step.spark, step.contract.dataset, known.version)
+    return step.publish(user_rules.identities(_left(delivered, known), before), source)
+
+
 @computes("silver.users")
 def users(step: Step) -> Mapping[str, Commit]:
     """Continue the history of the users with the newest deliveries; the order of loads does not matter.
@@ -63,18 +79,31 @@ def users(step: Step) -> Mapping[str, Commit]:
     nothing has changed and a person asks for it again. The account is that of all deliveries in either case.
     """
     _require_usable_users(step)
-    source = Upstream(accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead"))
-    delivered, known = step.read("bronze.users"), _known(step)
+    delivered, source = _delivered(step)
+    known = _known(step)
     if known is not None:
         before = step.lake.read(step.spark, step.contract.dataset, known.version)
         if {column.name for column in step.contract.columns} <= {*before.columns}:
-            left = delivered.where(F.col("load_date").isin(*known.left) if known.left else F.lit(False))
-            return step.publish(user_rules.history(left, before, known.last), source)
+            return step.publish(user_rules.history(_left(delivered, known), before, known.last), source)
     return step.publish(user_rules.history(delivered), source)
 
 
+def _delivered(step: Step) -> tuple[DataFrame, Upstream]:
+    """Return all deliveries of users with their identities, and the account of them."""
+    source = Upstream(accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead"))
+    return step.read("bronze.users").withColumn(user_rules.IDENTITY, _identity(step)), source
+
+
+def _identity(step: Step, user: str = "id") -> Column:
+    return user_rules.identity_of(user, secrets.read(step.deployment.settings(), IDENTITY_KEY).reveal())
+
+
+def _left(delivered: DataFrame, known: Continued) -> DataFrame:
+    return delivered.where(F.col("load_date").isin(*known.left) if known.left else F.lit(False))
+
+
 def _known(step: Step) -> Continued | None:
-    """Find the version of the users' history to continue from; None: it is derived from all deliveries."""
+    """Find the version to continue from; None: the dataset is derived from all deliveries."""
     dataset, version = step.contract.dataset, step.pin("bronze.users")
     published = step.events.publications(dataset).get(WHOLE_TABLE)
     if published is None or published.inputs.get("bronze.users") == version:
@@ -98,12 +127,20 @@ def users_current(step: Step) -> Mapping[str, Commit]:
         entry = delivered.get(newest or day)
         dead = int(entry.measures["dead"]) if entry else 0
         rows = step.read("bronze.users").where(F.col("load_date") == (newest or day))
+        rows = rows.withColumn(user_rules.IDENTITY, _identity(step))
         return FullDelivery(
-            rows=lambda before: user_rules.newest(rows, before, newest or day),
+            rows=lambda before: user_rules.newest(rows, _with_identities(step, before), newest or day),
             account=Account(rows_in=entry.rows_out if entry else 0, reasons={"dead_lettered": dead}),
         )
 
     return step.publish(delivery)
+
+
+def _with_identities(step: Step, before: DataFrame) -> DataFrame:
+    """Fill in the identities of rows that are older than these: they are no change of the user."""
+    if not {*user_rules.CALLED} <= {*before.columns}:
+        return before
+    return before.withColumn(user_rules.IDENTITY, F.coalesce(user_rules.IDENTITY, _identity(step, "user_id")))
 
 
 @computes("silver.devices")

@@ -1,13 +1,14 @@
 """The users: judging the lines of each day's full delivery, and their history, continued with each delivery.
 
 Decisions: only `id` is required; in JSON it must be a string, as in the visits that refer to it. `login` and `email`
-may be missing. A version is a run of consecutive deliveries with the same login, email and registration time; the other
-fields take the newest value of the run. A version is valid from its first day on. Versions of the first delivery are
-valid from the user's registration on, as no earlier delivery could have contained them; so a delivery changes the
-history before its day only if it is the first one. A user absent from a delivery is closed on its day, and begins a new
-version when delivered again. A rejected row that names its user shows only that the user is present: an open version
-continues, but a new or closed user gets no version. Only days with at least one usable row are deliveries: a day that
-was not delivered closes nobody.
+may be missing. What a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
+login and the email, stands for it, and changes with it. A version is a run of consecutive deliveries with the same
+identity and registration time; the other fields take the newest value of the run. A version is valid from its first day
+on. Versions of the first delivery are valid from the user's registration on, as no earlier delivery could have
+contained them; so a delivery changes the history before its day only if it is the first one. A user absent from a
+delivery is closed on its day, and begins a new version when delivered again. A rejected row that names its user shows
+only that the user is present: an open version continues, but a new or closed user gets no version. Only days with at
+least one usable row are deliveries: a day that was not delivered closes nobody.
 """
 
 from __future__ import annotations
@@ -19,13 +20,18 @@ from assets.transforms import delivered_lines
 from assets.transforms.visit_times import iso_time
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
+from blogdata.patterns.security.pseudo_anonymizer import token
 from quality.contracts import landed
 from quality.contracts.columns import filled
 
 REGISTERED = "registered_datetime"
 TIMES = (REGISTERED, "first_connection_datetime", "last_connection_datetime")
 FIELDS = tuple(field.name for field in landed.USER)
-TRACKED = ("login", "email", REGISTERED)
+CALLED = ("login", "email")
+IDENTITY = "identity"
+KEPT = (*FIELDS[1:], IDENTITY)
+"""What a version keeps; of tables that were made without `login` and `email`, the others."""
+TRACKED = (IDENTITY, REGISTERED)
 
 
 def judge(lines: DataFrame) -> DataFrame:
@@ -69,11 +75,41 @@ def judge(lines: DataFrame) -> DataFrame:
     )
 
 
+def identity_of(user: str, secret: str) -> Column:
+    """Return the token of what a user is called by.
+
+    Args:
+        user: Name of the column with the user; beside it are `login` and `email`, STRING.
+        secret: The deployment's secret for these tokens.
+    """
+    # As JSON: no two combinations of three texts, some of them null, have one text.
+    return token(F.to_json(F.struct(F.col(user).alias("id"), *CALLED)), secret, IDENTITY)
+
+
+def identities(delivered: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """Collect what users are called by, each login and email of a user once.
+
+    Args:
+        delivered: Rows of bronze.users with their identity, of all days or of those that `known` lacks, including
+            rejected ones.
+        known: Rows of silver.identities after the earlier deliveries; None: there are none.
+
+    Returns:
+        Rows of silver.identities; the sum of `snapshots` is the number of usable rows.
+    """
+    one = F.lit(1).cast("BIGINT").alias("snapshots")
+    rows = delivered.where(_is_usable()).select(IDENTITY, *CALLED, one)
+    every = rows if known is None else known.select(rows.columns).unionByName(rows)
+    values = (F.any_value(name).alias(name) for name in CALLED)
+    return every.groupBy(IDENTITY).agg(*values, F.sum("snapshots").alias("snapshots"))
+
+
 def history(delivered: DataFrame, known: DataFrame | None = None, last: str | None = None) -> DataFrame:
     """Derive the versions of every user (SCD2) from deliveries, in one shuffle.
 
     Args:
-        delivered: Rows of bronze.users of all days, or of those after `last`, including rejected ones.
+        delivered: Rows of bronze.users with their identity, of all days, or of those after `last`, including rejected
+            ones.
         known: Rows of silver.users after the earlier deliveries; None: there are none.
         last: Day of the last of the earlier deliveries.
 
@@ -83,14 +119,15 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
     """
     day = Window.partitionBy("id", "load_date")
     days = Window.partitionBy("id").orderBy("load_date")
+    kept = _kept(known)
     usable, tracked, before = F.col("_usable"), F.col("_tracked"), F.col("_before")
     of_the_first = usable & (F.col("_number") == 0)
     named = delivered.where(_names_its_user()).select(
-        "load_date", "source_file", "source_offset", *FIELDS, _is_usable().alias("_usable"), *_no_version()
+        "load_date", "source_file", "source_offset", "id", *kept, _is_usable().alias("_usable"), *_no_version()
     )
     one_a_day = (
         # An open version goes on as if all its rows had been one on the last day.
-        (named if known is None else named.unionByName(_open(known, last)))
+        (named if known is None else named.unionByName(_open(known, kept, last)))
         # One shuffle serves all windows and the grouping; otherwise the windows by day would need their own.
         .repartition("id")
         .withColumns(
@@ -114,7 +151,7 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
         .withColumn("_version", F.count_if("_starts").over(days))
         .groupBy("id", "_run", "_version")
         .agg(
-            *(F.max_by(name, F.when(usable, F.col("load_date"))).alias(name) for name in FIELDS[1:]),
+            *(F.max_by(name, F.when(usable, F.col("load_date"))).alias(name) for name in kept),
             F.coalesce(
                 F.max("_since"),
                 F.least(_midnight(F.min("load_date")), F.min(F.when(of_the_first, F.col(REGISTERED)))),
@@ -126,7 +163,7 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
         .where(F.col("snapshots") > 0)
     )
     current = F.col("valid_to").isNull().alias("is_current")
-    found = versions.select(F.col("id").alias("user_id"), *FIELDS[1:], "valid_from", "valid_to", current, "snapshots")
+    found = versions.select(F.col("id").alias("user_id"), *kept, "valid_from", "valid_to", current, "snapshots")
     return found if known is None else found.unionByName(known.where("NOT is_current").select(*found.columns))
 
 
@@ -134,7 +171,7 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     """Compute the users of one delivery, each with the day of its last change.
 
     Args:
-        delivered: Rows of bronze.users of one day, including rejected ones.
+        delivered: Rows of bronze.users with their identity, of one day, including rejected ones.
         before: Rows of silver.users_current after the earlier deliveries.
         day: The delivery's day.
 
@@ -143,7 +180,7 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
         the first by position is used and the others are only counted. A user with only rejected rows stays unchanged.
     """
     place = F.when(_is_usable(), F.struct("source_file", "source_offset"))
-    first = {name: F.min_by(name, place).alias(name) for name in FIELDS[1:]}
+    first = {name: F.min_by(name, place).alias(name) for name in _kept(before)}
     one_each = (
         delivered.where(_names_its_user())
         .groupBy(F.col("id").alias("user_id"))
@@ -154,6 +191,10 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     current = one_each.join(known, "user_id", "left").withColumn("_row", row).where(F.col("_row").isNotNull())
     changed = F.when(F.col("_row").eqNullSafe(F.col("_before")), F.col("changed_on")).otherwise(F.lit(day))
     return current.select("user_id", "_row.*", changed.alias("changed_on"), "occurrences")
+
+
+def _kept(before: DataFrame | None) -> list[str]:
+    return [name for name in KEPT if before is None or name in before.columns]
 
 
 def _filled_id() -> Column:
@@ -173,14 +214,14 @@ def _no_version() -> list[Column]:
     return [F.lit(None).cast("TIMESTAMP").alias("_since"), F.lit(None).cast("BIGINT").alias("_snapshots")]
 
 
-def _open(known: DataFrame, last: str | None) -> DataFrame:
+def _open(known: DataFrame, kept: list[str], last: str | None) -> DataFrame:
     """Return the open versions as rows of their last delivery, with their begin and the rows they stand for."""
     return known.where("is_current").select(
         F.lit(last).alias("load_date"),
         F.lit("").alias("source_file"),
         F.lit(0).cast("BIGINT").alias("source_offset"),
         F.col("user_id").alias("id"),
-        *FIELDS[1:],
+        *kept,
         F.lit(True).alias("_usable"),
         F.col("valid_from").alias("_since"),
         F.col("snapshots").alias("_snapshots"),

@@ -15,6 +15,7 @@ DIRECT = "direct"
 
 USER_DIRECT = Subject(whose=Whose.USER, how=How.DIRECT)
 USER_QUASI = Subject(whose=Whose.USER, how=How.QUASI_IDENTIFIER)
+USER_PSEUDONYM = Subject(whose=Whose.USER, how=How.PSEUDONYM)
 VISITOR_DIRECT = Subject(whose=Whose.VISITOR, how=How.DIRECT)
 VISITOR_PSEUDONYM = Subject(whose=Whose.VISITOR, how=How.PSEUDONYM)
 VISITOR_QUASI = Subject(whose=Whose.VISITOR, how=How.QUASI_IDENTIFIER)
@@ -144,9 +145,19 @@ IDENTITY = (
         description="Since when the visitor is connected; null when not",
     ),
 )
-USER = (
+CALLED = (
     Column(name="login", type="STRING", subject=USER_DIRECT, description="Login of the user"),
     Column(name="email", type="STRING", subject=USER_DIRECT, description="Address of the user"),
+)
+"""What a user is called by; from silver on, silver.identities has it."""
+IDENTITY_TOKEN = Column(
+    name="identity",
+    type="STRING",
+    subject=USER_PSEUDONYM,
+    description="Keyed hash of the user, the login and the e-mail, which silver.identities has by it",
+)
+USER = (
+    *CALLED,
     Column(name="registered_datetime", type="TIMESTAMP", subject=USER_QUASI, description="When the user registered"),
     Column(
         name="first_connection_datetime", type="TIMESTAMP", subject=USER_QUASI, description="First connection, if any"

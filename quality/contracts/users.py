@@ -1,8 +1,10 @@
-"""Users: as delivered each day, with their history, and as of the newest delivery."""
+"""Users: as delivered each day, what they are called by, their history, and as of the newest delivery."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
+from functools import partial
 
+from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, WHOLE, InTurn, Landed
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
@@ -44,7 +46,42 @@ USERS_DELIVERED = Contract(
     watch=Watch(flow=Flow(layer=Layer.STORAGE, every=timedelta(days=2)), skew=Skew(), lag=Lag(), sla=Sla()),
 )
 
-USERS = Contract(
+IDENTITIES = Contract(
+    dataset="silver.identities",
+    description="What users are called by: each login and e-mail that was delivered of a user once, by a token",
+    owner="team:platform",
+    reads=(Read(dataset="bronze.users", reach=WHOLE),),
+    columns=(
+        replace(c.IDENTITY_TOKEN, nullable=False, description="Keyed hash of the user, the login and the e-mail"),
+        *c.CALLED,
+        Column(
+            name="snapshots",
+            type="BIGINT",
+            nullable=False,
+            description="Delivered rows it stands for",
+            sourceless="their number",
+        ),
+    ),
+    key=("identity",),
+    stands_for="sum(snapshots)",
+    reasons={"unchanged": "sum(snapshots - 1)"},
+    left_out={"dead_lettered": ""},
+    statistics=("snapshots",),
+    patterns=("Vertical Partitioner", "Pseudo-Anonymizer", "Audit-Write-Audit-Publish", "Data Overwrite"),
+    freshness_hours=24,
+    watch=Watch(lag=Lag()),
+)
+_apart = partial(
+    split,
+    columns=[column.name for column in c.CALLED],
+    of=IDENTITIES.dataset,
+    key=(c.IDENTITY_TOKEN.name,),
+    since=date(2026, 11, 28),
+    grace=timedelta(days=90),
+)
+"""Takes what users are called by out of a contract."""
+
+WHOLE_USERS = Contract(
     dataset="silver.users",
     description="Users with their history: one row per version (SCD2), the current one marked",
     owner="team:analytics",
@@ -54,6 +91,7 @@ USERS = Contract(
             name="user_id", type="STRING", subject=c.USER_DIRECT, nullable=False, description="The user; joins visits"
         ),
         *c.USER,
+        c.IDENTITY_TOKEN,
         Column(
             name="valid_from",
             type="TIMESTAMP",
@@ -95,12 +133,14 @@ USERS = Contract(
     left_out={"dead_lettered": ""},
     measures={"current": "count_if(is_current)"},
     statistics=("valid_to",),
-    patterns=("Audit-Write-Audit-Publish", "Data Overwrite"),
+    patterns=("Vertical Partitioner", "Audit-Write-Audit-Publish", "Data Overwrite"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
 )
 
-USERS_CURRENT = Contract(
+USERS = _apart(WHOLE_USERS)
+
+WHOLE_USERS_CURRENT = Contract(
     dataset="silver.users_current",
     description="Users as of the newest delivery, one row each",
     owner="team:analytics",
@@ -114,6 +154,7 @@ USERS_CURRENT = Contract(
             name="user_id", type="STRING", subject=c.USER_DIRECT, nullable=False, description="The user; joins visits"
         ),
         *c.USER,
+        c.IDENTITY_TOKEN,
         c.fact(
             name="changed_on",
             type="STRING",
@@ -145,7 +186,8 @@ USERS_CURRENT = Contract(
     },
     measures={"newest_change": "max(changed_on)"},
     statistics=("changed_on",),
-    patterns=("Stateful Merger", "Single Runner", "Audit-Write-Audit-Publish"),
+    patterns=("Vertical Partitioner", "Stateful Merger", "Single Runner", "Audit-Write-Audit-Publish"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
 )
+USERS_CURRENT = _apart(WHOLE_USERS_CURRENT)

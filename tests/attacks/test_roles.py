@@ -39,7 +39,14 @@ __all__ = ["deploy", "said"]
 Ask = Callable[[str, Role], list[tuple[Any, ...]]]
 MOMENT = datetime(2026, 1, 5, 10, 5, 7, tzinfo=timezone.utc)
 DAY = MOMENT.replace(hour=0, minute=0, second=0, tzinfo=None)
-TABLES = ("silver.visits", "silver.users", "silver.sessions_pending", "gold.visits_weekly", "gold.page_stats")
+TABLES = (
+    "silver.visits",
+    "silver.users",
+    "silver.identities",
+    "silver.sessions_pending",
+    "gold.visits_weekly",
+    "gold.page_stats",
+)
 SHARED, PRIVATE = "shared", "private"
 """Who may be shared, and who asked not to be: their values contain this word."""
 OTHERS = [role for role in Role if role is not Role.OWNER]
@@ -68,8 +75,8 @@ SELECT approx_top_k(page) FROM gold.visits_weekly;
 SELECT approx_top_k(page) FROM gold.page_stats;
 SELECT page FROM gold.page_stats WHERE users < 5;
 SELECT a.page FROM gold.page_stats a RIGHT JOIN gold.page_stats b ON a.page = b.page AND b.users < 5;
-SELECT login FROM silver.users;
-SELECT email FROM silver.users;
+SELECT login FROM silver.identities;
+SELECT email FROM silver.users_whole;
 SELECT * FROM silver.users_current_public;
 SELECT * FROM silver.visits_public;
 SELECT * FROM silver.visits_whole;

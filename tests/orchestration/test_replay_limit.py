@@ -38,7 +38,9 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     read = days(made.lake, *DAYS)
     for day in DAYS:
         publish(made.lake, DATASET, None, {day: 1}, inputs={"bronze.users": read})
-    whole(made.lake, "silver.users", inputs={"bronze.users": days(made.lake, LATE)})
+    late = days(made.lake, LATE)
+    for dataset in ("silver.identities", "silver.users"):
+        whole(made.lake, dataset, inputs={"bronze.users": late})
     return made
 
 
@@ -90,7 +92,7 @@ def test_a_plan_omits_refused_days_and_gives_reasons(said: Said, deployment: Dep
         (folder / "_SUCCESS").unlink()
         folder.rmdir()
     told = json.loads(ended.stdout)
-    assert [run["datasets"] for run in told["runs"]] == [["bronze.users"], ["silver.users"]]
+    assert [run["datasets"] for run in told["runs"]] == [["bronze.users"], ["silver.users"], ["silver.identities"]]
     assert told["refused"] == [str(ended.exception)]
     assert isinstance(ended.exception, ReplayTooLong)
     assert ended.exception.what == WITHOUT
@@ -118,7 +120,7 @@ def test_a_ui_replay_omits_the_limited_table(deployment: Deployment) -> None:
         plan_replay(context)
         assert WITHOUT in str(context.get_output_metadata("result"))
         (asked,) = replays.unfinished(lake.events)
-        assert [run.datasets for run in asked.runs] == [("bronze.users",), ("silver.users",)]
+        assert [run.datasets for run in asked.runs] == [("bronze.users",), ("silver.users",), ("silver.identities",)]
         replays.close(lake.events, asked)
         with pytest.raises(dg.Failure, match=WITHOUT):
             plan_replay(asking(instance, lake, DATASET))

@@ -26,6 +26,7 @@ from quality.contracts import CONTRACTS, GRAPH
 HOUR, DAY = "2026-01-05T00", "2026-01-05"
 KEYS = {"visits": HOUR, "ads": HOUR, "users": DAY, "devices": DAY}
 WITH_ADS = {name for name in CONTRACTS if "ad" in name.split(".")[1].split("_") or "ads" in name or "campaign" in name}
+OF_USERS = ("silver.identities", "silver.users", "silver.users_current")
 OF_ADS_ONLY = {"bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts"}
 
 
@@ -46,7 +47,7 @@ def land(home: LakeResource, *tables: str) -> None:
 @pytest.mark.parametrize(
     ("landed", "without"),
     [
-        (("visits",), {"bronze.users", "bronze.devices", "silver.users", "silver.users_current", "silver.devices"}),
+        (("visits",), {"bronze.users", "bronze.devices", *OF_USERS, "silver.devices"}),
         (("visits", "users", "devices"), set()),
     ],
 )

@@ -21,6 +21,7 @@ from blogdata.services.locations import EmbeddedTable, LocationService
 from blogdata.simulator.locations import LocationServer, serving
 from quality.contracts.places import PLACES
 from transforms.test_users import ROWS, TODAY
+from transforms.user_rows import identified
 
 EVENT = (
     "page STRING, event_time TIMESTAMP, user_id STRING, device_type STRING, device_version STRING, ip STRING, "
@@ -44,7 +45,7 @@ def delivered(spark: Any, emails: Sequence[tuple[str, str]]) -> Any:
     rows: list[tuple[Any, ...]] = [
         (at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, []) for at, email in emails
     ]
-    return spark.createDataFrame(rows, ROWS)
+    return identified(spark.createDataFrame(rows, ROWS))
 
 
 def visit(page: str, at: datetime, *, ip: str | None = None, private: bool = False) -> tuple[Any, ...]:
@@ -70,7 +71,7 @@ def test_users_of_figure_5_1_are_joined_as_of_the_visit(spark: Any) -> None:
         ("c@", "2024-07-05", None, True),
     ]
     # SCD type 4: the current value in a table of its own.
-    current = spark.createDataFrame([], TODAY)
+    current = identified(spark.createDataFrame([], TODAY), "user_id")
     for at, email in EMAILS:
         current = users.newest(delivered(spark, [(at, email)]), current, at)
     assert [tuple(row) for row in current.select("email", "changed_on").collect()] == [("c@", "2024-07-05")]

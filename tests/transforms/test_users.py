@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from assets.transforms import users
 from plans import plan_of
 from quality.contracts import CONTRACTS
-from transforms.user_rows import deliver, in_utc, utc
+from transforms.user_rows import deliver, identified, in_utc, utc
 
 ROWS = (
     "load_date STRING, source_file STRING, source_offset BIGINT, id STRING, login STRING, email STRING,"
@@ -38,14 +38,18 @@ def rejected(day: int, user: str | None, *reasons: str, offset: int = 0) -> Any:
     return (f"2026-01-{day:02}", "f", offset, user, "unread", None, utc(2010, 1, 1), None, None, why)
 
 
+def delivery(spark: Any, *rows: Any) -> Any:
+    return identified(spark.createDataFrame(list(rows), ROWS))
+
+
 def versions(spark: Any, *rows: Any) -> list[Any]:
-    found = users.history(spark.createDataFrame(list(rows), ROWS)).orderBy("user_id", "valid_from")
+    found = users.history(delivery(spark, *rows)).orderBy("user_id", "valid_from")
     return in_utc(found.collect())
 
 
 def today(spark: Any, before: list[Any], day: int, *rows: Any) -> list[Any]:
-    delivered = spark.createDataFrame(list(rows), ROWS)
-    found = users.newest(delivered, spark.createDataFrame(before, TODAY), f"2026-01-{day:02}")
+    known = identified(spark.createDataFrame(before, TODAY), "user_id")
+    found = users.newest(delivery(spark, *rows), known, f"2026-01-{day:02}")
     return [tuple(row) for row in found.orderBy("user_id").collect()]
 
 
@@ -60,9 +64,38 @@ def promised(dataset: str) -> list[tuple[str, str]]:
 def test_all_results_have_the_columns_of_their_contracts(spark: Any) -> None:
     bronze = users.judge(deliver(spark, "{}"))
     assert names_and_types(bronze) == promised("bronze.users")
-    assert names_and_types(users.history(bronze)) == promised("silver.users")
-    before = spark.createDataFrame([], TODAY)
-    assert names_and_types(users.newest(bronze, before, "2026-01-01")) == promised("silver.users_current")
+    delivered = identified(bronze)
+    assert names_and_types(users.identities(delivered)) == promised("silver.identities")
+    before = {name: spark.createDataFrame([], CONTRACTS[name].ddl) for name in ("silver.users", "silver.users_current")}
+    of_history = users.history(delivered, before["silver.users"], "2025-12-31")
+    assert names_and_types(of_history) == promised("silver.users")
+    of_today = users.newest(delivered, before["silver.users_current"], "2026-01-01")
+    assert names_and_types(of_today) == promised("silver.users_current")
+    # Of a table that is older than the Vertical Partitioner, they also have what it still has.
+    whole = [name for name, _ in names_and_types(users.history(delivered))]
+    assert [name for name in whole if name not in users.CALLED] == [name for name, _ in promised("silver.users")]
+
+
+def test_an_identity_is_one_combination_of_user_login_and_email(spark: Any) -> None:
+    """Patterns: Vertical Partitioner, Pseudo-Anonymizer."""
+    rows = [snapshot(1, "u"), snapshot(2, "u"), snapshot(2, "u", "new"), snapshot(3, "v"), snapshot(3, "v", email="")]
+    rows += [(*rows[0][:5], None, *rows[0][6:]), rejected(3, "w")]
+    delivered = delivery(spark, *rows)
+    found = users.identities(delivered).orderBy("snapshots", "login", "email").collect()
+    assert [(row.login, row.email, row.snapshots) for row in found] == [
+        *(("l", None, 1), ("l", "", 1), ("l", "e", 1), ("new", "e", 1)),
+        ("l", "e", 2),
+    ]
+    assert len({row.identity for row in found}) == 5
+    (other,) = spark.createDataFrame(rows[:1], ROWS).select(users.identity_of("id", "of another deployment")).first()
+    assert other not in {row.identity for row in found}, "nobody tells it without the secret"
+
+    days = ("2026-01-01", "2026-01-02", "2026-01-03")
+    known = None
+    for day in days:
+        known = users.identities(delivered.where(F.col("load_date") == day), known)
+    assert known is not None
+    assert known.exceptAll(users.identities(delivered)).isEmpty(), "the same, delivery by delivery"
 
 
 def test_a_changed_login_makes_a_new_version(spark: Any) -> None:
@@ -182,7 +215,7 @@ def test_only_rejected_rows_with_readable_ids_keep_users(spark: Any) -> None:
     before = spark.createDataFrame([(name, *[None] * 5, "2025-12-31", 1) for name in ("12", "a", "id", "u1")], TODAY)
 
     def kept(*lines: str | bytes, file: str = "u.json") -> list[str]:
-        rows = users.judge(deliver(spark, *lines, file=file))
+        rows = identified(users.judge(deliver(spark, *lines, file=file)))
         return [row.user_id for row in users.newest(rows, before, "2026-01-01").collect()]
 
     lines: list[str | bytes] = [
@@ -250,7 +283,7 @@ def test_the_history_is_the_same_however_it_is_continued(spark: Any, seed: int) 
     draw.shuffle(rows)
     whole = versions(spark, *rows)
     assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in whole} == by_hand(rows)
-    delivered = spark.createDataFrame(rows, ROWS)
+    delivered = delivery(spark, *rows)
     found: Any = None
     last: str | None = None
     ends = [days[1], days[3], days[3], days[6], days[7]]
@@ -284,7 +317,7 @@ def by_hand(rows: list[Any]) -> set[Any]:
 
 @pytest.mark.usefixtures("usual_plans")
 def test_the_history_is_one_shuffle_of_the_rows(spark: Any) -> None:
-    rows = spark.createDataFrame([snapshot(1, "u"), rejected(2, "u")], ROWS)
+    rows = delivery(spark, snapshot(1, "u"), rejected(2, "u"))
     plan = plan_of(users.history(rows))
     assert plan.count("Exchange hashpartitioning") == 1
 

@@ -6,6 +6,8 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
+from assets.transforms import users
+
 LINES = "raw BINARY, source_offset BIGINT, source_file STRING, load_date STRING"
 
 
@@ -33,3 +35,8 @@ def deliver(spark: Any, *lines: str | bytes, file: str = "users/date=2026-01-01/
         rows.append((raw, offset, file, "2026-01-01"))
         offset += len(raw) + 1
     return spark.createDataFrame(rows, LINES)
+
+
+def identified(frame: Any, user: str = "id") -> Any:
+    """Add the token of what each user is called by."""
+    return frame.withColumn(users.IDENTITY, users.identity_of(user, "of the tests"))

@@ -23,6 +23,7 @@ from blogdata.patterns.security.fine_grained_accessor_for_resources import Decla
 from blogdata.publish import tables
 from blogdata.publish.audit import lifted_audits
 from blogdata.publish.contract import Contract
+from blogdata.publish.migrations import carried
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Companion, Engine, Provenance, Target
 from blogdata.publish.writes import ByPeriod, Copy
@@ -205,7 +206,9 @@ class Step:
 
     def _merge_in_order(self, delivery: Callable[[str], FullDelivery]) -> Commit:
         """Merge the step's periods in order, with undone executions before them and later ones after them."""
-        target = self._target()
+        # The table still has retired columns until they are removed.
+        contract = carried(self.contract, self.lake.caught_up(self.contract.dataset))
+        target = replace(self._target(), contract=contract)
         commits = single_runner.in_turn(
             self.partitions, self._due, lambda period: self._execute(target, period, delivery(period))
         )
@@ -225,7 +228,7 @@ class Step:
             target,
             self.events,
             period,
-            lambda before: merger.with_removals(delivery.rows(before), before, self.contract),
+            lambda before: merger.with_removals(delivery.rows(before), before, target.contract),
             self._provenance_of(delivery),
             lost=spark_probe.is_lost,
         )

@@ -216,12 +216,12 @@ class Telling:
 
 @dataclass(frozen=True, kw_only=True)
 class Wide:
-    """Columns of a dataset that only one of its inputs stores (Vertical Partitioner).
+    """Columns of a dataset that only another dataset stores (Vertical Partitioner).
 
     Args:
-        columns: The columns, as that input has them.
-        of: The input, as `layer.table`.
-        key: Columns of both that identify a row of the input.
+        columns: The columns, as that dataset has them.
+        of: That dataset, as `layer.table`.
+        key: Columns of both that identify a row of it.
     """
 
     columns: tuple[Column, ...]

@@ -17,8 +17,8 @@ until it is over. And the values of a removed column stay in the files until the
 column of that name must never return, it would show them, and to erase personal data this is the wrong tool.
 
 When not to use it: for a column that is added (evolution does that), or whose meaning changes: that is another column,
-or another dataset. Tables that are merged or that live in several tables are not migrated. A column that a
-reader names only to drop it again is not found in column lineage; its next run fails, and says so.
+or another dataset. Tables that are merged only lose columns; those that live in several tables are not migrated. A
+column that a reader names only to drop it again is not found in column lineage; its next run fails, and says so.
 
 Source: Data Engineering Design Patterns, ch. 9.
 """

@@ -14,6 +14,12 @@ Of 60,000 simulated visits with late rows and faults, in 72 hours, the table tak
 lineage reads of it 1.8 MB instead of 2.1. With a second table for the lines it would be 8.1 MB, and one and a half
 times the seconds to write (`make bench ARGS=v`).
 
+The same keeps personal data apart, so that it can be removed (ch. 7). `silver.identities` has each login and e-mail
+that was delivered of a user, once, by a token: a keyed hash of the user, the login and the e-mail (Pseudo-Anonymizer).
+`silver.users` and `silver.users_current` have the token, and a version of a user ends when it changes, so neither needs
+the values. Nothing that is computed from them has a login or an e-mail; `silver.users_whole` joins them for who may see
+them. Without its row of the one small table, a token leads nowhere.
+
 A table that was made before still has the columns, and they are written until they are removed after their grace period
 (:mod:`blogdata.patterns.quality.schema_migrator`); until then its whole view is the table.
 
@@ -23,9 +29,10 @@ at a place now, not when the event was computed. If a landed file was replaced, 
 run; until then a line with another time is not shown (the time is part of the key), but one with the same time is.
 
 When not to use it: to read less. A reader of a columnar file reads the columns that it selects, however wide the others
-are.
+are. And for removal not alone: lines as received (bronze, the landing zone) have the values, and so has what a visit
+itself says (`login` of `silver.visits`). `blogdata forget` removes these.
 
-Source: Data Engineering Design Patterns, ch. 8.
+Source: Data Engineering Design Patterns, ch. 8, and ch. 7 for removal.
 """
 
 from __future__ import annotations
@@ -50,13 +57,13 @@ WHOLE = "_whole"
 def split(
     contract: Contract, columns: Collection[str], *, of: str, key: Sequence[str], since: date, grace: timedelta
 ) -> Contract:
-    """Take wide columns out of a contract, because an input of the dataset has them.
+    """Take columns out of a contract, because another dataset has them: an input, or one of the same input.
 
     Args:
         contract: The contract, with the columns.
         columns: Their names.
-        of: The input, as `layer.table`, whose columns have the same names and values.
-        key: Columns of both that identify a row of the input. They may be null in rows of it that are no events.
+        of: That dataset, as `layer.table`, whose columns have the same names and values.
+        key: Columns of both that identify a row of it. They may be null in rows of it that are no events.
         since: Day from which the view can be read instead.
         grace: How long, from that day, a table that has the columns keeps them.
 
