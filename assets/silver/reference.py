@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from assets.silver.log_visits import VISITOR_KEY
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from blogdata.errors.remedies import Remedy, Run
@@ -21,9 +22,6 @@ from blogdata.planning.continued import Continued, continued
 from blogdata.planning.reach import delivered_on, usable_rows
 from blogdata.services import secrets
 from quality.contracts import CONTRACTS
-
-IDENTITY_KEY = "identities"
-"""Name of the secret by which a user's login and e-mail have their token."""
 
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
@@ -95,7 +93,7 @@ def _delivered(step: Step) -> tuple[DataFrame, Upstream]:
 
 
 def _identity(step: Step, user: str = "id") -> Column:
-    return user_rules.identity_of(user, secrets.read(step.deployment.settings(), IDENTITY_KEY).reveal())
+    return user_rules.identity_of(user, secrets.read(step.deployment.settings(), VISITOR_KEY).reveal())
 
 
 def _left(delivered: DataFrame, known: Continued) -> DataFrame:

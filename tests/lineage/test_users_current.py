@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from assets.silver.reference import IDENTITY_KEY
+from assets.silver.log_visits import VISITOR_KEY
 from assets.transforms.users import IDENTITY
 from blogdata.cli.main import app
 from blogdata.evidence.executions import state
@@ -38,7 +38,7 @@ def users(deployment: Deployment) -> list[tuple[str, str, str]]:
 
 def logins_by_identity(deployment: Deployment) -> dict[str, str]:
     """Compute the tokens of all landed users, in plain Python."""
-    secret = secrets.read(deployment.settings, IDENTITY_KEY).reveal()
+    secret = secrets.read(deployment.settings, VISITOR_KEY).reveal()
     lines = [line for file in deployment.landing.glob("users/*/users.json") for line in file.read_text().splitlines()]
     called = [json.loads(line) for line in lines if line.startswith("{")]
     return {token_of(json.dumps(one, separators=(",", ":")), secret, IDENTITY): one["login"] for one in called}
