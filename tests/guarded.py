@@ -46,7 +46,8 @@ class Guarded:
     Args:
         settings: Settings of its deployment.
         port: Where it listens on the loopback interface.
-        token: The token that it requires from programs.
+        token: The owner's token, which it requires from programs.
+        viewer: The token for who only looks.
         sockets: Folder of the code server's socket.
         instance: Dagster's storage.
     """
@@ -54,6 +55,7 @@ class Guarded:
     settings: Settings
     port: int
     token: str
+    viewer: str
     sockets: Path
     instance: dg.DagsterInstance
 
@@ -122,6 +124,7 @@ def serving(home: Path) -> Iterator[Guarded]:
             settings=settings,
             port=port,
             token=secrets.read(settings, dagster_home.UI_TOKEN).reveal(),
+            viewer=secrets.read(settings, dagster_home.UI_VIEWER).reveal(),
             sockets=folder,
             instance=stack.enter_context(dagster_home.open_instance(settings)),
         )

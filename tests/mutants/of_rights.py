@@ -75,6 +75,13 @@ RIGHTS = (
         f"{ROLES}::test_each_login_sees_its_columns_of_its_rows",
     ),
     in_code(
+        "who only looks at the UI sends a mutation beside a query",
+        "platform/blogdata/services/ui_viewer.py",
+        "OperationType.MUTATION not in operations",
+        "OperationType.QUERY in operations",
+        "tests/attacks/test_ui_viewer.py::test_who_looks_starts_and_changes_nothing",
+    ),
+    in_code(
         "an analyst sees the visit of who asked not to be shared",
         TABLES,
         'return f"CASE WHEN NOT `{PRIVATE}` THEN {usual}{instead} END"',

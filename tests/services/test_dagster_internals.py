@@ -54,9 +54,12 @@ SIGNATURES = {
     "SqliteScheduleStorage.connect": "(self)",
     "SqliteScheduleStorage.from_local": "(base_dir, inst_data=None)",
     "WorkspaceFileTarget.create_origins": "(self)",
+    "WorkspaceProcessContext.create_request_context": "(self, source=None)",
     "WorkspaceProcessContext.reload_code_location": "(self, name)",
     "WorkspaceProcessContext": "(instance, workspace_load_target, version='', read_only=False, "
     "grpc_server_registry=None, code_server_log_level='INFO', server_command=<GrpcServerCommand.API_GRPC: 'api_grpc'>)",
+    "WorkspaceRequestContext": "(instance, current_workspace, process_context, version, source, read_only, "
+    "read_only_locations=None)",
 }
 """Parameters of what is called or overridden; annotations are left out."""
 

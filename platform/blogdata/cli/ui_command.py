@@ -50,6 +50,9 @@ def ui(
     open_: Annotated[
         bool, typer.Option("--open", help="Sign a browser in; where the UI is already served, only that")
     ] = False,
+    viewer: Annotated[
+        bool, typer.Option("--viewer", help="Only print a link for somebody who may look, and start or change nothing")
+    ] = False,
 ) -> None:
     """Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.
 
@@ -57,6 +60,9 @@ def ui(
     """
     settings = load()
     home = dagster_home.render(settings)
+    if viewer:
+        _invite(settings, home)
+        return
     if open_ and dagster_home.is_ui_served(home):
         _sign_in(settings, home, opened=True)
         return
@@ -152,6 +158,22 @@ def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:
         text = f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(link)}">'
         write_atomically(page, text.encode(), mode=0o600)
         webbrowser.open(page.as_uri())
+
+
+def _invite(settings: Settings, home: Path) -> None:
+    """Print a link that signs somebody in who only looks.
+
+    Raises:
+        ConfigurationError: The UI is not served.
+    """
+    if not dagster_home.is_ui_served(home):
+        raise ConfigurationError(
+            what="the UI of this deployment is not served", where=str(settings.home), next_step="serve it: blogdata ui"
+        )
+    link = ui_guard.sign_in_link(
+        str(dagster_home.ui_address(home)), secrets.read(settings, dagster_home.UI_VIEWER).reveal()
+    )
+    console.print(f"to look, for ten minutes from now: {link}")
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from dagster_webserver.version import __version__
 from blogdata.cli.code_locations import PLATFORM
 from blogdata.cli.moved_days import followed
 from blogdata.planning.history import Span
-from blogdata.services import dagster_home, ends_with_parent, heartbeat, secrets, ui_guard
+from blogdata.services import dagster_home, ends_with_parent, heartbeat, secrets, ui_guard, ui_viewer
 from blogdata.services.config import Settings, load
-from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext
+from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext, WorkspaceRequestContext
 
 WAY_IN = "On its machine, as the user it belongs to, type: blogdata ui --open"
 # Those of Dagster's own command: milliseconds of a statement, seconds of a connection's life, connections.
@@ -27,6 +27,23 @@ _STORAGE_LIMITS = (15_000, 3_600, 20)
 _POLL_MILLISECONDS = 2_000
 # A page that is open holds a web socket, which would keep the server from ending.
 _SHUTDOWN_SECONDS = 5
+
+
+class Workspace(WorkspaceProcessContext):
+    """Dagster's workspace, which is read-only for requests of who only looks."""
+
+    def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
+        """Return what a request may do with the workspace."""
+        if not ui_viewer.only_looks(source):
+            return super().create_request_context(source)
+        return WorkspaceRequestContext(
+            instance=self.instance,
+            current_workspace=self.get_current_workspace(),
+            process_context=self,
+            version=self.version,
+            source=source,
+            read_only=True,
+        )
 
 
 @contextmanager
@@ -47,12 +64,15 @@ def server(
         instance.optimize_for_webserver(*_STORAGE_LIMITS)
         target = WorkspaceFileTarget([str(workspace)])
         with (
-            WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as found,
+            Workspace(instance, target, version=__version__, read_only=read_only) as found,
             followed(settings, days, lambda: found.reload_code_location(PLATFORM)) if days else nullcontext(),
         ):
+            app = create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS)
             guard = ui_guard.UiGuard(
-                app=create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS),
+                app=app,
                 token=secrets.read(settings, dagster_home.UI_TOKEN).reveal(),
+                viewed=ui_viewer.Viewing(app=app),
+                viewer=secrets.read(settings, dagster_home.UI_VIEWER).reveal(),
                 hosts=frozenset(hosts),
                 healthy=lambda: heartbeat.is_beating(instance, time.time()),
                 way_in=WAY_IN,

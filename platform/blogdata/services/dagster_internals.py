@@ -23,7 +23,7 @@ from dagster._core.storage.base_storage import DagsterStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
-from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from dagster_shared.error import SerializableErrorInfo
@@ -47,6 +47,7 @@ __all__ = [
     "SqliteScheduleStorage",
     "WorkspaceFileTarget",
     "WorkspaceProcessContext",
+    "WorkspaceRequestContext",
     "create_compute_log_file_key",
     "dagster_event_sequence_for_step",
     "execute_run_iterator",
@@ -87,6 +88,7 @@ REASONS: Mapping[str, str] = {
     "SqliteRunStorage": _STORAGE,
     "SqliteScheduleStorage": _STORAGE,
     "WorkspaceProcessContext": _WEB,
+    "WorkspaceRequestContext": "of one web server, some requests may change nothing; its command has one right for all",
     "WorkspaceFileTarget": _WEB,
     "INDEX_SHARD_NAME": f"{_STORAGE}; the index has this name beside the runs' files",
 }

@@ -37,7 +37,10 @@ def lines(settings: Settings) -> Iterator[str]:
     address = dagster_home.bound_address(settings.home / "dagster")
     if address is not None:
         host = urlsplit(f"//{address}").hostname or ""
-        who = "whoever has the token in the home may launch, wipe and backfill, unless it is served with --read-only"
+        who = (
+            "whoever has the token in the home may launch, wipe and backfill, unless it is served with --read-only; "
+            "whoever has the viewer's may look"
+        )
         yield f"Dagster's UI: {_from({host})}; {who}"
     for name, folder in (("home", settings.home), ("lake", settings.lake), ("landing zone", settings.landing)):
         if "://" not in str(folder) and folder.is_dir():

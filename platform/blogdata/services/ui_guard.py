@@ -6,7 +6,8 @@ owner. Before this layer passes a request or a web socket on,
 - its `Host` must be a name of this server, so that a foreign name that resolves to this address (DNS rebinding) is
   refused, and its `Origin`, if there is one, too (a foreign page in the owner's browser);
 - only POST with JSON has an effect: a form or an image of a foreign page sends neither;
-- it must bring the session cookie, which a sign-in link sets, or the token itself as `Authorization: Bearer`.
+- it must bring the session cookie, which a sign-in link sets, or the token itself as `Authorization: Bearer`. There are
+  two tokens: the owner's, and one for who only looks, whose requests go through a layer that lets them change nothing.
 
 Cookies know no ports: a browser that has signed in at 127.0.0.1 sends the cookie to every port of that name.
 """
@@ -61,7 +62,7 @@ def sign_in_link(url: str, token: str) -> str:
 
     Args:
         url: Where the UI is, as http://host:port.
-        token: The deployment's token.
+        token: The owner's token, or that for who only looks.
     """
     until = str(int(time.time() + LINK_SECONDS))
     return f"{url}/?{LINK}={until}.{_derived(token, f'link {until}')}"
@@ -69,6 +70,10 @@ def sign_in_link(url: str, token: str) -> str:
 
 def _derived(token: str, purpose: str) -> str:
     return hmac.new(token.encode(), purpose.encode(), hashlib.sha256).hexdigest()
+
+
+def _session(token: str) -> str:
+    return _derived(token, "session")
 
 
 def _same(given: str, expected: str) -> bool:
@@ -81,7 +86,9 @@ class UiGuard:
 
     Args:
         app: What it guards.
-        token: The deployment's token.
+        token: The owner's token.
+        viewed: What it passes requests on to of who only looks.
+        viewer: The token for who only looks.
         hosts: What `Host` and `Origin` may name.
         healthy: Whether the daemon is at work; it may block.
         way_in: What a person without a session has to do, as text.
@@ -89,6 +96,8 @@ class UiGuard:
 
     app: App
     token: str
+    viewed: App
+    viewer: str
     hosts: frozenset[str]
     healthy: Callable[[], bool]
     way_in: str
@@ -103,14 +112,15 @@ class UiGuard:
         asked = HTTPConnection(scope)
         if scope["type"] == "http" and scope["path"] == PATH:
             await (await self._health_answer())(scope, receive, send)
-        elif (refused := self._refusal(asked)) is None:
-            await self.app(scope, receive, _framed_by_itself_only(send))
+        elif not isinstance(answering := self._answering(asked), Response):
+            await answering(scope, receive, _framed_by_itself_only(send))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await refused(scope, receive, send)
+            await answering(scope, receive, send)
 
-    def _refusal(self, asked: HTTPConnection) -> Response | None:
+    def _answering(self, asked: HTTPConnection) -> App | Response:
+        """Return what a request is passed on to, or the answer to one that is not."""
         host, origins = asked.headers.getlist("host"), asked.headers.getlist("origin")
         if len(host) != 1 or host[0].lower() not in self.hosts:
             return PlainTextResponse("this server has no such name: its owner may add it\n", 421)
@@ -120,28 +130,27 @@ class UiGuard:
             return refused
         if LINK in asked.query_params and asked.scope["type"] == "http":
             return self._signed_in(asked)
-        return None if self._is_known(asked) else self._stranger(asked)
+        if self._brings(asked, self.token):
+            return self.app
+        return self.viewed if self._brings(asked, self.viewer) else self._stranger(asked)
 
-    def _is_known(self, asked: HTTPConnection) -> bool:
+    def _brings(self, asked: HTTPConnection, token: str) -> bool:
         scheme, _, bearer = asked.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _same(bearer.strip(), self.token):
+        if scheme.lower() == "bearer" and _same(bearer.strip(), token):
             return True
-        return _same(asked.cookies.get(COOKIE, ""), self._session)
-
-    @property
-    def _session(self) -> str:
-        return _derived(self.token, "session")
+        return _same(asked.cookies.get(COOKIE, ""), _session(token))
 
     def _signed_in(self, asked: HTTPConnection) -> Response:
         until, _, signature = asked.query_params[LINK].partition(".")
-        genuine = _same(signature, _derived(self.token, f"link {until}"))
-        if not genuine or int(until) < time.time():
+        signed = (token for token in (self.token, self.viewer) if _same(signature, _derived(token, f"link {until}")))
+        token = next(signed, None)
+        if token is None or int(until) < time.time():
             return self._stranger(asked)
         # Not a redirect: of a link that another page has opened, browsers send no strict cookie to where it leads.
         page = '<!doctype html><title>Signed in</title><meta http-equiv="refresh" content="0; url=/">'
         answer = HTMLResponse(page, headers=_NOT_STORED)
         secure = asked.scope["scheme"] == "https"
-        answer.set_cookie(COOKIE, self._session, path="/", httponly=True, samesite="strict", secure=secure)
+        answer.set_cookie(COOKIE, _session(token), path="/", httponly=True, samesite="strict", secure=secure)
         return answer
 
     def _stranger(self, asked: HTTPConnection) -> Response:
