@@ -203,3 +203,18 @@ def test_a_number_for_each_visitor_would_lead_to_them(spark: Any) -> None:
     shared = anonymizer.share(anonymizer.group(ours, promised, person="person"), promised, draw=F.sha2("person", 256))
     numbers = Counter(row[PROMISED.number] for row in shared.collect())
     assert set(numbers.values()) == {2}, "each number comes once in each group, so no number leads anywhere"
+
+
+def test_four_forged_visitors_show_a_reader(spark: Any, visits: Any) -> None:
+    """The trap: whoever sends four visitors that look like a reader knows whose the fifth row is."""
+
+    def view(user: str, host: str) -> tuple[Any, ...]:
+        return (WEEK, "2026-01-05T09", False, user, f"v-{user}", "/salaries/x", "Rare", "IS", host)
+
+    reader = spark.createDataFrame([view("reader", "news.example")], VIEW)
+    forged = spark.createDataFrame([view(f"forged {number}", "direct") for number in range(PROMISED.k - 1)], VIEW)
+    with_them = shared_visits.shared(shared_visits.grouped(visits.union(reader).union(forged)), SECRET)
+    hosts = [row[0] for row in with_them.where("section = 'salaries'").select(PROMISED.sensitive).collect()]
+    assert sorted(hosts) == ["direct"] * (PROMISED.k - 1) + ["news.example"]
+    alone = shared_visits.shared(shared_visits.grouped(visits.union(reader)), SECRET)
+    assert alone.where("section = 'salaries' OR browser = 'Rare' OR country = 'IS'").isEmpty()

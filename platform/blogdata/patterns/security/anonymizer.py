@@ -21,6 +21,8 @@ or a host, too, is named only if `k` persons share it.
 When not to use it: for a few readers: most rows are withheld. To follow a person over time: that is a pseudonym, and no
 anonymity. Where the same period is shared again and again while it still changes: who compares two versions sees what
 came in between. `k` protects from who knows where somebody is in the data, not from who knows all others of a group.
+And whoever sends page views themselves knows those: `k` counts visitors, of whom anybody makes as many as they like, so
+four forged ones beside a reader are a group of five, with one row that the forger did not send.
 
 Source: Data Engineering Design Patterns, ch. 7; Sweeney, k-anonymity, 2002; Machanavajjhala et al., l-diversity, 2007.
 """
