@@ -39,8 +39,9 @@ else has happened, too.
 |---|---|---|---|---|
 """
 _NOT_AMONG_THEM = """
-Not among them: Dagster's storage and the logs of its steps, the event log and the other tables of the platform itself,
-the logs of Delta tables, and what is served to PostgreSQL and to files for editors.
+Not among them: Dagster's storage and the logs of its steps (if somebody has put a value there, such as into a tag of a
+run, an erasure overwrites it in the one, and removes the other), the event log and the other tables of the platform
+itself, the logs of Delta tables, and what is served to PostgreSQL and to files for editors.
 
 ## What is cleared, and how it is shown
 

@@ -52,6 +52,7 @@ LETTERS = replace(
         Column(name="says", type="STRING", description="What it says"),
     ),
 )
+RUN = json.dumps({"tags": {"asked for by": f"{USER}, {OTHER}", "user-zq4711": "row"}})
 LEFT = (".blog.log.partial", ".landing", ".spooled-x", ".blog.log.erasing", ".of-another.log.partial")
 """Hidden files that killed processes left in the landing zone; one has the other person only."""
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
@@ -84,6 +85,10 @@ def settings(tmp_path: Path) -> Settings:
     (spark / "other.log").write_text(f"a row of {OTHER} failed")
     _send(outbox(made))
     journal_of(made).append({f"{one} 2026-01-05": {"place": one} for one in (ADDRESS, "9.77.200.20")})
+    _ask(home / "dagster" / "history" / "runs.db")
+    step = home / "dagster" / "compute_logs" / "run" / "step.out"
+    step.parent.mkdir(parents=True)
+    step.write_text(f"a run for {USER}")
     logs = made.landing / "access_logs"
     logs.mkdir(parents=True)
     for name in LEFT:
@@ -103,6 +108,16 @@ def _send(box: Outbox) -> None:
     box.take("2026-01-05T10", "1", rows, rows_in=3, private=0)
     due = box.due(before="2026-01-06")
     box.answered(box.opened([due[0]], bulk=True), ())
+
+
+def _ask(storage: Path) -> None:
+    """Have a run whose tag has the person, in a file like that of Dagster's runs, which has a log of writes."""
+    storage.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(storage)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, body TEXT, key BLOB)")
+        database.execute("INSERT INTO runs (body, key) VALUES (?, ?), (NULL, NULL)", (RUN, USER.encode()[:4]))
+        database.commit()
 
 
 def _clear(settings: Settings) -> Clearing:
@@ -136,7 +151,10 @@ def test_nothing_of_the_person_is_left_and_everything_of_the_other(settings: Set
     assert set(stored) == {"9.77.200.20 2026-01-05"}
     assert [row["letter"] for row in letters] == [OTHER]
     places = {path.split("/")[0] for path, _, _ in others}
-    assert places == {"lake", "checkpoints", "services", "partner.sqlite", "landing"}
+    assert places == {"lake", "checkpoints", "services", "partner.sqlite", "landing", "dagster"}
+    with closing(sqlite3.connect(settings.home / "dagster" / "history" / "runs.db")) as storage:
+        rows = storage.execute("SELECT id, body FROM runs").fetchall()
+    assert rows == [(1, RUN.replace(USER, "*" * len(USER))), (2, None)]
     assert (settings.lake / "refused" / "silver_others").is_dir()
 
 

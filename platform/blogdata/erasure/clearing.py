@@ -17,6 +17,7 @@ from blogdata.erasure.traces import (
     landing_leftovers,
     older_files,
     sqlite_rows,
+    sqlite_texts,
     stream_state,
     table_logs,
 )
@@ -87,6 +88,7 @@ def clear(
     done.append(kept_aside.clear_refused(settings.lake, paths, note))
     done.append(kept_aside.clear_copies(settings, paths, note))
     done.append(kept_aside.clear_spark(settings, paths, note))
+    done += sqlite_texts.clear(settings, values, paths, note)
     done.append(landing_leftovers.clear(settings, paths, note))
     done += stream_state.clear(lake, settings.checkpoints, paths, note)
     proof = look(settings, all_, values)

@@ -115,7 +115,7 @@ OUTSIDE_TABLES = (
         files=("events.sqlite*",),
         values="what a sender puts into the payload of an event; no value of a visit is expected there",
         always=False,
-        cleared="not; the search names them",
+        cleared="ids and e-mails in them are overwritten; the search names what else has a value",
     ),
     Place(
         name="journal of an erasure under way",
