@@ -35,6 +35,7 @@ MODULES = {
     "p": "small_files",
     "r": "returning_visitors",
     "s": "shared_visits",
+    "t": "role_rights",
     "v": "wide_column",
 }
 STANDARD_DAYS = (1, 10, 100)
