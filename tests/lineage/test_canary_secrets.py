@@ -1,0 +1,173 @@
+"""No secret is in a file, a log, Dagster's storage, a process or an error of a deployment (Secrets Pointer)."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from alert_servers import Posted, web_server
+from blogdata.erasure.search import search
+from blogdata.services import dagster_home
+from blogdata.services.postgres_roles import LOGINS, secret_of
+from blogdata.simulator.locations import LocationServer, serving
+from data_value.partner_feed import partner
+from lineage.command_line import Said
+from lineage.conftest import Deploy
+from lineage.deployment import COMMON_KEY, event
+from lineage.origins import three_hours
+
+HOUR = "2026-01-05T03"
+OWN = ("partner-tokens", "masks", dagster_home.UI_TOKEN, *map(secret_of, LOGINS))
+"""Secrets that a deployment makes for itself, beside the key of its visitors."""
+GIVEN = ("geolocation", "partner", "hook", "shop", "blog-db")
+SETTINGS = """
+[geolocation]
+url = "{geolocation}"
+secret = "geolocation"
+[partner]
+url = "{partner}"
+secret = "partner"
+[postgres]
+url = "{postgres}"
+secret = "blog-db"
+[[alerts]]
+channel = "webhook"
+address = "{hook}/{{secret}}"
+secret = "hook"
+[[alerts]]
+channel = "webhook"
+name = "bearer"
+address = "{hook}"
+secret = "hook"
+[[events.senders]]
+name = "shop"
+secret = "shop"
+"""
+COMMANDS = (
+    ("run", "--for", "silver.places,serving.partner_feed,serving.daily_stats", "--json"),
+    ("feed", "--send"),
+    ("alerts", "--test"),
+    ("doctor",),
+    ("status",),
+    ("plan",),
+    ("feed",),
+    ("forget", "nobody"),
+    ("rights", "gold.page_stats", "--roles"),
+    ("sql", "SELECT user_id FROM silver.visits LIMIT 1", "--as", "engineer"),
+)
+"""What asks for secrets, or tells of what did."""
+
+
+def canary(name: str) -> str:
+    """Return the value of a secret; its name is not in it."""
+    return f"c4nary{name.encode().hex():0<58}"
+
+
+REFUSED = (
+    "the geolocation service refuses the key",
+    "the partner refused the key",
+    "PostgreSQL refuses the login",
+    "the server answered 403",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Servers:
+    """The servers of others: each was shown a secret, and refuses it.
+
+    Args:
+        settings: The settings of a deployment that uses them.
+        hook: What the web server of the alerts received.
+    """
+
+    settings: str
+    hook: Posted
+
+
+@pytest.fixture
+def refusing(postgres_server: str, tmp_path: Path) -> Iterator[Servers]:
+    """Servers that want other secrets."""
+    parts = urlsplit(postgres_server)
+    with (
+        serving(LocationServer(key="another")) as places,
+        partner(tmp_path / "received", key="another") as api,
+        web_server() as hook,
+    ):
+        hook.answers = [(403, {})] * 4
+        addresses = {
+            "geolocation": places.url,
+            "partner": api.url,
+            "hook": hook.address,
+            "postgres": f"postgresql://blogdata@{parts.hostname}:{parts.port}/blogdata",
+        }
+        yield Servers(settings=SETTINGS.format(**addresses), hook=hook)
+
+
+def stored(folder: Path) -> dict[str, str]:
+    """Store canaries as secrets, unless a deployment has made its own; return all secrets by their names."""
+    for name in (*OWN, *GIVEN):
+        file = folder / name
+        if not file.exists():
+            file.touch(mode=0o600)
+            file.write_text(canary(name), encoding="utf-8")
+    found = {file.name: file.read_text(encoding="utf-8").strip() for file in folder.iterdir() if file.name[0] != "."}
+    assert found["visitor.key"] == COMMON_KEY
+    assert {*OWN, *GIVEN} <= found.keys()
+    return found
+
+
+def processes() -> str:
+    """Return the command lines of all processes, and the environments of this one's children."""
+    shown = []
+    own = {child.pid for child in psutil.Process().children(recursive=True)}
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            shown.append(f"{process.cmdline()} {process.environ() if process.pid in own else ''}")
+    return "\n".join(shown)
+
+
+def test_the_values_of_secrets_are_nowhere_but_in_their_store(
+    deploy: Deploy,
+    refusing: Servers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = deploy.published("secretive", three_hours)
+    home = made.settings.home
+    technical = {"browser": "Firefox", "device_type": "PC"}
+    made.land(HOUR, [event("03:05", "/a", context={"user": {"ip": "8.8.8.8"}, "technical": technical})])
+    values = stored(home / "secrets")
+    with (home / "blogdata.toml").open("a", encoding="utf-8") as toml:
+        toml.write(refusing.settings)
+    monkeypatch.setenv("BLOGDATA_HOME", str(home))
+    said, seen = Said(monkeypatch, capsys), ""
+    told = {}
+    for command in COMMANDS:
+        told[" ".join(command)] = said(*command)
+        seen += processes()
+    for refused in REFUSED:
+        assert refused in str(told), f"nobody was told: {refused}"
+    # The servers were shown what they were to be shown.
+    assert values["hook"] in str(refusing.hook.headers)
+    assert not (home / "secrets").rename(tmp_path / "secrets").is_relative_to(home)
+
+    for name, value in values.items():
+        assert value not in seen, f"{name} is in a process"
+        assert [command for command, output in told.items() if value in str(output)] == [], name
+    found = search(home, values.values(), ())
+    assert found.traces == ()
+    assert found.unsearched == ()
+    assert found.files > 100
+    # The opposite: a value that is written down is found, whatever it is packed in.
+    packed = home / "dagster" / "packed.gz"
+    packed.write_bytes(gzip.compress(base64.b64encode(f"note: {values['shop']}".encode())))
+    assert [trace.path for trace in search(home, values.values(), ()).traces] == ["dagster/packed.gz"]
