@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TOKENS = {
     "gold.visits_weekly": {"visit_id"},
-    "silver.identities": {"identity"},
+    "silver.identities": {"identity", "login", "email"},
     "silver.users": {"identity"},
     "silver.users_current": {"identity"},
 }

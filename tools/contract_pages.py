@@ -63,6 +63,9 @@ def _dataset(contract: Contract) -> Iterable[str]:
     if contract.wide is not None:
         names, key = (", ".join(map("`{}`".format, some)) for some in (contract.wide.names, contract.wide.key))
         yield f"- View `{contract.dataset}{WHOLE}`: also {names} of `{contract.wide.of}`, joined by {key}"
+    if contract.encrypted is not None:
+        names, key = ", ".join(map("`{}`".format, contract.encrypted.columns)), contract.encrypted.key
+        yield f"- Encrypted: {names}, by the key `{key}`, for the row of `{contract.encrypted.row}`"
     for migration in contract.migrations:
         yield f"- Migration: {migration}, not before {migration.ends}"
     if contract.labels:

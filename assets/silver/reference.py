@@ -3,6 +3,8 @@ silver.identities, what users are called by."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,12 +14,13 @@ from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
-from blogdata.orchestration import accounts
+from blogdata.orchestration import accounts, encryption
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import FullDelivery, Step, Upstream
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.ingestion import full_loader
+from blogdata.patterns.security import encryptor
 from blogdata.planning.continued import Continued, continued
 from blogdata.planning.reach import delivered_on, usable_rows
 from blogdata.services import secrets
@@ -59,13 +62,19 @@ def _require_usable_users(step: Step) -> None:
 
 @computes("silver.identities")
 def identities(step: Step) -> Mapping[str, Commit]:
-    """Add what users are called by in the newest deliveries; from the same version on as the history of the users."""
+    """Add what users are called by in the newest deliveries, encrypted; by another key, all of it is derived anew."""
+    contract = step.contract
+    assert contract.encrypted is not None
+    name = contract.encrypted.key
+    key = encryption.offer(step.spark, step.deployment.settings(), name)
     delivered, source = _delivered(step)
-    known = _known(step)
-    if known is None:
-        return step.publish(user_rules.identities(delivered), source)
-    before = step.lake.read(step.spark, step.contract.dataset, known.version)
-    return step.publish(user_rules.identities(_left(delivered, known), before), source)
+    source = replace(source, judged_by={name: key.mark})
+    known = _known(step, source.judged_by)
+    left = delivered if known is None else _left(delivered, known)
+    new = encryptor.encrypted(user_rules.identities(left), contract, key.version)
+    if known is not None:
+        new = user_rules.added(step.lake.read(step.spark, contract.dataset, known.version), new)
+    return step.publish(new, source)
 
 
 @computes("silver.users")
@@ -100,13 +109,14 @@ def _left(delivered: DataFrame, known: Continued) -> DataFrame:
     return delivered.where(F.col("load_date").isin(*known.left) if known.left else F.lit(False))
 
 
-def _known(step: Step) -> Continued | None:
+def _known(step: Step, judged_by: Mapping[str, str] = MappingProxyType({})) -> Continued | None:
     """Find the version to continue from; None: the dataset is derived from all deliveries."""
     dataset, version = step.contract.dataset, step.pin("bronze.users")
     published = step.events.publications(dataset).get(WHOLE_TABLE)
     if published is None or published.inputs.get("bronze.users") == version:
         return None
-    loads, own = step.events.history("bronze.users"), step.events.history(dataset)
+    loads = step.events.history("bronze.users")
+    own = [entry for entry in step.events.history(dataset) if entry.judged_by == judged_by]
     there = accounts.entries(step, "bronze.users")
     found = continued(own, loads, {day: one.version for day, one in there.items() if usable_rows(one)})
     return next((one for one in found if step.lake.is_whole(dataset, one.version)), None)

@@ -86,22 +86,27 @@ def identity_of(user: str, secret: str) -> Column:
     return token(F.to_json(F.struct(F.col(user).alias("id"), *CALLED)), secret, IDENTITY)
 
 
-def identities(delivered: DataFrame, known: DataFrame | None = None) -> DataFrame:
+def identities(delivered: DataFrame) -> DataFrame:
     """Collect what users are called by, each login and email of a user once.
 
     Args:
-        delivered: Rows of bronze.users with their identity, of all days or of those that `known` lacks, including
-            rejected ones.
-        known: Rows of silver.identities after the earlier deliveries; None: there are none.
+        delivered: Rows of bronze.users with their identity, including rejected ones.
 
     Returns:
         Rows of silver.identities; the sum of `snapshots` is the number of usable rows.
     """
     one = F.lit(1).cast("BIGINT").alias("snapshots")
-    rows = delivered.where(_is_usable()).select(IDENTITY, *CALLED, one)
-    every = rows if known is None else known.select(rows.columns).unionByName(rows)
+    return _each_once(delivered.where(_is_usable()).select(IDENTITY, *CALLED, one))
+
+
+def added(known: DataFrame, new: DataFrame) -> DataFrame:
+    """Add the identities of some deliveries to those of others; both are encrypted by one key, or neither is."""
+    return _each_once(known.select(new.columns).unionByName(new))
+
+
+def _each_once(rows: DataFrame) -> DataFrame:
     values = (F.any_value(name).alias(name) for name in CALLED)
-    return every.groupBy(IDENTITY).agg(*values, F.sum("snapshots").alias("snapshots"))
+    return rows.groupBy(IDENTITY).agg(*values, F.sum("snapshots").alias("snapshots"))
 
 
 def history(delivered: DataFrame, known: DataFrame | None = None, last: str | None = None) -> DataFrame:

@@ -8,7 +8,7 @@ from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, WHOLE, InTurn, Landed
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import Audit, Column, RowRule
+from blogdata.publish.schema import Audit, Column, Encrypted, RowRule
 from blogdata.publish.watch import Flow, Lag, Layer, Skew, Sla, Watch
 from blogdata.publish.writes import InOrder
 from quality.contracts import columns as c
@@ -67,7 +67,8 @@ IDENTITIES = Contract(
     reasons={"unchanged": "sum(snapshots - 1)"},
     left_out={"dead_lettered": ""},
     statistics=("snapshots",),
-    patterns=("Vertical Partitioner", "Pseudo-Anonymizer", "Audit-Write-Audit-Publish", "Data Overwrite"),
+    encrypted=Encrypted(columns=("login", "email"), key="identities-key", row="identity"),
+    patterns=("Vertical Partitioner", "Pseudo-Anonymizer", "Encryptor", "Audit-Write-Audit-Publish", "Data Overwrite"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
 )

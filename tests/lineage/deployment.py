@@ -211,7 +211,7 @@ class Deployment:
     def asked(self, query: str) -> list[tuple[Any, ...]]:
         """Run a query as `blogdata sql` does."""
         with self.session() as spark:
-            return [tuple(row) for row in _Asked.of(self.lake, query, None).frame(spark).collect()]
+            return [tuple(row) for row in _Asked.of(self.lake, query, None, keys=self.settings).frame(spark).collect()]
 
     def ledger(self) -> list[LedgerLine]:
         """Audit every account, as `blogdata ledger` does."""

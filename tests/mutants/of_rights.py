@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import in_code, in_engine
 
+ENCRYPTED = "tests/security/test_encryptor.py"
 RESOURCES = "tests/security/test_fine_grained_accessor_for_resources.py"
 REACH = "platform/blogdata/patterns/security/fine_grained_accessor_for_resources.py"
 
@@ -143,5 +144,19 @@ RIGHTS = (
         "    spec.requireDeclared(lineage);\n",
         "",
         f"{RESOURCES}::test_a_path_put_together_by_hand_is_found_in_the_plan",
+    ),
+    in_engine(
+        "a ciphertext is valid in any row",
+        "Encryption.java",
+        "    cipher.updateAAD(bytes(belongsTo));\n",
+        "",
+        f"{ENCRYPTED}::test_a_value_that_is_not_what_was_encrypted_is_an_error",
+    ),
+    in_code(
+        "a table that was encrypted by another key is continued",
+        "assets/silver/reference.py",
+        " if entry.judged_by == judged_by",
+        "",
+        f"{ENCRYPTED}::test_no_file_of_the_table_has_a_login_and_it_goes_on_by_another_key",
     ),
 )

@@ -90,11 +90,10 @@ def test_an_identity_is_one_combination_of_user_login_and_email(spark: Any) -> N
     (other,) = spark.createDataFrame(rows[:1], ROWS).select(users.identity_of("id", "of another deployment")).first()
     assert other not in {row.identity for row in found}, "nobody tells it without the secret"
 
-    days = ("2026-01-01", "2026-01-02", "2026-01-03")
-    known = None
-    for day in days:
-        known = users.identities(delivered.where(F.col("load_date") == day), known)
-    assert known is not None
+    first, *later = ("2026-01-01", "2026-01-02", "2026-01-03")
+    known = users.identities(delivered.where(F.col("load_date") == first))
+    for day in later:
+        known = users.added(known, users.identities(delivered.where(F.col("load_date") == day)))
     assert known.exceptAll(users.identities(delivered)).isEmpty(), "the same, delivery by delivery"
 
 

@@ -24,10 +24,12 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions, store_faults
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
+from blogdata.orchestration import encryption
 from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management import checkpointer
 from blogdata.patterns.error_management.checkpointer import OFFSETS_DDL, STREAM_OFFSETS
+from blogdata.patterns.security import encryptor
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.patterns.storage import dataset_materializer, vertical_partitioner
 from blogdata.patterns.storage.dataset_materializer import VIEW
@@ -69,11 +71,11 @@ def sql(
     settings = existing()
     moment = moment_of(as_of, "--as-of") if as_of else None
     sight = None if role in (None, Role.OWNER) else RoleSight(role=role, settings=settings)
-    asked = _Asked.of(Lake(root=str(settings.lake)), query, moment, sight)
+    asked = _Asked.of(Lake(root=str(settings.lake)), query, moment, sight, keys=settings if sight is None else None)
     if is_new(settings):
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
-    with _explained(query, asked.names), session(settings) as spark:
+    with _explained(query, asked.names, settings), session(settings) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
     if moment is None:
         _record_reads(asked, query)
@@ -107,6 +109,7 @@ class _Asked:
         versions: Version of each stored table; derived tables have none.
         moment: Time of the state to read; None for the newest.
         sight: What the role sees that asks; None: everything.
+        keys: Settings of the deployment whose keys decrypt what is encrypted; None: it is shown as it is stored.
     """
 
     lake: Lake
@@ -115,9 +118,18 @@ class _Asked:
     versions: Mapping[str, int]
     moment: datetime | None
     sight: RoleSight | None = None
+    keys: Settings | None = None
 
     @classmethod
-    def of(cls, lake: Lake, query: str, moment: datetime | None, sight: RoleSight | None = None) -> _Asked:
+    def of(
+        cls,
+        lake: Lake,
+        query: str,
+        moment: datetime | None,
+        sight: RoleSight | None = None,
+        *,
+        keys: Settings | None = None,
+    ) -> _Asked:
         """Find the tables of a query, before Spark is started.
 
         Raises:
@@ -145,16 +157,44 @@ class _Asked:
             part if index % 2 else TABLE.sub(lambda match: view(match.group(0)), part)
             for index, part in enumerate(parts)
         )
-        return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment, sight=sight)
+        return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment, sight=sight, keys=keys)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Return the result, not computed yet."""
         for name in sorted(self.names):
-            rows = _table(spark, self.lake, name, self.moment, self.versions)
+            rows = self.table(spark, name)
             seen = rows if self.sight is None else self.sight.of(spark, self.lake, name, rows)
             seen.createOrReplaceTempView(view(name))
         require_read_only(spark, self.query, map(view, self.names), views_only=self.sight is not None)
         return spark.sql(self.query)
+
+    def table(self, spark: SparkSession, name: str) -> DataFrame:
+        """Return all rows of a table or view, by its name."""
+        if name == VERSIONS:
+            return _executions(spark, self.lake, self.moment)
+        if name == PUBLICATIONS:
+            version = _readable_at(self.lake, EVENTS, self.moment) if self.moment else None
+            return metadata_decorator.context_table(spark, self.lake, version)
+        if name == STREAM_OFFSETS:
+            return spark.createDataFrame(checkpointer.stream_offset_rows(_checkpoints()), OFFSETS_DDL)
+        if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
+            dataset = name.removesuffix(CONSUMERS)
+            return consumer_view(self.table(spark, dataset), carried(EVERY[dataset], self.lake.table(dataset)))
+        if (materialized := _view_of(name)) is not None:
+            inputs = {each: self.stored(spark, each) for each in _read_by(name)}
+            return dataset_materializer.shown(spark, materialized.view, inputs)
+        if len(parts := _read_by(name)) > 1:
+            rows, lines = (self.stored(spark, part) for part in parts)
+            return vertical_partitioner.whole(rows, lines, EVERY[parts[0]])
+        return self.stored(spark, name)
+
+    def stored(self, spark: SparkSession, name: str) -> DataFrame:
+        """Return the rows of a stored table, decrypted if there are keys."""
+        rows, contract = self.lake.read(spark, name, self.versions[name]), EVERY.get(name)
+        if self.keys is None or contract is None or contract.encrypted is None:
+            return rows
+        encryption.offer(spark, self.keys, contract.encrypted.key)
+        return encryptor.decrypted(rows, contract)
 
 
 def _read_by(name: str) -> Sequence[str]:
@@ -221,13 +261,14 @@ def session(settings: Settings) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _explained(query: str, names: Collection[str]) -> Iterator[None]:
+def _explained(query: str, names: Collection[str], settings: Settings) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
+        typed = typed or encryption.explained(str(error), settings)
         if typed is not None:
             raise typed from error
         described = min(names, default="silver.visits")
@@ -242,29 +283,6 @@ def _explained(query: str, names: Collection[str]) -> Iterator[None]:
 def view(name: str) -> str:
     """Return the name of the temporary view that a statement reads in place of a table."""
     return name.lower().replace(".", "__")
-
-
-def _table(
-    spark: SparkSession, lake: Lake, name: str, moment: datetime | None, versions: Mapping[str, int]
-) -> DataFrame:
-    if name == VERSIONS:
-        return _executions(spark, lake, moment)
-    if name == PUBLICATIONS:
-        version = _readable_at(lake, EVENTS, moment) if moment else None
-        return metadata_decorator.context_table(spark, lake, version)
-    if name == STREAM_OFFSETS:
-        return spark.createDataFrame(checkpointer.stream_offset_rows(_checkpoints()), OFFSETS_DDL)
-    if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
-        dataset = name.removesuffix(CONSUMERS)
-        shown = carried(EVERY[dataset], lake.table(dataset))
-        return consumer_view(_table(spark, lake, dataset, moment, versions), shown)
-    if (materialized := _view_of(name)) is not None:
-        inputs = {each: lake.read(spark, each, versions[each]) for each in _read_by(name)}
-        return dataset_materializer.shown(spark, materialized.view, inputs)
-    if len(parts := _read_by(name)) > 1:
-        rows, lines = (lake.read(spark, part, versions[part]) for part in parts)
-        return vertical_partitioner.whole(rows, lines, EVERY[parts[0]])
-    return lake.read(spark, name, versions[name])
 
 
 def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> DataFrame:

@@ -18,7 +18,7 @@ from blogdata.publish.column_types import Field, parse
 from blogdata.publish.compatibility import Compatibility, Migration
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs
-from blogdata.publish.schema import Audit, Buckets, Column, Partitioning, Reference, RowRule, Telling, Wide
+from blogdata.publish.schema import Audit, Buckets, Column, Encrypted, Partitioning, Reference, RowRule, Telling, Wide
 from blogdata.publish.watch import Watch
 from blogdata.publish.writes import AppearsWith, ByPeriod, Copy, InOrder, Merge, Replace, Write
 
@@ -200,7 +200,8 @@ class Contract:
         compatibility: Which versions of its schema have to understand each other. The default protects who queries the
             table, which has rows of every version, with queries as old as they like.
         migrations: Columns that are being retired.
-        wide: Columns that its rows lack, because an input has them; a view joins them.
+        wide: Columns that its rows lack, because another dataset has them; a view joins them.
+        encrypted: Columns that are stored encrypted.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
         tells: Rows that tell what another dataset may hide.
@@ -245,6 +246,7 @@ class Contract:
     compatibility: Compatibility = Compatibility.FULL_TRANSITIVE
     migrations: tuple[Migration, ...] = ()
     wide: Wide | None = None
+    encrypted: Encrypted | None = None
     paths: tuple[str, ...] = ()
     tells: tuple[Telling, ...] = ()
     anonymous: bool = False

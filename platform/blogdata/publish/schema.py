@@ -235,6 +235,21 @@ class Wide:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Encrypted:
+    """Columns of a dataset that are stored encrypted (Encryptor).
+
+    Args:
+        columns: The columns, STRING.
+        key: Name of the key.
+        row: Column that says to which row a value belongs; it is in no other row.
+    """
+
+    columns: tuple[str, ...]
+    key: str
+    row: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Partitioning:
     """The column a table is partitioned by, and how much time one value covers."""
 

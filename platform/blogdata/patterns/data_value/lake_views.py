@@ -1,9 +1,9 @@
 """The lake's views as SQL that Spark or DuckDB runs without the platform.
 
 There is a consumer view of each published dataset that is shared, a view with all columns of each dataset whose wide
-ones another dataset has, a view of the context table, and a view of each dataset that lives in several tables
-(members). The last kind names member tables and their versions, so it must be written again when other members become
-visible; all other views show the newest rows at query time.
+ones another dataset has and does not encrypt, a view of the context table, and a view of each dataset that lives in
+several tables (members). The last kind names member tables and their versions, so it must be written again when other
+members become visible; all other views show the newest rows at query time.
 
 Why not tables: a Delta table that lists the files of another one with fewer columns, as Spark's shallow clone does,
 needs paths outside of its folder. Spark follows these; DuckDB and delta-rs's reader for pyarrow do not.
@@ -108,6 +108,9 @@ def _views(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> Itera
     if lake.table(EVENTS) is not None:
         columns = ", ".join(f"{expression} AS {name}" for name, expression in CONTEXT.items())
         yield PUBLICATIONS, f"SELECT {columns} FROM {_table(lake, EVENTS, dialect)} WHERE {IS_PUBLICATION}"
+    contracts = list(contracts)
+    # An engine without the platform has no keys.
+    unreadable = {contract.dataset for contract in contracts if contract.encrypted is not None}
     for contract in contracts:
         dataset, table = contract.dataset, lake.caught_up(contract.dataset)
         if table is None:
@@ -118,7 +121,7 @@ def _views(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> Itera
             there, source = list(members.columns_of(seen)), dataset
             if seen:
                 yield dataset, _union([_member(lake, dataset, one, there, dialect) for one in seen])
-        if contract.wide is not None:
+        if contract.wide is not None and contract.wide.of not in unreadable:
             lines = _table(lake, contract.wide.of, dialect)
             yield (
                 f"{dataset}{WHOLE}",

@@ -1,0 +1,123 @@
+"""Gives a Spark session the functions that encrypt and decrypt; the server reads the keys, by the names of secrets.
+
+Pattern: Encryptor (:mod:`blogdata.patterns.security.encryptor`).
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.patterns.security.encryptor import DECRYPT, ENCRYPT
+from blogdata.patterns.security.pseudo_anonymizer import derived_key
+from blogdata.services import secrets
+from blogdata.services.config import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
+_NO_KEY = "BLOGDATA_NO_KEY"
+_NOT_AUTHENTIC = "BLOGDATA_NOT_AUTHENTIC"
+_MARK, _DIGITS = "mark", 8
+
+
+class CannotDecrypt(PlatformError):
+    """Raised when a key is gone, or a stored value is not what was encrypted; no value is shown in its place."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """The current version of a key.
+
+    Args:
+        version: The version, by which is encrypted.
+        mark: The version and what tells this key from another one of that version, without its value.
+    """
+
+    version: int
+    mark: str
+
+
+def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
+    """Give a session the functions, with all versions of a key; the first version is generated if there is none.
+
+    Args:
+        spark: The session.
+        settings: Settings of the deployment, whose secret it is.
+        name: Name of the key.
+
+    Returns:
+        Its current version.
+
+    Raises:
+        ConfigurationError: The server has no engine, or cannot read the key.
+        PlatformError: The provider of the secrets cannot be asked.
+    """
+    from pyspark.errors import PySparkException
+
+    current = secrets.read(settings, name)
+    versions = secrets.provider(settings).versions(name)
+    source = spark.read.format("keyed-encryption").option("encrypt", ENCRYPT).option("decrypt", DECRYPT)
+    with ExitStack() as shown:
+        keys = [
+            {"name": name, "version": each, "file": str(shown.enter_context(secrets.in_file(settings, name, each)))}
+            for each in versions
+        ]
+        try:
+            # The engine registers the functions while Spark looks for the schema.
+            source.option("keys", json.dumps(keys)).load().schema  # noqa: B018
+        except PySparkException as error:
+            if (refused := _refused(name, str(error))) is None:
+                raise
+            raise refused from error
+    return Key(version=versions[-1], mark=f"{versions[-1]}:{derived_key(current.reveal(), _MARK).hex()[:_DIGITS]}")
+
+
+def _refused(name: str, text: str) -> ConfigurationError | None:
+    if _UNKNOWN_SOURCE in text:
+        return ConfigurationError(
+            what="this Spark server cannot encrypt, so nothing is written in the clear either",
+            where="the Spark server, without the engine's jar",
+            next_step="load the engine's jar: [spark] writes = 'transaction'",
+        )
+    if _NO_KEY in text:
+        return ConfigurationError(
+            what=f"the Spark server cannot read the key {name}",
+            where="the Spark server",
+            next_step="use a Spark server on a machine that reads the deployment's secrets",
+        )
+    return None
+
+
+def explained(text: str, settings: Settings) -> CannotDecrypt | None:
+    """Tell from the error of a query why it could not decrypt; None: it failed for another reason.
+
+    Args:
+        text: Spark's error.
+        settings: Settings of the deployment, whose keys they are.
+    """
+    if _NO_KEY in text:
+        return CannotDecrypt(
+            what=f"the deployment's secrets no longer have {_after(_NO_KEY, text)}",
+            where=secrets.provider(settings).place(_after(_NO_KEY, text).rpartition(" ")[2]),
+            next_step="bring that version back; if it is gone, publish the dataset again, by the current one: "
+            "blogdata run --select DATASET",
+        )
+    if _NOT_AUTHENTIC in text:
+        return CannotDecrypt(
+            what=f"a stored value is not what was encrypted: {_after(_NOT_AUTHENTIC, text)}",
+            where="a file of the table, or the key",
+            next_step="bring the right key back, or publish the dataset again: blogdata run --select DATASET",
+        )
+    return None
+
+
+def _after(condition: str, text: str) -> str:
+    """Return the engine's own words behind a condition."""
+    return text.partition(f"[{condition}] ")[2].partition("\n")[0].strip().partition(" SQLSTATE")[0].rstrip(".")

@@ -1,0 +1,163 @@
+"""What is stored encrypted is of no use without the key, and a value that is not what was encrypted is an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from blogdata.orchestration import encryption
+from blogdata.orchestration.encryption import CannotDecrypt
+from blogdata.patterns.security import encryptor
+from blogdata.patterns.security.pseudo_anonymizer import derived_key
+from blogdata.secrets.secret import Secret
+from blogdata.services import config, secrets
+from blogdata.services.config import Settings
+from lineage.conftest import Deploy, deploy
+from lineage.deployment import Deployment
+from quality.contracts.users import IDENTITIES
+
+__all__ = ["deploy"]
+KEY = "identities-key"
+LOGINS = ("annabelle-1", "bartholomew", "annabelle-1")
+ROWS = [("a" * 32, LOGINS[0], "ann@mail.example"), ("b" * 32, LOGINS[1], None), ("c" * 32, LOGINS[2], "")]
+DDL = "identity STRING, login STRING, email STRING"
+DAY, NEXT = "2026-01-05", "2026-01-06"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Settings:
+    return config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")})
+
+
+def stored(spark: Any, own: Settings, *, version: int | None = None) -> Any:
+    """Return the encrypted rows, as a table has them."""
+    key = encryption.offer(spark, own, KEY)
+    rows = encryptor.encrypted(spark.createDataFrame(ROWS, DDL), IDENTITIES, version or key.version)
+    return spark.createDataFrame(rows.toArrow())
+
+
+def opened(rows: Any) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in encryptor.decrypted(rows, IDENTITIES).collect()]
+
+
+def refused(rows: Any, own: Settings) -> CannotDecrypt:
+    with pytest.raises(PySparkException) as error:
+        opened(rows)
+    assert not any(login in str(error.value) for login in LOGINS)
+    found = encryption.explained(str(error.value), own)
+    assert found is not None
+    return found
+
+
+def rotate(own: Settings) -> int:
+    provider = secrets.provider(own)
+    last = provider.versions(KEY)[-1]
+    assert provider.add(KEY, Secret(f"{last}" * 64), after=last)
+    return last + 1
+
+
+def test_a_ciphertext_is_of_its_text_row_and_column_alone(spark: Any, own: Settings) -> None:
+    rows = stored(spark, own)
+    assert opened(rows) == ROWS
+    assert rows.exceptAll(stored(spark, own)).isEmpty(), "a table that is derived anew equals it"
+    first, second, third = rows.select("login", "email").collect()
+    assert len({first.login, third.login}) == 2, "one login, of two rows"
+    assert (second.email, third.email[:2]) == (None, "1.")
+
+
+def test_no_plan_has_the_key(spark: Any, own: Settings, capfd: pytest.CaptureFixture[str]) -> None:
+    encryptor.encrypted(spark.createDataFrame(ROWS, DDL), IDENTITIES, encryption.offer(spark, own, KEY).version)
+    rows = stored(spark, own)
+    encryptor.decrypted(rows, IDENTITIES).explain("extended")
+    plan = capfd.readouterr().out
+    assert KEY in plan, "its name only"
+    secret = secrets.read(own, KEY).reveal()
+    for value in (secret, derived_key(secret, "encryption").hex(), derived_key(secret, "nonce").hex()):
+        assert value not in plan
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("login", "translate(login, 'ABCDEFGHIJKLM', 'NOPQRSTUVWXYZ')", "it was changed or moved"),
+        ("identity", "repeat('d', 32)", "it was changed or moved"),
+        ("email", "login", "it was changed or moved"),
+        ("login", "substring(login, 1, 12)", "it was cut"),
+        ("login", "'annie'", "it is no encrypted text"),
+    ],
+    ids=["changed", "of another row", "of another column", "cut", "in the clear"],
+)
+def test_a_value_that_is_not_what_was_encrypted_is_an_error(
+    spark: Any, own: Settings, column: str, value: str, why: str
+) -> None:
+    found = refused(stored(spark, own).withColumn(column, F.expr(value)), own)
+    assert why in found.what
+
+
+def test_a_key_is_rotated_and_shredded(spark: Any, own: Settings) -> None:
+    old = stored(spark, own)
+    assert rotate(own) == 2
+    new = stored(spark, own)
+    assert opened(new) == opened(old) == ROWS, "until it is shredded, each version decrypts what it has encrypted"
+    assert {row.login[:2] for row in new.collect()} == {"2."}
+
+    (own.home / "secrets" / KEY).unlink()
+    assert encryption.offer(spark, own, KEY).version == 2
+    assert opened(new) == ROWS
+    found = refused(old, own)
+    assert found.what.endswith(f"version 1 of the key {KEY}")
+    assert str(own.home / "secrets" / KEY) in found.where
+
+
+def test_another_key_of_the_same_version_is_told_from_it(spark: Any, own: Settings) -> None:
+    rows, mark = stored(spark, own), encryption.offer(spark, own, KEY).mark
+    (own.home / "secrets" / KEY).unlink()
+    assert encryption.offer(spark, own, KEY).mark != mark
+    assert "of another key than what version 1 is now" in refused(rows, own).what
+
+
+@pytest.fixture
+def made(deploy: Deploy) -> Deployment:
+    return deploy("encrypted")
+
+
+def deliver(made: Deployment, day: str, *logins: str) -> None:
+    folder = made.landing / "users" / f"date={day}"
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"id": f"u-{name}", "login": name, "email": f"{name}@mail.example"}) for name in logins]
+    (folder / "users.json").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "_SUCCESS").touch()
+
+
+def versions_of_key(made: Deployment) -> set[str]:
+    return {login.partition(".")[0] for login in made.rows(IDENTITIES.dataset, "login")}
+
+
+def test_no_file_of_the_table_has_a_login_and_it_goes_on_by_another_key(made: Deployment) -> None:
+    query = "SELECT login, email FROM silver.identities ORDER BY login"
+    selected = ["bronze.users", IDENTITIES.dataset]
+    deliver(made, DAY, *LOGINS[:2])
+    assert made.run(select=selected).problems == []
+    deliver(made, NEXT, LOGINS[0], "christabel")
+    assert made.run(select=selected).problems == []
+    everybody = [(name, f"{name}@mail.example") for name in (*LOGINS[:2], "christabel")]
+    assert made.asked(query) == everybody
+    assert versions_of_key(made) == {"1"}
+    files = [file.read_bytes() for file in Path(made.lake.path(IDENTITIES.dataset)).rglob("*") if file.is_file()]
+    assert len(files) > 3
+    assert not any(name.encode() in content for name in (*LOGINS, "christabel", "mail.example") for content in files)
+
+    continued = made.contents_of(IDENTITIES.dataset)
+    assert made.run(select=[IDENTITIES.dataset]).problems == [], "requested again, it is derived from all deliveries"
+    assert made.contents_of(IDENTITIES.dataset) == continued
+
+    assert rotate(made.settings) == 2
+    assert made.run(select=[IDENTITIES.dataset]).problems == []
+    assert (made.asked(query), versions_of_key(made)) == (everybody, {"2"})
+    (made.settings.home / "secrets" / KEY).unlink()
+    assert made.asked(query) == everybody
