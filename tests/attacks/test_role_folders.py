@@ -21,6 +21,7 @@ from attacks.test_roles import TABLES, expected, secrets_of, stored
 from blogdata.cli.export_command import export
 from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.traces import exported
+from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.services import exports
 from lineage.command_line import Said
@@ -143,6 +144,35 @@ def test_what_has_not_changed_stays_and_readers_never_see_half(
     assert said("export", "analyst")[0] == 0
     assert len(rows(analysts, "gold.page_stats")) == 4
     assert (link.parent / before / "rows").is_dir(), "its readers go on"
+
+
+def test_copies_of_other_rights_go(analysts: Path, said: Said) -> None:
+    home, unseen = analysts / "gold.page_stats", analysts / "bronze.visits" / "1-0-0" / "rows"
+    assert sight_of(EVERY["bronze.visits"], Role.ANALYST) is None
+    unseen.mkdir(parents=True)
+    left = (home / "0-left-by-a-kill-00000000") / "rows"
+    left.mkdir(parents=True)
+    current = home / "current"
+    old = home / "0-before-00000000"
+    current.resolve().rename(old)
+    current.unlink()
+    current.symlink_to(old.name)
+    code, _, text = said("export", "analyst")
+    assert (code, unseen.exists(), left.exists(), old.exists()) == (0, False, False, False), text
+    assert len(rows(analysts, "gold.page_stats")) == 4
+    left.mkdir(parents=True)
+    assert role_folders.write(analysts, "gold.page_stats", current.readlink().name, os.getgid(), pytest.fail) is False
+    assert not left.exists()
+    assert len(rows(analysts, "gold.page_stats")) == 4
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_a_folder_of_another_user_is_refused(deployment: Deployment, outside: Path, said: Said) -> None:
+    folder = outside / "of another"
+    folder.mkdir()
+    os.chown(folder, NOBODY, -1)
+    code, _, text = said("export", "partner", str(folder), "--group", group())
+    assert (code, "it belongs to another user" in " ".join(text.split())) == (2, True), text
 
 
 def test_the_owner_and_other_folders_are_refused(

@@ -112,6 +112,9 @@ def _write(settings: Settings, role: Role, chosen: Export, group: int) -> dict[s
     versions = lake.versions(sorted(seen))
     if not versions:
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
+    for name in EVERY.keys() - versions.keys():
+        # It was seen before, or there was such a table.
+        role_folders.remove(chosen.folder, name)
     with session(settings) as spark:
         return {
             name: role_folders.write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,7 +48,8 @@ def remember(settings: Settings, export: Export) -> None:
         export: The folder.
 
     Raises:
-        ConfigurationError: The folder is within the home or the other way round, has other files, or is another role's.
+        ConfigurationError: The folder is within the home or the other way round, has other files, or is another role's
+            or another user's.
     """
     before = {one.folder: one for one in known(settings)}
     if before.get(export.folder) == export:
@@ -80,6 +82,8 @@ def _unfit(settings: Settings, export: Export, before: dict[Path, Export]) -> st
         return "it is within the folder of another role, or the other way round"
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         return "there are other files"
+    if folder.exists() and folder.stat().st_uid != os.geteuid():
+        return "it belongs to another user, who could read the copies and replace them"
     return None
 
 

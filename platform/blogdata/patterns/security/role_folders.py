@@ -8,7 +8,7 @@ folder that is the group's. A copy appears whole, and readers find it by a link.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,12 +31,15 @@ def written(folder: Path, dataset: str) -> str | None:
 
 
 def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], DataFrame]) -> bool:
-    """Write the copy of a dataset, and let its readers find it; the copy before it stays for those who have begun.
+    """Write the copy of a dataset, and let its readers find it.
+
+    The copy before it stays for those who have begun, unless it is of other rights.
 
     Args:
         folder: Folder of the role.
         dataset: Name as `layer.table`.
-        name: Name of the copy, which says of what it is: another state or other rights give another name.
+        name: Name of the copy, which says of what it is: another state or other rights give another name. What
+            comes after its last dash stands for the rights.
         group: Number of the group that may read it.
         rows: Makes what the role sees; called only if there is something to write.
 
@@ -48,6 +51,8 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], 
     """
     home, before = folder / dataset, written(folder, dataset)
     if before == name:
+        # Also what a process that died after it had switched the link left of other rights.
+        switched_folder.remove_others(home, keep=_of_same_rights(name, (path.name for path in home.iterdir())))
         return False
     for each in (folder, home):
         each.mkdir(parents=True, exist_ok=True)
@@ -70,7 +75,7 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], 
 
     switched_folder.appear(home, name, make)
     switched_folder.switch(home, name)
-    switched_folder.remove_others(home, keep={name} if before is None else {name, before})
+    switched_folder.remove_others(home, keep=_of_same_rights(name, (name, before or name)))
     return True
 
 
@@ -85,6 +90,11 @@ def remove(folder: Path, dataset: str) -> int:
     (home / CURRENT).unlink(missing_ok=True)
     switched_folder.remove_others(home, keep=())
     return count
+
+
+def _of_same_rights(name: str, others: Iterable[str]) -> set[str]:
+    rights = name.rpartition("-")[2]
+    return {other for other in others if other.rpartition("-")[2] == rights}
 
 
 def _within(folder: Path) -> Iterator[Path]:
