@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from blogdata.erasure.cleared import Cleared
 from blogdata.erasure.journal import Erasure, Journal
 from blogdata.erasure.persons import Found, SharedValue, find, given_in, landed_files
 from blogdata.errors import ConfigurationError
@@ -111,3 +114,20 @@ def test_the_journal_is_gone_when_an_erasure_has_ended(tmp_path: Path) -> None:
     assert journal.under_way() == Erasure(persons=begun.persons, at=3.0, done=frozenset({"one"}))
     journal.end()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    journal = Journal.of(config.load(overrides={"BLOGDATA_HOME": str(tmp_path)}))
+    with closing(sqlite3.connect(journal.path)) as earlier:
+        earlier.executescript("""
+            CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL);
+            CREATE TABLE done (step TEXT PRIMARY KEY);
+            INSERT INTO erasure VALUES (1, '{"user_ids": ["user-bob"]}', 3.0);
+            INSERT INTO done VALUES ('one');
+            PRAGMA user_version = 1;
+        """)
+    persons = Identifiers(user_ids=frozenset({"user-bob"}))
+    for _ in range(2):
+        assert journal.under_way() == Erasure(persons=persons, at=3.0, done=frozenset({"one"}))
+    journal.note(Cleared(place="a place", files=2))
+    assert journal.noted() == [Cleared(place="a place", files=2)]

@@ -17,6 +17,7 @@ from blogdata.suppression.identifiers import Identifiers
 
 FILE = "forgetting.sqlite"
 """Name of the journal in the home of a deployment."""
+_CLEARED = "cleared (place TEXT PRIMARY KEY, what TEXT NOT NULL)"
 
 
 class JournalUnusable(PlatformError):
@@ -48,7 +49,7 @@ class Journal(SqliteStore):
         "CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL,"
         " registered REAL);"
         "CREATE TABLE done (step TEXT PRIMARY KEY);"
-        "CREATE TABLE cleared (place TEXT PRIMARY KEY, what TEXT NOT NULL)"
+        f"CREATE TABLE {_CLEARED}"
     )
     busy_seconds = 60.0
     unusable = JournalUnusable
@@ -67,12 +68,21 @@ class Journal(SqliteStore):
             connection.execute("INSERT INTO erasure VALUES (1, ?, ?, ?)", (persons, erasure.at, erasure.registered))
 
     def under_way(self) -> Erasure | None:
-        """Return the erasure that has not ended; None without one."""
+        """Return the erasure that has not ended, which an earlier version may have begun; None without one."""
+        if self.path.exists():
+            self._extend()
         for row in self._file.read("SELECT * FROM erasure"):
             persons = {kind: frozenset(values) for kind, values in json.loads(row["persons"]).items()}
             done = frozenset(row["step"] for row in self._file.read("SELECT step FROM done"))
             return Erasure(persons=Identifiers(**persons), at=row["at"], registered=row["registered"], done=done)
         return None
+
+    def _extend(self) -> None:
+        """Add what a journal of an earlier version lacks."""
+        with self._file.writing() as connection:
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {_CLEARED}")
+            if "registered" not in {column["name"] for column in connection.execute("PRAGMA table_info(erasure)")}:
+                connection.execute("ALTER TABLE erasure ADD COLUMN registered REAL")
 
     def finish(self, step: str) -> None:
         """Record that a step is done."""
