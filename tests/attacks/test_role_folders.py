@@ -187,12 +187,14 @@ def test_the_owner_and_other_folders_are_refused(
         ("partner", str(outside), "--group", group()): "it is within the folder of another role",
         ("partner", str(outside / "notes"), "--group", group()): "there are other files",
         ("partner", str(outside / "x")): "name both: blogdata export partner FOLDER --group GROUP",
+        ("analyst", str(outside / "notes"), "--group", group(), "--withdraw"): "the role analyst has no copies there",
         ("partner", str(outside / "x"), "--group", "no-such-group"): "this machine has no group no-such-group",
     }.items():
         code, _, text = said("export", *words)
         assert code == 2, text
         assert told in " ".join(text.split()), (words, text)
     assert not (outside / "x").exists()
+    assert (outside / "notes" / "of mine").exists()
 
 
 def test_copies_of_persons_go_when_somebody_is_forgotten(deployment: Deployment, analysts: Path, said: Said) -> None:

@@ -43,7 +43,13 @@ def export(
     with exports.alone(settings):
         chosen = _chosen(settings, role, folder, group)
         if withdraw:
-            files = sum(role_folders.remove(chosen.folder, name) for name in EVERY)
+            if chosen not in exports.known(settings):
+                raise ConfigurationError(
+                    what=f"the role {role.value} has no copies there",
+                    where=str(chosen.folder),
+                    next_step="see which role reads where: blogdata export",
+                )
+            files = sum(role_folders.remove(chosen.folder, name) for name in role_folders.datasets(chosen.folder))
             exports.drop(settings, chosen)
             console.print(f"withdrawn: {files:,} files of {chosen.folder}")
             return
@@ -112,8 +118,8 @@ def _write(settings: Settings, role: Role, chosen: Export, group: int) -> dict[s
     versions = lake.versions(sorted(seen))
     if not versions:
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
-    for name in EVERY.keys() - versions.keys():
-        # It was seen before, or there was such a table.
+    for name in role_folders.datasets(chosen.folder) - versions.keys():
+        # It was seen before, or there was such a dataset.
         role_folders.remove(chosen.folder, name)
     with session(settings) as spark:
         return {

@@ -30,6 +30,11 @@ def written(folder: Path, dataset: str) -> str | None:
     return link.readlink().name if link.is_symlink() else None
 
 
+def datasets(folder: Path) -> set[str]:
+    """Return the datasets that a folder has copies of."""
+    return {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
+
+
 def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], DataFrame]) -> bool:
     """Write the copy of a dataset, and let its readers find it.
 
