@@ -241,11 +241,13 @@ def module(name: str) -> ModuleType:
 
 
 def share_key(home: Path) -> None:
-    """Give a home the key of all tests' deployments."""
-    key = home / "secrets" / VISITOR_KEY
-    key.parent.mkdir(mode=0o700)
-    key.touch(mode=0o600)
-    key.write_text(COMMON_KEY, encoding="utf-8")
+    """Give a home the keys of all tests' deployments."""
+    folder = home / "secrets"
+    folder.mkdir(mode=0o700)
+    encrypted = (contract.encrypted.key for contract in EVERY.values() if contract.encrypted)
+    for key in (folder / name for name in (VISITOR_KEY, *encrypted)):
+        key.touch(mode=0o600)
+        key.write_text(COMMON_KEY, encoding="utf-8")
 
 
 def event(time: str, page: str, **more: object) -> bytes:

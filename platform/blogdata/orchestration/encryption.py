@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.patterns.security.encryptor import DECRYPT, ENCRYPT
 from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.services import secrets
@@ -19,6 +20,7 @@ from blogdata.services.config import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_AGAIN = Run(datasets=("DATASET",))
 _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 _NO_KEY = "BLOGDATA_NO_KEY"
 _NOT_AUTHENTIC = "BLOGDATA_NOT_AUTHENTIC"
@@ -61,8 +63,10 @@ def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
     """
     from pyspark.errors import PySparkException
 
-    current = secrets.read(settings, name)
+    secrets.read(settings, name)
     versions = secrets.provider(settings).versions(name)
+    # Not what was read before: a version may have been added since.
+    current = secrets.read(settings, name, versions[-1])
     source = spark.read.format("keyed-encryption").option("encrypt", ENCRYPT).option("decrypt", DECRYPT)
     with ExitStack() as shown:
         keys = [
@@ -106,14 +110,15 @@ def explained(text: str, settings: Settings) -> CannotDecrypt | None:
         return CannotDecrypt(
             what=f"the deployment's secrets no longer have {_after(_NO_KEY, text)}",
             where=secrets.provider(settings).place(_after(_NO_KEY, text).rpartition(" ")[2]),
-            next_step="bring that version back; if it is gone, publish the dataset again, by the current one: "
-            "blogdata run --select DATASET",
+            next_step=Remedy(
+                "bring that version back; if it is gone, publish the dataset again, by the current one: ", _AGAIN
+            ),
         )
     if _NOT_AUTHENTIC in text:
         return CannotDecrypt(
             what=f"a stored value is not what was encrypted: {_after(_NOT_AUTHENTIC, text)}",
             where="a file of the table, or the key",
-            next_step="bring the right key back, or publish the dataset again: blogdata run --select DATASET",
+            next_step=Remedy("bring the right key back, or publish the dataset again: ", _AGAIN),
         )
     return None
 

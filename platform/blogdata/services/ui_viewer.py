@@ -21,6 +21,8 @@ from blogdata.services.ui_guard import App, Message, Receive, Scope, Send
 _MARK = "blogdata.only_looks"
 _LARGEST = 4_000_000
 """Bytes of a request; those of Dagster's pages have some thousands."""
+_HARMLESS = ("connection_init", "stop", "connection_terminate")
+"""Other messages of the protocol `graphql-ws`, which Dagster speaks; of another protocol, none is let through."""
 _REFUSED = "who only looks starts and changes nothing here\n"
 
 
@@ -121,6 +123,6 @@ def _only_subscribes(text: str | None) -> bool:
     except (ValueError, RecursionError):
         return False
     if not isinstance(said, dict) or said.get("type") != "start":
-        return isinstance(said, dict)
+        return isinstance(said, dict) and said.get("type") in _HARMLESS
     payload = said.get("payload")
     return isinstance(payload, dict) and changes_nothing(payload.get("query"))

@@ -11,9 +11,9 @@ the deployment's secrets are (Secrets Pointer), when a session is given the func
 associated data: a ciphertext that was changed, or moved to another row, is an error, and never a wrong value.
 
 Of the same text in the same row the ciphertext is always the same, so a table that is derived anew equals the one that
-was continued. The nonce is a keyed hash of the text and of what it belongs to (as in RFC 5297, SIV), and no two texts
-share one. A ciphertext shows how long its text is, and that a row has the same value as before; that it is null is
-seen.
+was continued. The nonce is a keyed hash, of 96 bits, of the text and of what it belongs to (as in RFC 5297, SIV): that
+two texts share one is as improbable as with random nonces. A ciphertext shows how long its text is, and that a row has
+the same value as before; that it is null is seen.
 
 A key has versions, and each ciphertext says which one it has. Rotation adds a version and publishes the table again, by
 that one; versions of the table from before need the old one, until they are vacuumed. Removing a version of the key

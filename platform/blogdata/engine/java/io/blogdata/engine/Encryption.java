@@ -34,8 +34,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * value belongs to as associated data.
  *
  * <p>{@code encrypt(text, key, version, belongs to)} returns the version, a dot, and nonce, ciphertext and tag in
- * base64. The nonce is a keyed hash of both texts, so equal values that belong to the same have equal ciphertexts, and
- * no two others share a nonce. {@code decrypt(text, key, belongs to)} takes the version from the text.
+ * base64. The nonce is a keyed hash of both texts, so equal values that belong to the same have equal ciphertexts; that
+ * two others share a nonce is as improbable as with random ones. {@code decrypt(text, key, belongs to)} takes the version from the text.
  *
  * <p>The server reads the keys. No plan, setting or message of a client has them; a plan shows their names.
  *
