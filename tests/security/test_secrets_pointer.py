@@ -30,6 +30,8 @@ from blogdata.services.java import Java
 from blogdata.services.locations import LocationKeyRefused, LocationService
 from blogdata.services.spark_conf import SparkParts
 from blogdata.simulator.locations import LocationServer, serving
+from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.suppression_list import ListUnusable, SuppressionList
 from openbao_server import Bao, openbao
 
 CANARY = "canary-5f1f0b6b7b0f4b8e9d2a"
@@ -286,6 +288,17 @@ def test_what_a_server_answers_is_an_error_without_what_it_sent(
         secrets.provider(settings).add("shop", Secret(CANARY), after=1)
     assert CANARY not in f"{refused.value} {refused.value.__cause__!r} {refused.value.__context__!r}"
     assert server.address in str(refused.value)
+
+
+def test_who_was_forgotten_is_known_by_a_key_on_the_server(bao: tuple[Bao, Settings]) -> None:
+    _, settings = bao
+    found = SuppressionList.of(settings)
+    assert found.suppressed() is None
+    found.add(Identifiers(user_ids=frozenset({"user-bob"})), at=3.0)
+    assert found.suppressed() is not None
+    found.path.unlink()
+    with pytest.raises(ListUnusable, match="is gone, or its key is"):
+        found.suppressed()
 
 
 def test_a_deleted_secret_of_the_server_is_not_made_anew(bao: tuple[Bao, Settings]) -> None:

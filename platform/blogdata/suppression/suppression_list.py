@@ -85,20 +85,21 @@ class SuppressionList(SqliteStore):
             connection.executemany("INSERT OR REPLACE INTO suppressed VALUES (?, ?, NULL)", rows)
 
     def suppressed(self) -> Suppressed | None:
-        """Read the list; None if nobody was forgotten, which costs no more than a look for two files.
+        """Read the list; None if nobody was forgotten, which costs no more than a look for the file and the key.
 
         Raises:
             ListUnusable: It cannot be read, it is gone although its key is there, or it was made with another key.
         """
         rows = self._file.read("SELECT * FROM suppressed")
-        secret = self.settings.home / "secrets" / SECRET
-        if not rows and not secret.exists():
+        secret = secrets.pointer(self.settings, SECRET)
+        has_key = bool(secret.provider.versions(SECRET))
+        if not rows and not has_key:
             return None
         known = {row["hash"]: Since(row["forgotten"], row["returned"]) for row in rows}
-        if not secret.exists() or _hashed(self._key(), *_CHECK) not in known:
+        if not has_key or _hashed(self._key(), *_CHECK) not in known:
             raise ListUnusable(
                 what="the list of persons who were forgotten is gone, or its key is, or they do not belong together",
-                where=f"{self.path}, {secret}",
+                where=f"{self.path}, {secret.place}",
                 next_step=Remedy(
                     "if an erasure was interrupted: ",
                     GoOnForgetting(),
