@@ -45,7 +45,7 @@ ALERTS = (
     ),
     in_code(
         "a redirect is followed, and loses the message",
-        "platform/blogdata/alerts/webhook.py",
+        "platform/blogdata/secrets/no_redirect.py",
         "build_opener(_NoRedirect, ",
         "build_opener(",
         "tests/alerts/test_webhook.py::test_a_refusal_is_final",

@@ -11,18 +11,17 @@ import http.client
 import json
 import random
 import socket
-import ssl
 import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from blogdata.alerts import addresses
 from blogdata.alerts.alert import Message
 from blogdata.alerts.channel import ChannelFailed
+from blogdata.secrets import no_redirect
 
 _BUSY = 429
 _REFUSED = (400, 413, 422)
@@ -85,9 +84,8 @@ class Webhook:
 
     def _post(self, body: bytes, headers: dict[str, str], seconds: float) -> tuple[str | None, float]:
         """Post once; return why it may be retried, None after success, and the least pause in seconds."""
-        context = ssl.create_default_context(cafile=self.ca_file)
-        opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context))
         request = urllib.request.Request(self.address, data=body, headers=headers, method="POST")
+        opener = no_redirect.opener(self.ca_file)
         try:
             opener.open(request, timeout=seconds).close()
         except urllib.error.HTTPError as error:
@@ -109,8 +107,3 @@ class Webhook:
             where=f"webhook {addresses.shown(self.address)}",
             next_step="check its address, its secret and whether that server works",
         )
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """Refuse: urllib then raises the answer as an error."""

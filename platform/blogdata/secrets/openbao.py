@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.secrets import no_redirect
 from blogdata.secrets.secret import Secret
 
 _SECONDS = 10.0
@@ -149,9 +149,7 @@ class OpenBao:
             data=None if content is None else json.dumps(content).encode(),
             headers={"Content-Type": "application/json", **({"X-Vault-Token": token.reveal()} if token else {})},
         )
-        opener = urllib.request.build_opener(
-            _NoRedirect, urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.ca_file))
-        )
+        opener = no_redirect.opener(self.ca_file)
         try:
             with opener.open(request, timeout=_SECONDS) as answer:
                 found = json.load(answer)
@@ -188,8 +186,3 @@ def _is_gone(version: Mapping[str, Any]) -> bool:
     # A time that is to come is when the server will delete it.
     now = datetime.now(timezone.utc).isoformat()
     return bool(version["destroyed"]) or "" < version["deletion_time"][:_TO_SECONDS] <= now[:_TO_SECONDS]
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """Refuse: urllib would send the token to the other host; it raises the answer as an error instead."""

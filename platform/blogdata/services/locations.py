@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import iptocc
 
 from blogdata.errors import PlatformError, foreign
+from blogdata.secrets import no_redirect
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secrets_pointer import SecretInUse
 from blogdata.services import secrets
@@ -176,7 +177,7 @@ class LocationService:
             },
         )
         try:
-            with urllib.request.build_opener(_NoRedirect).open(request, timeout=self.time_out) as answer:
+            with no_redirect.opener().open(request, timeout=self.time_out) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             if error.code not in (401, 403):
@@ -189,11 +190,6 @@ class LocationService:
                 if self.key
                 else 'name its key in [geolocation] of blogdata.toml: secret = "geolocation"',
             ) from error
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """Refuse: urllib would send the key to the other host; it raises the answer as an error instead."""
 
 
 def locator_of(settings: Settings) -> Locator:
