@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, too_late
-from blogdata.publish.partitions import Grain, between
+from blogdata.orchestration import refresh
+from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, run_order, too_late
+from blogdata.publish.partitions import Grain, between, coarser
+from orchestration.stepped import step
+from published import deployment, publish
+from quality.contracts import CONTRACTS
 
 FOUR_DAYS = Lookback(length=4, grain=Grain.DAY)
 DAYS = between("2024-09-20", "2024-10-20", Grain.DAY)
@@ -56,15 +61,40 @@ def test_days_before_the_window_are_final() -> None:
     fortnight = Lookback(length=14, grain=Grain.DAY)
     assert fortnight.is_final("2024-12-15", "2024-12-31")
     assert not fortnight.is_final("2024-12-17", "2024-12-31")
-    assert due("2024-12-31", {"2024-12-15", "2024-12-17"}, fortnight) == ["2024-12-31", "2024-12-17"]
+    assert due("2024-12-31", {"2024-12-15", "2024-12-17"}, fortnight) == {"2024-12-31", "2024-12-17"}
 
 
 def test_days_that_nothing_touched_do_not_run() -> None:
-    assert due("2024-10-10", set(), FOUR_DAYS) == ["2024-10-10"]
+    assert due("2024-10-10", set(), FOUR_DAYS) == {"2024-10-10"}
 
 
-def test_the_current_day_runs_before_the_late_ones() -> None:
-    assert due("2024-10-10", {"2024-10-08", "2024-10-07"}, FOUR_DAYS) == ["2024-10-10", "2024-10-07", "2024-10-08"]
+def test_users_get_the_current_day_before_the_late_ones() -> None:
+    days = {"2024-10-08", "2024-10-10", "2024-10-07"}
+    assert run_order(days, stateful=False) == ["2024-10-10", "2024-10-08", "2024-10-07"]
+    assert run_order(days, stateful=True) == ["2024-10-07", "2024-10-08", "2024-10-10"]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "read", "days"),
+    [
+        ("gold.referral_stats", "silver.visits_enriched", [3, 2, 1]),
+        ("silver.sessions", "silver.visits", [1, 2, 3]),
+    ],
+)
+def test_a_run_that_commits_day_by_day_keeps_the_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, read: str, days: list[int]
+) -> None:
+    monkeypatch.setattr(refresh, "MOST_ROWS", 1)
+    lake = deployment(tmp_path)
+    column, grain = CONTRACTS[dataset].partition_column, CONTRACTS[dataset].grain
+    hours = [f"2026-01-0{day}T10" for day in (1, 2, 3)]
+    old = publish(lake.lake, read, "event_hour", dict.fromkeys(hours, 1))
+    assert grain is not None
+    own = {coarser(hour, Grain.HOUR, grain): 1 for hour in hours}
+    publish(lake.lake, dataset, column, own, inputs={read: old})
+    publish(lake.lake, read, "event_hour", dict.fromkeys(hours, 2))
+    found = step(lake, dataset, lambda keys: None)
+    assert [[int(key[8:10]) for key in keys] for keys in found] == [[day] for day in days]
 
 
 def test_only_rows_before_the_window_are_too_late() -> None:

@@ -132,6 +132,12 @@ PATTERNS = (
         "for back in range(self.length, 0, -1))",
         "for back in range(self.length + 1, 0, -1))",
     ),
+    in_error_management(
+        "users wait for the late days",
+        "static_late_data_integrator",
+        "reverse=not stateful",
+        "reverse=False",
+    ),
     in_code(
         "files after the flag are not noticed",
         "platform/blogdata/patterns/ingestion/readiness_marker.py",

@@ -1,7 +1,7 @@
 """A `refresh` step computes a partition once; sessions, which continue the hour before, again whenever that changed."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -9,51 +9,23 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.code import code
-from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.orchestration import refresh, turns
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh import Refresh
 from blogdata.orchestration.refresh_request import Request
-from blogdata.planning.graph import Task
 from blogdata.publish.partitions import Grain
+from orchestration.stepped import Work, step
 from published import bronze, days, deployment, land, publish, silver
 from quality.contracts import GRAPH
 from quality.contracts.sessions import CARRIED
 
-MOST = 20
 USERS = "silver.users_current"
 Hours = dict[int, int]
-Work = Callable[[Sequence[str]], None]
 
 
 def hour(number: int) -> str:
     return f"2026-01-05T{number:02d}"
-
-
-def step(lake: LakeResource, dataset: str, work: Work, **asked: object) -> list[list[str]]:
-    """Run the step of a dataset with `work` as its computation; return the partitions of each commit."""
-    batches: list[list[str]] = []
-
-    class Worked(Refresh):
-        def _batch(self, task: Task, keys: Sequence[str]) -> Mapping[str, PlatformError]:
-            batches.append(list(keys))
-            assert len(batches) < MOST, "for ever"
-            work(keys)
-            return {}
-
-    @dg.op(required_resource_keys={"lake", "request"})
-    def once(context: dg.OpExecutionContext) -> None:
-        Worked(context, code()).task(GRAPH.task_of(dataset))
-
-    @dg.graph
-    def alone() -> None:
-        once()
-
-    alone.execute_in_process(resources={"lake": lake, "request": Request.model_validate(asked)})
-    return batches
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ from blogdata.orchestration.replays import Since
 from blogdata.orchestration.retries import MAX_RETRIES, failed, failure
 from blogdata.orchestration.waiting import note_faults, show_failed
 from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
+from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
@@ -286,13 +287,13 @@ class Refresh:
             return [list(keys)]
         published = self._access.events.publications(task.main)
         batches, rows = [list[str]()], 0
-        for key in keys:
+        for key in static_late_data_integrator.run_order(keys, stateful=task.continues):
             own = published[key].rows_in if key in published else MOST_ROWS // 1000
             if batches[-1] and rows + own > MOST_ROWS:
                 batches, rows = [*batches, []], 0
             batches[-1].append(key)
             rows += own
-        return batches
+        return [sorted(batch) for batch in batches]
 
     def _batch(self, task: Task, keys: Sequence[str]) -> Mapping[str, PlatformError]:
         done = self._computed(task, [] if task.grain is None else keys)

@@ -44,6 +44,11 @@ class Task:
         """Whether its periods are executed in order, each on the state that the one before it left."""
         return self.contracts[0].executed is not None
 
+    @property
+    def continues(self) -> bool:
+        """Whether a partition is computed from what the one before it left."""
+        return any(read.dataset in self.datasets for read in self.contracts[0].reads)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:

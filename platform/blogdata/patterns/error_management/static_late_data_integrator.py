@@ -4,8 +4,10 @@ Problem: figures that are used for settlement must include late rows for some ti
 
 How it works: an execution has a lookback window of fixed length before it (:func:`due`; after an outage that of the
 newest one, :func:`collapse`). Within the window only partitions that late rows have touched run again. Older ones are
-final; rows that arrive too late for them are counted, not forgotten. The current partition runs first, because users
-wait for it.
+final; rows that arrive too late for them are counted, not forgotten. The current partition and the touched ones are
+computed together, in one commit. If they have too many rows for that, :func:`run_order` decides: the newest first,
+because users wait for it; but where a partition continues from the one before it, the late ones first, because the
+others are computed from them.
 
 The trap: replaying each of several executions whose windows overlap, as after an outage. The newest one's window covers
 the partitions between them; `collapse` keeps only that one.
@@ -62,8 +64,8 @@ def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
     return kept[::-1]
 
 
-def due(execution: str, touched: Collection[str], lookback: Lookback) -> list[str]:
-    """List the partitions that an execution runs, in run order.
+def due(execution: str, touched: Collection[str], lookback: Lookback) -> set[str]:
+    """Choose the partitions that an execution runs.
 
     Args:
         execution: The current partition.
@@ -73,7 +75,20 @@ def due(execution: str, touched: Collection[str], lookback: Lookback) -> list[st
     Returns:
         The current partition and the touched ones of its window.
     """
-    return [execution, *(partition for partition in lookback.window(execution) if partition in touched)]
+    return {execution, *touched} & {execution, *lookback.window(execution)}
+
+
+def run_order(partitions: Iterable[str], *, stateful: bool) -> list[str]:
+    """Put partitions that cannot be computed together in the order in which they run.
+
+    Args:
+        partitions: Keys of the partitions, late ones and the current one.
+        stateful: Whether a partition continues from the one before it.
+
+    Returns:
+        The oldest first if they are stateful, else the newest first.
+    """
+    return sorted(partitions, reverse=not stateful)
 
 
 def too_late(
