@@ -125,8 +125,7 @@ def parsed(rows: DataFrame, key: str, logs: LogSettings) -> DataFrame:
         "network_type": nothing,
     }
     with_agents = read.drop("visit_id").join(F.broadcast(agents), on="agent", how="left")
-    wrapped = wrapper.wrap(with_agents, computed, wrapper.Layout.FLAT)
-    return wrapped.rows.select(*kept, *computed, *agents.columns[1:])
+    return wrapper.beside(with_agents, computed).select(*kept, *computed, *agents.columns[1:])
 
 
 def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:

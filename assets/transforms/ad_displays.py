@@ -72,4 +72,4 @@ def parse(rows: DataFrame) -> DataFrame:
     text = F.col("raw").cast("string")
     read = displays.withColumn("_display", F.from_json(text, _DISPLAY, json_lines.JSON_OPTIONS))
     computed = {name: F.col("_display")[name] for name in _TEXTS}
-    return wrapper.wrap(read, computed, wrapper.Layout.FLAT).rows.drop("_display")
+    return wrapper.beside(read, computed).drop("_display")

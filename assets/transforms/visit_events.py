@@ -156,7 +156,7 @@ def _parsed_json(events: DataFrame) -> DataFrame:
         "connected_since": iso_time(user["connected_since"]),
         **{name: technical[name] for name in _TECHNICAL},
     }
-    return wrapper.wrap(read, computed, wrapper.Layout.FLAT).rows.select(*PARSED)
+    return wrapper.beside(read, computed).select(*PARSED)
 
 
 _RECEIVED = ("raw", *POSITION, "format", "event_time", "event_hour")

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
+from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.data_value.ordered_delivery import NotTaken, Refused, Undelivered
 from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
 from blogdata.secrets.secret import Secret
@@ -32,7 +33,8 @@ class KeyRefused(Refused):
 
 def told(one: Delivery) -> Mapping[str, Any]:
     """Return what is sent of a record."""
-    return {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload)}
+    computed = {"key": one.key, "sequence": one.sequence}
+    return wrapper.envelope(json.loads(one.payload), computed, field="payload")
 
 
 class HttpTarget:
