@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from blogdata.services.files import write_atomically
+from blogdata.durable.whole_file import write_atomically
 from chaos.draws import Kill
 from chaos.round import Done
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import psutil
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.services import config, processes, spark_connect
-from blogdata.services.files import write_atomically
 from blogdata.services.processes import ProcessIdentity
 from kills import kill
 from lineage.deployment import Deployment

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blogdata.cli.output import console
+from blogdata.durable.whole_file import write_atomically
 from blogdata.services.config import Settings
-from blogdata.services.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout; where the package is installed, no other team has its code beside it."""

@@ -20,10 +20,11 @@ import typer
 
 from blogdata.cli import code_locations, services_commands
 from blogdata.cli.output import console
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError
 from blogdata.services import dagster_home, secrets, spark_connect, spark_probe, ui_guard
 from blogdata.services.config import Settings, load
-from blogdata.services.files import LockTimeout, write_atomically
+from blogdata.services.files import LockTimeout
 from blogdata.services.supervisor import Supervisor
 
 _WEB, _DAEMON = "the web server", "Dagster's daemon"

@@ -24,7 +24,6 @@ Source: Data Engineering Design Patterns, ch. 7.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -34,6 +33,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
+
+from blogdata.durable.whole_file import write_atomically
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -212,10 +213,7 @@ def _write(file: Path, content: bytes) -> bool:
     """Write a file for its owner, unless it has that content; return whether it was written."""
     if file.is_file() and file.read_bytes() == content:
         return False
-    descriptor, written = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(content)
-    Path(written).replace(file)
+    write_atomically(file, content)
     return True
 
 

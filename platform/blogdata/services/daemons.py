@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.services import processes
 from blogdata.services.config import Settings
-from blogdata.services.files import locked, write_atomically
+from blogdata.services.files import locked
 from blogdata.services.processes import ProcessIdentity
 
 _log = logging.getLogger(__name__)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.durable.sqlite_file import problem
+from blogdata.durable.whole_file import write_atomically
 from blogdata.services import postgres_connection, processes, secrets
 from blogdata.services.config import Settings
-from blogdata.services.files import LockTimeout, locked, write_atomically
+from blogdata.services.files import LockTimeout, locked
 from blogdata.services.jars import package_folder
 from blogdata.services.postgres_connection import Address
 from blogdata.services.processes import ProcessIdentity

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError
-from blogdata.services import files
 from blogdata.services.config import Settings
+from blogdata.services.files import locked
 
 _RECORD = "exports.json"
 
@@ -68,7 +69,7 @@ def drop(settings: Settings, export: Export) -> None:
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
     """Be the only process that writes or removes copies; others wait."""
-    with files.locked(settings.home / ".exports.lock"):
+    with locked(settings.home / ".exports.lock"):
         yield
 
 
@@ -90,4 +91,4 @@ def _unfit(settings: Settings, export: Export, before: dict[Path, Export]) -> st
 def _write(settings: Settings, exports: Sequence[Export]) -> None:
     found = {str(one.folder): {"role": one.role, "group": one.group} for one in exports}
     text = json.dumps(dict(sorted(found.items())), indent=1)
-    files.write_atomically(settings.home / _RECORD, text.encode())
+    write_atomically(settings.home / _RECORD, text.encode())

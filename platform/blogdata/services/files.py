@@ -1,11 +1,10 @@
-"""Files that several processes share: atomic writes, checksums and locks."""
+"""Files that several processes share: permissions, checksums and locks."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,27 +22,6 @@ class LockTimeout(PlatformError):
 def for_owner(path: str, flags: int) -> int:
     """Open a file as :func:`open` does; a new one is readable and writable by its owner only, whatever the umask."""
     return os.open(path, flags, 0o600)
-
-
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Write a file atomically: readers see the old content or all of the new one.
-
-    Args:
-        path: The file; its folder must exist.
-        content: The bytes.
-        mode: Permissions of the new file.
-    """
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def sha256_of(path: Path) -> str:

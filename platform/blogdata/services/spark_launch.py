@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
 from blogdata.secrets.environment import without_secrets
 from blogdata.services.config import Settings
-from blogdata.services.files import write_atomically
 from blogdata.services.jars import package_folder
 from blogdata.services.java import VECTOR_OPTION
 from blogdata.services.spark_conf import SparkParts, scratch

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from blogdata.services.files import write_atomically
+from blogdata.durable.whole_file import write_atomically
 
 PASSWORD = "changeit"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
