@@ -17,31 +17,16 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from blogdata.erasure.clearing import Clearing
+from blogdata.evidence.erasure_certificates import CERTIFICATES, SCHEMA
+from blogdata.evidence.events import COMPACT_EVERY, compact
 from blogdata.lake import arrow
 from blogdata.lake.checksums import seal_newest
 from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import store_faults
 
-CERTIFICATES = "ops.erasure_certificates"
 WHOLE = "the whole deployment"
 """Place of the line that says what a search of all files found in the end."""
-_TEXT, _COUNT = pa.string(), pa.int64()
-_SCHEMA = pa.schema(
-    {
-        "certificate": _TEXT,
-        "issued_at": pa.timestamp("us", tz="UTC"),
-        "code_version": _TEXT,
-        "persons": _TEXT,
-        "place": _TEXT,
-        "files": _COUNT,
-        "rows": _COUNT,
-        "gone": _TEXT,
-        "note": _TEXT,
-        "left_because": _TEXT,
-        "files_with_values": _COUNT,
-    }
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +84,7 @@ def issue(lake: Lake, name: str, at: datetime, code_version: str, persons: Itera
     with store_faults(CERTIFICATES):
         write_deltalake(
             lake.path(CERTIFICATES) if table is None else table,
-            pa.Table.from_pylist(rows, schema=_SCHEMA),
+            pa.Table.from_pylist(rows, schema=SCHEMA),
             mode="error" if table is None else "append",
             storage_options=dict(lake.storage_options),
             commit_properties=CommitProperties(max_commit_retries=0),
@@ -108,6 +93,8 @@ def issue(lake: Lake, name: str, at: datetime, code_version: str, persons: Itera
     written = table or lake.table(CERTIFICATES)
     assert written is not None
     seal_newest(written)
+    if written.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+        compact(written, CERTIFICATES)
 
 
 def _lines(clearing: Clearing) -> Iterator[dict[str, Any]]:

@@ -331,16 +331,17 @@ def _contended(what: str, where: str) -> RecordingContended:
     )
 
 
-def compact(log: DeltaTable) -> bool:
-    """Rewrite the log's many small files as few; return False if another process has committed since it was opened.
+def compact(log: DeltaTable, name: str = EVENTS) -> bool:
+    """Rewrite a table's many small files as few; return False if another process has committed since it was opened.
 
     `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
-    Instead the log is overwritten with its own rows, which is refused if another commit was added.
+    Instead the table is overwritten with its own rows, which is refused if another commit was added.
 
     Args:
-        log: The log, at the version at which it was opened.
+        log: The table, at the version at which it was opened.
+        name: Its name.
     """
-    require_whole(log, EVENTS)
+    require_whole(log, name)
     rows = log.to_pyarrow_dataset().to_table()
     try:
         once = CommitProperties(max_commit_retries=0)
