@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from assets import detector_checks, landing_checks, ops, serving, sources, streamed_datasets
+from assets.bronze import tables
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
 from assets.gold.visits_weekly import frozen_years
@@ -49,8 +50,9 @@ def build(settings: Settings) -> dg.Definitions:
     ended = ended_at(zone_of(settings), LANDED.values()) is not None
     return dg.Definitions(
         assets=[
-            *sources.SOURCES,
+            *sources.specs(tables.configured(settings)),
             hourly_access_logs,
+            *tables.configured(settings),
             *AssetBuilder(code=code(), calendar=partitions, ended=ended).assets(),
             *map(streamed_datasets.assets, STREAMS),
             *[sink.asset(partitions, code().version) for sink in sinks],

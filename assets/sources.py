@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 LANDING_VISITS = dg.AssetSpec(
@@ -30,3 +32,13 @@ LANDING_ACCESS_LOGS = dg.AssetSpec(
     kinds={"file"},
 )
 SOURCES = (LANDING_VISITS, LANDING_USERS, LANDING_DEVICES, LANDING_ADS, LANDING_ACCESS_LOGS)
+
+
+def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
+    """Return the external assets of a deployment; `landing/devices` comes from the asset that loads it, if any.
+
+    Args:
+        loaded: The assets that load tables.
+    """
+    devices = LANDING_DEVICES.replace_attributes(deps=list(loaded))
+    return [devices if source is LANDING_DEVICES else source for source in SOURCES]

@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets import table_loads
 from assets.serving import FEEDS
 from blogdata.errors import PlatformError
 from blogdata.orchestration import partner, turns
@@ -70,7 +71,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource, deployment: D
     warned = _warn(context, planner.look, landed, stale, seen.get("told", []))
     cursor = json.dumps({"waiting": judged_now, "told": warned}, sort_keys=True)
     unsent = {} if stale else _unsent(context, deployment.settings(), lake)
-    unread = _unread(lake, planner.look)
+    unread = _unread(deployment.settings(), lake, planner.look)
     result = _asked(
         context, planner, unread, fresh, stale, {main: keys for main, keys in waiting.items() if keys}, unsent
     )
@@ -129,15 +130,16 @@ def _request(content: list[object], about: str, tags: Mapping[str, str], **asked
     return run_requests.refresh_request(_digest(content), request, about=about, tags=tags)
 
 
-def _unread(lake: LakeResource, look: Snapshot) -> list[object]:
-    """List what the first step of a run reads: logs that are not split, and published files that were touched."""
+def _unread(settings: Settings, lake: LakeResource, look: Snapshot) -> list[object]:
+    """List what the first step of a run reads: logs that are not split, published files that were touched, tables."""
     logs = [(log.name, log.stat().st_size, log.stat().st_mtime_ns) for log in unsplit_logs(lake.landing_path)]
     changed = [
         (dataset, key, partition.changes)
         for dataset, contract in LANDED.items()
         for key, partition in touched_in(look, contract).items()
     ]
-    return [*logs, *changed]
+    tables = [(table_loads.READER, clock.now().date().isoformat())] if table_loads.is_due(settings, lake.events) else []
+    return [*logs, *changed, *tables]
 
 
 def _unsent(context: dg.SensorEvaluationContext, settings: Settings, lake: LakeResource) -> dict[str, str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import dagster as dg
 
+from assets import table_loads
+from assets.bronze import tables
 from assets.sources import LANDING_ACCESS_LOGS
 from blogdata.errors import PlatformError
 from blogdata.orchestration.computation import Context, access_of
@@ -48,25 +50,30 @@ def hourly_access_logs(context: dg.AssetExecutionContext) -> dg.MaterializeResul
 
 @dg.op(required_resource_keys={"lake", "deployment", "request"}, out=dg.Out(dg.Nothing))
 def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None]]:
-    """Split the pending logs, unless the run is restricted to other datasets, and compare files that were touched."""
-    fault: Exception | None = None
-    access = access_of(context)
+    """Split pending logs and load due tables, unless the run is for other datasets, and compare touched files."""
+    faults: list[Exception] = []
+    access, request = access_of(context), context.resources.request
     for dataset, keys in touched.compare(Snapshot(access.landing_zone, access.events), LANDED.values()).items():
         context.log.warning(f"{dataset}: landed files have another content than was published: {', '.join(keys)}")
-    if _are_wanted(context.resources.request) and unsplit_logs(access.landing_path):
+    if _is_wanted(READER, request) and unsplit_logs(access.landing_path):
         try:
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
         except dg.Failure as error:
-            fault = error
-    # A log that cannot be split does not block other deliveries.
+            faults.append(error)
+    if _is_wanted(table_loads.READER, request):
+        try:
+            tables.load_due(context)
+        except dg.Failure as error:
+            faults.append(error)
+    # A log that cannot be split, or a table that cannot be loaded, does not block other deliveries.
     yield dg.Output(None)
-    if fault is not None:
-        raise fault
+    if faults:
+        raise faults[0]
 
 
-def _are_wanted(request: Request) -> bool:
-    """Return whether a run computes what is new of the logs' lines, and not only what it was told to compute again."""
-    return not request.datasets or (READER in request.datasets and not request.only_again)
+def _is_wanted(reader: str, request: Request) -> bool:
+    """Return whether a run computes what is new in a dataset, and not only what it was told to compute again."""
+    return not request.datasets or (reader in request.datasets and not request.only_again)
 
 
 def _split(context: Context) -> dict[str, Any]:

@@ -171,8 +171,16 @@ class Pipeline:
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
             or any(touched.touched_in(self._planner.look, contract) for contract in LANDED.values())
+            or self._is_table_due()
             or self._unserved(selection)
         )
+
+    def _is_table_due(self) -> bool:
+        if self._settings.tables.devices is None:
+            return False
+        from assets import table_loads
+
+        return table_loads.is_due(self._settings, self._events)
 
     def _unserved(self, selection: Selection) -> bool:
         served = {*self._served} & {*(selection.select or self._served)}

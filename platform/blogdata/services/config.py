@@ -27,6 +27,7 @@ from blogdata.services import (
     secret_settings,
     setting_values,
     site_settings,
+    table_settings,
     trust,
 )
 from blogdata.services.alert_settings import AlertSettings
@@ -37,6 +38,7 @@ from blogdata.services.partner_settings import PartnerSettings
 from blogdata.services.postgres_settings import PostgresSettings
 from blogdata.services.secret_settings import SecretSettings
 from blogdata.services.site_settings import SiteSettings
+from blogdata.services.table_settings import TableSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -88,6 +90,7 @@ _FILE_KEYS = {
     "dagster": {"storage", "secret", "steps_at_once"},
     "secrets": secret_settings.KEYS,
     "postgres": postgres_settings.KEYS,
+    "tables": table_settings.KEYS,
     "alerting": alert_settings.ALERTING_KEYS,
     "events": event_settings.KEYS,
     "geolocation": location_settings.KEYS,
@@ -153,6 +156,7 @@ class Settings:
         ca_file: Bundle of trusted certificates (PEM) for fetching jars; None if the machine has none.
         spark: How a Spark session is opened.
         postgres: Where PostgreSQL is.
+        tables: Which tables of a database are loaded.
         dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
         dagster_secret: Name of the password at that address; None: it needs none, or the address has it.
         secrets: Where the values of secrets are.
@@ -181,6 +185,7 @@ class Settings:
     ca_file: Path | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
+    tables: TableSettings = field(default_factory=TableSettings)
     dagster_storage: str | None = None
     dagster_secret: str | None = None
     secrets: SecretSettings = field(default_factory=SecretSettings)
@@ -263,6 +268,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         spark=_spark(spark),
         secrets=secret_settings.parse(values.get("secrets", {}), env, home=home),
         postgres=postgres_settings.parse(values.get("postgres", {})),
+        tables=table_settings.parse(values.get("tables", {})),
         dagster_storage=storage,
         dagster_secret=postgres_settings.password(dagster, storage, example="dagster"),
         steps_at_once=setting_values.whole(dagster, "steps_at_once", 1, 1, 8),

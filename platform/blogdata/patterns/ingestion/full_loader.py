@@ -7,6 +7,11 @@ How it works: the whole source replaces the whole table in one commit (Data Over
 load). A reader sees yesterday's rows or today's, and time travel still returns yesterday's rows tomorrow. Before
 anything is replaced, :func:`guard` compares the number of rows with the last load.
 
+A source may be files or a table of a database. The rows of a table are read at one state of it, adapted to JSON, and
+land as a file (:func:`land`). What holds for delivered files then holds for them: guards, counts by a second reader,
+dead letters, erasure. The file is renamed when it is whole, and the flag that makes the delivery complete comes last.
+Memory does not grow with the table; the price is its rows as text on the disk of the landing zone, once a day.
+
 The trap: a source that has just been emptied, or is being written, loads without an error. An empty
 reference table then empties every join downstream. The guard reports both counts and leaves the decision to a
 person.
@@ -19,8 +24,24 @@ Source: Data Engineering Design Patterns, ch. 2.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
+from blogdata.patterns.ingestion import table_rows
+from blogdata.patterns.ingestion.landed_entries import is_data
+from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.patterns.ingestion.readiness_marker import mark
+from blogdata.patterns.ingestion.whole_files import alone, hidden, same_bytes
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from blogdata.publish.column_types import Field
 
 MIN_SHARE = 0.5
 """Smallest accepted load, as a share (0 to 1) of the last load's rows."""
@@ -59,3 +80,81 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
         where=where,
         next_step=Remedy("nothing was replaced; look at the source, and if it is right: ", Run(accept=ACCEPT_SIZE)),
     )
+
+
+class DeliveryMixed(PlatformError):
+    """Raised when a day already has files of another producer, so that its rows would come twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A table as it landed.
+
+    Args:
+        file: The landed file.
+        rows: Its rows.
+        changed: False if the same rows, in the same order, had landed before.
+    """
+
+    file: Path
+    rows: int
+    changed: bool
+
+
+def land(
+    connection: psycopg.Connection,
+    table: str,
+    announced: Collection[Field],
+    folder: Path,
+    landing: Path,
+    *,
+    prepare: Callable[[Path], object] = lambda _: None,
+) -> Load:
+    """Land all rows of a table, read at one state of it, as a complete delivery.
+
+    Args:
+        connection: A connection to the database, without an open transaction.
+        table: The table or view, `name` or `schema.name`.
+        announced: The fields that its rows have to have.
+        folder: The day's folder in the landing zone.
+        landing: The landing zone.
+        prepare: Called with the file before it is visible; it may overwrite lines of it.
+
+    Raises:
+        TableRefused: The table is not there, lacks a field, or has a type that is not adapted.
+        DeliveryMixed: The folder has other files.
+        LinkRefused: The folder is behind a link that leads out of the landing zone.
+    """
+    target = folder / f"{folder.parent.name}.json"
+    require_within([target], landing)
+    with alone(folder.parent):
+        _require_alone(target)
+        partial = hidden(target)
+        with table_rows.snapshot(connection), partial.open("wb") as file:
+            source = table_rows.describe(connection, table, announced)
+            rows = table_rows.copy(connection, table_rows.as_json(source), file)
+            file.flush()
+            os.fsync(file.fileno())
+        prepare(partial)
+        changed = not same_bytes(partial, target)
+        if changed:
+            partial.replace(target)
+        else:
+            partial.unlink()
+        # Also after a crash between the file and its flag.
+        mark(folder)
+    return Load(file=target, rows=rows, changed=changed)
+
+
+def _require_alone(target: Path) -> None:
+    others = sorted(
+        path.name
+        for path in (target.parent.iterdir() if target.parent.is_dir() else ())
+        if is_data(path.name) and path != target
+    )
+    if others:
+        raise DeliveryMixed(
+            what=f"the day has files of another producer: {', '.join(others[:3])}",
+            where=str(target.parent),
+            next_step="nothing was loaded; take them away, or take the table out of the section [tables]",
+        )

@@ -1,0 +1,189 @@
+"""Reads rows of a PostgreSQL table as lines of JSON, the form in which files land.
+
+The server writes the JSON and Python passes it on, so memory does not grow with the table. What each type becomes:
+
+- text, varchar, char, uuid and enums: a text; `char(n)` without its padding;
+- smallint to bigint, numeric, real and double: a number with all its digits, or its digits as a text if the field is
+  announced as a text; `NaN` and infinities are texts;
+- boolean; date: as ISO 8601; timestamptz: as ISO 8601 in UTC;
+- json and jsonb: as they are, as jsonb has them: each key once;
+- arrays of these: an array. A domain: as the type below it.
+
+Every other type is refused by name before a row is read, since a text of it would be a guess: a timestamp without time
+zone is no instant, and bytes, intervals, money, ranges and composite types have no form in JSON. A view casts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, ClassVar
+
+from blogdata.errors import PlatformError
+from blogdata.publish.column_types import Field
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg import sql
+
+_TEXTS = {"text", "varchar", "bpchar", "uuid"}
+_NUMBERS = {"int2", "int4", "int8", "numeric", "float4", "float8"}
+_ADAPTED = {*_TEXTS, *_NUMBERS, "bool", "date", "timestamptz", "json", "jsonb"}
+_ENUM, _ARRAY = "e", "A"
+_COLUMNS = """
+    SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.typname, b.typtype, b.typcategory, e.typname, e.typtype
+    FROM pg_attribute a
+    JOIN pg_type t ON t.oid = a.atttypid
+    JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END
+    LEFT JOIN pg_type e ON e.oid = b.typelem AND b.typcategory = 'A'
+    WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+    ORDER BY a.attnum
+"""
+
+
+class TableRefused(PlatformError):
+    """Raised when a table is not there, lacks an announced column, or has a type that is not adapted."""
+
+    exit_code: ClassVar[int] = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceTable:
+    """A table, or a view, as the server describes it.
+
+    Args:
+        name: Its name, `name` or `schema.name`.
+        adapted: Each column to the type it is cast to before it becomes JSON; None: as it is.
+    """
+
+    name: str
+    adapted: dict[str, str | None]
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """The quoted name."""
+        from psycopg import sql
+
+        return sql.Identifier(*self.name.split("."))
+
+
+@contextmanager
+def snapshot(connection: psycopg.Connection) -> Iterator[None]:
+    """Read everything inside the block at one state of the database, and change nothing of it.
+
+    Args:
+        connection: A connection without an open transaction.
+
+    Raises:
+        TableRefused: The database refuses a query for another reason than a lost connection, such as a missing right.
+    """
+    import psycopg
+
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
+    try:
+        with connection.transaction():
+            connection.execute("SET LOCAL TIME ZONE 'UTC'")
+            yield
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error as error:
+        # Messages about data quote values.
+        said = (
+            f"a value of SQLSTATE {error.sqlstate}"
+            if isinstance(error, psycopg.DataError)
+            else error.diag.message_primary
+        )
+        raise TableRefused(
+            what=f"the database refuses the query: {said}",
+            where=f"database {connection.info.dbname}",
+            next_step="mend the table or view, or the rights of the login",
+        ) from None
+
+
+def describe(connection: psycopg.Connection, name: str, announced: Collection[Field]) -> SourceTable:
+    """Look up the columns of a table.
+
+    Args:
+        connection: A connection.
+        name: The table or view, `name` or `schema.name`.
+        announced: The fields that it has to have; it may have others.
+
+    Raises:
+        TableRefused: It is not there, lacks an announced column, or a column has a type that is not adapted.
+    """
+    from psycopg import sql
+
+    quoted = sql.Identifier(*name.split(".")).as_string(connection)
+    columns = connection.execute(_COLUMNS, [quoted]).fetchall()
+    if not columns:
+        raise TableRefused(
+            what="there is no such table, or this login may not see it",
+            where=name,
+            next_step="correct the name under [tables], or grant SELECT on it",
+        )
+    if missing := sorted({field.name for field in announced} - {column[0] for column in columns}):
+        raise TableRefused(
+            what=f"the table lacks columns that are announced: {', '.join(missing)}",
+            where=name,
+            next_step="name a view that has them",
+        )
+    refused = [f"{column} {shown}" for column, shown, *kind in columns if not _is_adapted(*kind)]
+    if refused:
+        raise TableRefused(
+            what=f"types that are not adapted: {', '.join(refused)}",
+            where=name,
+            next_step="name a view that casts them, or leaves them out: a timestamp by AT TIME ZONE, others to text",
+        )
+    texts = {field.name for field in announced if str(field.type).upper() == "STRING"}
+    return SourceTable(
+        name=name, adapted={column: _cast(base, is_text=column in texts) for column, _, base, *_ in columns}
+    )
+
+
+def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes]) -> int:
+    """Write the result of a query of one text column, each row a line without a raw control character.
+
+    Args:
+        connection: A connection.
+        query: Such as of :func:`as_json`.
+        file: Takes the lines.
+
+    Returns:
+        The number of lines.
+    """
+    from psycopg import sql
+
+    lines = 0
+    with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as rows:
+        # The server sends one row at a time; in JSON all that COPY escapes are backslashes.
+        for row in rows:
+            file.write(bytes(row).replace(b"\\\\", b"\\"))
+            lines += 1
+    return lines
+
+
+def as_json(table: SourceTable) -> sql.Composable:
+    """Build the query of all rows of a table as JSON objects, with the fields in the order of its columns."""
+    from psycopg import sql
+
+    columns = sql.SQL(", ").join(
+        sql.Identifier(name)
+        if cast is None
+        else sql.SQL("{}::{} AS {}").format(sql.Identifier(name), sql.SQL(cast), sql.Identifier(name))
+        for name, cast in table.adapted.items()
+    )
+    return sql.SQL("SELECT row_to_json(r) FROM (SELECT {} FROM {}) r").format(columns, table.identifier)
+
+
+def _is_adapted(base: str, kind: str, category: str, element: str | None, kind_of_element: str | None) -> bool:
+    if category == _ARRAY:
+        return element in _ADAPTED - {"json"} or kind_of_element == _ENUM
+    return base in _ADAPTED or kind == _ENUM
+
+
+def _cast(base: str, *, is_text: bool) -> str | None:
+    if base == "json":
+        return "jsonb"
+    return "text" if base == "bpchar" or (is_text and base in _NUMBERS) else None
