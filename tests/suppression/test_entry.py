@@ -120,6 +120,14 @@ def test_a_user_is_known_by_any_of_his_values(home: Settings) -> None:
     assert left_of(home, USERS, [*his, user()]) == [user()]
 
 
+def test_a_word_of_a_line_of_another_user_is_no_login(home: Settings) -> None:
+    """Its user was not cut off."""
+    SuppressionList.of(home).add(Identifiers(logins=frozenset({"mobile"})), FORGOTTEN)
+    cut = b'{"user_id": "user-ann-1", "page": "/x", "network": "mobile", "ip'
+    lines = [cut, cut.replace(b'"user_id": "user-ann-1", ', b"")]
+    assert left_of(home, VISITS, lines) == lines[:1]
+
+
 @pytest.mark.parametrize("names", [["email", "id", "login"], ["Email", "ID", "LogIn"]])
 def test_a_user_in_a_csv_is_known_by_the_header(home: Settings, names: list[str]) -> None:
     rows = [names, ["e", "bob", "l"], ['e;"', "user-bob-1", "l"], ["bob@mail.example", "u", "l"], ["e", "u", "bob"]]

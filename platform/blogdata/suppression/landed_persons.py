@@ -3,10 +3,10 @@
 A line that is one JSON object or a row of a CSV file names persons by the fields of :data:`FIELDS`, at any depth and in
 any case, such as `User_ID`, also if a field comes twice, has several values, or is in a text that is JSON itself. Of a
 line that cannot be read, such as one that was cut off, whatever looks like such a field counts, and any word that is a
-value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or a login. Words are also decoded
-from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an access log count e-mails,
-addresses and long ids that are no number anywhere, and logins where servers write them, before the time, also those of
-several words; a path like `/archive` is none.
+value: of an e-mail, an address, an id of at least :data:`DISTINCTIVE` characters, or, if no field names a user, a
+login. Words are also decoded from JSON's escapes, those of servers (`\\xc3\\xb6`), and percent escapes. Of a line of an
+access log count e-mails, addresses and long ids that are no number anywhere, and logins where servers write them,
+before the time, also those of several words; a path like `/archive` is none.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Reader:
             return self._of_csv(offset, text)
         if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
             logins = tuple(login for form in _forms(text) for login in _before_time(form))
-            return Named(fields={}, words=_words(text, logins=logins), at=None, logged=_logged(text))
+            return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_logged(text))
         return self._of_json(raw, text)
 
     def _of_json(self, raw: bytes, text: str) -> Named:
@@ -162,9 +162,11 @@ class Reader:
         at = next((plain[name] for name in times if name in plain), None)
         if whole and self._kind is not Kind.LOG:
             return Named(fields=fields, words={}, at=_seconds(at))
+        # Of a line that names a user, a word such as `mobile` may be a login by chance.
+        is_anybodys = self._kind is not Kind.LOG and not fields.get("user_ids")
         return Named(
             fields=fields,
-            words=_words(text, logins=None if self._kind is not Kind.LOG else ()),
+            words=_words(text, logins=None if is_anybodys else (), is_log=self._kind is Kind.LOG),
             at=None if self._kind is Kind.LOG else _seconds(at),
             logged=_logged(f"[{at}]") if self._kind is Kind.LOG else None,
         )
@@ -215,7 +217,7 @@ def _joined(one: Values, other: Values) -> Values:
     return {what: one.get(what, frozenset()) | other.get(what, frozenset()) for what in {*one, *other}}
 
 
-def _words(text: str, *, logins: tuple[str, ...] | None) -> Values:
+def _words(text: str, *, logins: tuple[str, ...] | None, is_log: bool = False) -> Values:
     """Return the words of a line by what they may be; `logins` None: any word may be one, unless it is a JSON key."""
     words: set[str] = set()
     for form in _forms(text):
@@ -223,7 +225,6 @@ def _words(text: str, *, logins: tuple[str, ...] | None) -> Values:
         for word in _WORD.findall(form):
             words.update((word, word.strip(".:"), *word.split(":")))
     # Of digits alone, a word of a request is a day or a number of an article.
-    is_log = logins is not None
     long = frozenset(word for word in words if len(word) >= DISTINCTIVE and not (is_log and word.isdecimal()))
     named = {word for word in words if len(word) >= _SHORTEST_LOGIN} - set(re.findall(r'"([^"\\]*)"\s*:', text))
     return {
