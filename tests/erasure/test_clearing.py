@@ -265,6 +265,14 @@ def test_a_stream_that_runs_is_left(settings: Settings) -> None:
     held.release(["visits"], owner)
 
 
+def test_a_login_that_is_a_word_of_any_checkpoint_begins_no_stream_anew(settings: Settings) -> None:
+    for stream in ("visits", "sessions"):
+        (settings.checkpoints / stream / "v1" / "query" / "metadata").write_text('{"id":"default"}')
+    before = sorted(settings.checkpoints.rglob("*"))
+    clear(settings, [LETTERS], Identifiers(logins=frozenset({"default"})), since=time.time())
+    assert sorted(settings.checkpoints.rglob("*")) == before
+
+
 def test_records_in_an_open_request_are_left_until_it_is_settled(settings: Settings) -> None:
     box = outbox(settings)
     request = box.opened([one for one in box.due(before="2026-01-06") if one.key == USER], bulk=True)
@@ -279,6 +287,20 @@ def test_rows_of_sqlite_leave_nothing_behind(settings: Settings) -> None:
     for name in ("partner.sqlite", "geolocation.sqlite"):
         with closing(sqlite3.connect(settings.home / name)) as database:
             assert database.execute("PRAGMA freelist_count").fetchone() == (0,)
+
+
+def test_texts_of_others_and_of_programs_are_not_overwritten(settings: Settings) -> None:
+    """A value of theirs has the person's within it, and the person has chosen a program's name as login."""
+    persons = Identifiers(emails=frozenset({"bo@mail.example"}), logins=frozenset({"python3", "utf-8"}))
+    his, theirs = '"bo@mail.example"', ("al.bo@mail.example", "bo@mail.example.org", "jo+bo@mail.example", "python3")
+    history = settings.home / "dagster" / "history" / "runs.db"
+    with closing(sqlite3.connect(history)) as storage:
+        storage.execute("UPDATE runs SET body = ? WHERE id = 1", (", ".join((his, *theirs, "utf-8")),))
+        storage.commit()
+    clear(settings, [LETTERS], persons, since=time.time())
+    with closing(sqlite3.connect(history)) as storage:
+        ((body,),) = storage.execute("SELECT body FROM runs WHERE id = 1").fetchall()
+    assert body == ", ".join((f'"{"*" * 15}"', *theirs, "utf-8"))
 
 
 def test_a_certificate_says_what_was_done_and_has_no_value(settings: Settings) -> None:

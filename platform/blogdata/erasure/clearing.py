@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from blogdata.erasure.cleared import Cleared, Note, unnoted
-from blogdata.erasure.search import Searched, Trace, search
+from blogdata.erasure.search import Searched, Trace, is_searched_for, search
 from blogdata.erasure.traces import (
     exported,
     kept_aside,
@@ -28,11 +28,6 @@ from blogdata.publish.contract import Contract
 from blogdata.services import exports
 from blogdata.services.config import Settings
 from blogdata.suppression.identifiers import Identifiers
-
-_SHORTEST = 4
-"""A value of fewer bytes is a word of any text: what has it is not the person's for that."""
-_SHORTEST_NUMBER = 8
-"""The same of digits alone: sizes, counts and offsets in logs of tables and checkpoints are such words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +83,9 @@ def clear(
     done.append(kept_aside.clear_refused(settings.lake, paths, note))
     done.append(kept_aside.clear_copies(settings, paths, note))
     done.append(kept_aside.clear_spark(settings, paths, note))
-    done += sqlite_texts.clear(settings, values, paths, note)
+    done += sqlite_texts.clear(settings, persons, paths, note)
     done.append(landing_leftovers.clear(settings, paths, note))
-    done += stream_state.clear(lake, settings.checkpoints, paths, note)
+    done += stream_state.clear(lake, settings.checkpoints, persons, note)
     proof = look(settings, all_, values)
     remaining = tuple(trace for trace in proof.traces if not trace.path.startswith(tuple(aside)))
     return Clearing(
@@ -112,11 +107,6 @@ def look(settings: Settings, contracts: Iterable[Contract], values: Iterable[str
     copies = {f"exports/{one.role}{one.folder}": one.folder for one in exports.known(settings)}
     elsewhere = {"lake": settings.lake, "landing": settings.landing, **copies}
     return search(settings.home, values, places(contracts), elsewhere=elsewhere)
-
-
-def is_searched_for(value: str) -> bool:
-    """Return whether a value is long enough to be a person's wherever it stands."""
-    return len(value.encode()) >= (_SHORTEST_NUMBER if value.isdecimal() else _SHORTEST)
 
 
 def _beside(contract: Contract, contracts: Iterable[Contract]) -> list[str]:

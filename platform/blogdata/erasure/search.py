@@ -25,6 +25,10 @@ _OVERLAP = 64 << 10
 """Bytes of the next part that each part is searched with, so that nothing is cut in two."""
 _LARGEST = 1 << 30
 """Of a larger file only its own bytes are read, not what is packed into it."""
+_SHORTEST = 4
+"""A value of fewer bytes is a word of any text: what has it is not the person's for that."""
+_SHORTEST_NUMBER = 8
+"""The same of digits alone: sizes, counts and offsets in logs of tables and checkpoints are such words."""
 OTHER = "no declared place"
 """Where a value is that is in none of the places."""
 
@@ -74,6 +78,11 @@ class Searched:
     unsearched: tuple[Unsearched, ...]
     files: int
     bytes: int
+
+
+def is_searched_for(value: str) -> bool:
+    """Return whether a value is long enough to be a person's wherever it stands."""
+    return len(value.encode()) >= (_SHORTEST_NUMBER if value.isdecimal() else _SHORTEST)
 
 
 def search(

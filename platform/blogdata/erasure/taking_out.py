@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.erasure import current_rows
 from blogdata.erasure.cleared import Cleared, Note
-from blogdata.erasure.clearing import is_searched_for
 from blogdata.erasure.current_rows import Rows
-from blogdata.erasure.search import search
 from blogdata.erasure.traces import stream_state
 from blogdata.erasure.traces.older_files import alone
 from blogdata.evidence.appended import appended
@@ -87,8 +85,8 @@ class TakingOut:
                 return
             for contract in stream.contracts.values():
                 yield self.of_dataset(contract)
-            folder, values = stream.checkpoints / stream.name, filter(is_searched_for, self.rows.persons.values())
-            if search(folder, values, ()).traces:
+            folder = stream.checkpoints / stream.name
+            if stream_state.remembers(folder, self.rows.persons):
                 self.note(done := stream_state.forgotten(stream.name, folder))
                 stream_state.remove(folder)
                 yield done

@@ -1,9 +1,9 @@
 """Texts in SQLite files whose rows are needed, Dagster's and events from outside: values in them are overwritten.
 
 Dagster's history of runs is made of these rows, so a value is replaced by as many asterisks, as in a landed file by
-filler. Only values that are no word or number of a program are looked for: with an `@`, or with letters and digits.
-What else the search at the end finds, such as a login in a tag of a run, it names. Logs of Dagster's steps are only
-there to be looked at: those with values are removed.
+filler. Only what is no word or number of a program is looked for: e-mails, and long ids with letters and digits. A
+login is chosen by its user, and may be `python3`. What else the search at the end finds, such as a login in a tag of a
+run, it names. Logs of Dagster's steps are only there to be looked at: those with values are removed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ from pathlib import Path
 
 from blogdata.erasure.cleared import Cleared, Note
 from blogdata.services.config import Settings
+from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import DISTINCTIVE
 
 _FILES = re.compile(r"(dagster/(?:.+/)?[^/]+\.db|events\.sqlite)(?:-wal|-shm|-journal)?")
 _LOGS = "dagster/compute_logs/"
 _BUSY_SECONDS = 60.0
+_ALONE = r"(?<![\w.+@-])(?:{})(?![\w+@-]|\.\w)"
+"""A value that is no part of another one, as `bo@mail.example` is of `al.bo@mail.example`."""
 
 
-def clear(settings: Settings, values: Collection[str], paths: Collection[str], note: Note) -> Iterator[Cleared]:
+def clear(settings: Settings, persons: Identifiers, paths: Collection[str], note: Note) -> Iterator[Cleared]:
     """Overwrite values in the texts of SQLite files, and remove logs of Dagster's steps that have any.
 
     Args:
         settings: Settings of the deployment.
-        values: The values.
+        persons: Who is forgotten.
         paths: Files with values, below the home.
         note: Called with what is about to be cleared.
     """
@@ -36,8 +40,8 @@ def clear(settings: Settings, values: Collection[str], paths: Collection[str], n
     for log in logs:
         log.unlink(missing_ok=True)
     yield done
-    distinct = sorted(filter(_is_distinct, values), key=len, reverse=True)
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, distinct))})(?!\w)")
+    distinct = sorted(_distinct(persons), key=len, reverse=True)
+    pattern = re.compile(_ALONE.format("|".join(map(re.escape, distinct))))
     found = {match[1] for path in paths if (match := _FILES.fullmatch(path))}
     for name in sorted(found) if distinct else ():
         try:
@@ -46,8 +50,14 @@ def clear(settings: Settings, values: Collection[str], paths: Collection[str], n
             yield Cleared(place=name, left=f"it cannot be written: {error}")
 
 
-def _is_distinct(value: str) -> bool:
-    return "@" in value or (any(map(str.isdecimal, value)) and any(map(str.isalpha, value)))
+def _distinct(persons: Identifiers) -> set[str]:
+    """Return the values that stand for nothing else, wherever they are."""
+    mails = {value for value in persons.values() if "@" in value.strip("@")}
+    return mails | {value for value in persons.user_ids | persons.visit_ids if _is_long_and_mixed(value)}
+
+
+def _is_long_and_mixed(value: str) -> bool:
+    return len(value) >= DISTINCTIVE and any(map(str.isdecimal, value)) and any(map(str.isalpha, value))
 
 
 def _overwrite(file: Path, place: str, pattern: re.Pattern[str], note: Note) -> Cleared:

@@ -7,28 +7,41 @@ is what its state alone had: sessions that were still open.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from blogdata.erasure.cleared import Cleared, Note
+from blogdata.erasure.search import is_searched_for, search
 from blogdata.erasure.traces.kept_aside import files_in, remove_folder
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
+from blogdata.suppression.identifiers import Identifiers
 
-_PREFIX = "checkpoints/"
 
-
-def clear(lake: Lake, root: Path, paths: Collection[str], note: Note) -> list[Cleared]:
-    """Remove the checkpoints of the streams whose state has values; never of one that is running.
+def clear(lake: Lake, root: Path, persons: Identifiers, note: Note) -> list[Cleared]:
+    """Remove the checkpoints of the streams whose state remembers persons; never of one that is running.
 
     Args:
         lake: The tables' root.
         root: Folder of all checkpoints.
-        paths: Files with values, below the home.
+        persons: Who is forgotten.
         note: Called with what is about to be cleared.
     """
-    names = {path.removeprefix(_PREFIX).partition("/")[0] for path in paths if path.startswith(_PREFIX)}
-    return [_clear(lake, root / name, name, note) for name in sorted(names)]
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    return [_clear(lake, each, each.name, note) for each in folders if remembers(each, persons)]
+
+
+def remembers(folder: Path, persons: Identifiers) -> bool:
+    """Return whether the checkpoints of a stream have an id or an e-mail of a person, as each row of a state has.
+
+    A login is chosen by its user, and may be a word of any checkpoint, such as `default`.
+
+    Args:
+        folder: Their folder.
+        persons: The persons.
+    """
+    values = replace(persons, logins=frozenset()).values()
+    return bool(search(folder, filter(is_searched_for, values), ()).traces)
 
 
 def _clear(lake: Lake, folder: Path, name: str, note: Note) -> Cleared:
