@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
+import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -193,6 +196,43 @@ def test_a_secret_for_another_program_is_in_a_file_as_long_as_it_is_used(stored:
         assert file.read_text() == secrets.read(settings, "masks").reveal()
         assert (file.stat().st_mode & 0o077, kept or file.parent.stat().st_mode & 0o077 == 0) == (0, True)
     assert file.exists() == kept
+
+
+SHOWS = """
+import os, signal, sys
+from blogdata.services import config, secrets
+
+with secrets.in_file(config.load(), "masks") as file:
+    print(file.parent, flush=True)
+    if sys.argv[1] == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.read()
+"""
+"""A process that shows a secret in memory."""
+
+
+def test_a_secret_that_a_killed_process_has_shown_goes_with_the_next_one(tmp_path: Path) -> None:
+    variables = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_SECRET_MASKS": CANARY * 2}
+    settings = deployment(tmp_path, 'provider = "environment"', **variables)
+
+    def shown_by(what: str) -> tuple[subprocess.Popen[str], Path]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SHOWS, what],
+            env={**os.environ, **variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        return process, Path(process.stdout.readline().strip())
+
+    (running, in_use), (killed, left) = shown_by("waits"), shown_by("dies")
+    with running, killed:
+        assert killed.wait() == -signal.SIGKILL
+        assert (left / "masks").read_text() == CANARY * 2
+        with secrets.in_file(settings, "masks") as file:
+            assert (left.exists(), in_use.exists(), file.exists()) == (False, True, True)
+    assert [folder for folder in (in_use, file.parent) if folder.exists()] == []
 
 
 REPLACED = [("old", "new", 2), ("old", "old", 1)]

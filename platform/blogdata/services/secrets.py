@@ -5,12 +5,15 @@ Pattern: Secrets Pointer (:mod:`blogdata.secrets.secrets_pointer`).
 
 from __future__ import annotations
 
+import fcntl
+import os
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 from blogdata.errors import ConfigurationError
 from blogdata.secrets.environment import Environment
@@ -22,6 +25,8 @@ from blogdata.services.secret_settings import SecretSettings
 
 SHORTEST = 32
 _MEMORY = Path("/dev/shm")
+_SHOWN = "blogdata-shown-"
+"""Beginning of the names of folders in memory that have a secret."""
 
 
 def pointer(settings: Settings, name: str) -> Pointer:
@@ -88,7 +93,8 @@ def in_file(settings: Settings, name: str, version: int | None = None) -> Iterat
         version: One of its versions; None: the current one.
 
     Yields:
-        The secret's own file; with another provider than files, one in memory that is removed afterwards.
+        The secret's own file; with another provider than files, one in memory that is removed afterwards. Those of
+        processes that were killed before are removed first.
 
     Raises:
         PlatformError: As :func:`read`.
@@ -98,11 +104,39 @@ def in_file(settings: Settings, name: str, version: int | None = None) -> Iterat
     if isinstance(own, SecretFiles):
         yield own.file(name, version)
         return
-    # A folder of its own, which only its owner can enter.
-    with TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else settings.home) as folder:
-        shown = SecretFiles(folder=Path(folder))
+    with _folder_in(_MEMORY if _MEMORY.is_dir() else settings.home) as folder:
+        shown = SecretFiles(folder=folder)
         shown.add(name, secret, after=0)
         yield shown.file(name)
+
+
+@contextmanager
+def _folder_in(parent: Path) -> Iterator[Path]:
+    """Make a folder that only its owner can enter, and remove those that killed processes have left."""
+    for left in parent.glob(f"{_SHOWN}*"):
+        with suppress(FileNotFoundError, BlockingIOError):
+            if left.lstat().st_uid == os.getuid() and not left.is_symlink():
+                with _held(left):
+                    shutil.rmtree(left)
+    made = Path(mkdtemp(dir=parent, prefix=f".{_SHOWN}"))
+    with _held(made):
+        # It has its name once it is held: nobody takes it for one that was left.
+        folder = made.rename(made.with_name(made.name.removeprefix(".")))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a folder for as long as this process lives, at most; raises BlockingIOError while another one does."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def provider(settings: Settings) -> Provider:
