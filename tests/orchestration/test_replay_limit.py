@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from blogdata.cli.break_scenes import Story
 from blogdata.cli.main import app
+from blogdata.erasure.plan import REASON, built_anew, planned
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.executions import ReplayTooLong
 from blogdata.orchestration import replays
@@ -106,6 +107,12 @@ def test_an_upstream_replay_omits_the_limited_table(said: Said) -> None:
     ended = said("plan", "--replay", DATASET, "--partitions", LATE)
     assert isinstance(ended.exception, ReplayTooLong)
     assert ended.stdout == "", "for the table alone nothing is left to plan"
+
+
+def test_an_erasure_builds_the_limited_table_anew(deployment: Deployment) -> None:
+    asked = planned(deployment.planner, {"bronze.users": {LATE: REASON}})
+    assert (asked.refused, asked.wanted()[DATASET]) == ((), [LATE, *DAYS])
+    assert built_anew(deployment.planner).wanted() == {DATASET: [LATE, *DAYS]}
 
 
 def asking(instance: dg.DagsterInstance, lake: LakeResource, dataset: str) -> dg.OpExecutionContext:

@@ -14,6 +14,7 @@ from blogdata.erasure.cleared import Cleared
 from blogdata.erasure.current_rows import Rows
 from blogdata.erasure.journal import FILE, Erasure, Journal
 from blogdata.erasure.persons import landed_files
+from blogdata.erasure.plan import built_anew
 from blogdata.erasure.taking_out import TakingOut, without_landed_files
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
@@ -98,7 +99,10 @@ def recompute(settings: Settings, erasure: Erasure) -> None:
 
     look = _look(settings)
     there = [name for name in CONTRACTS if look.published(name)]
-    outcome = Pipeline(settings, command="blogdata forget").run(for_=[*there, *unserved.configured(settings)])
+    pipeline = Pipeline(settings, command="blogdata forget")
+    outcome = pipeline.run(for_=[*there, *unserved.configured(settings)])
+    if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
+        outcome = pipeline.run_plan(anew)
     look = _look(settings)
     plan = Planner(graph=GRAPH, look=look).outstanding()
     behind = [

@@ -15,7 +15,7 @@ from blogdata.patterns.ingestion import erased_lines
 from blogdata.patterns.ingestion.landed_lines import faults_of
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.reach import landed_input
-from blogdata.publish.contract import Contract
+from blogdata.publish.contract import Contract, Wanted
 from blogdata.publish.partitions import Grain
 from blogdata.suppression.identifiers import Identifiers
 from blogdata.suppression.landed_persons import Reader
@@ -76,7 +76,7 @@ def look(
             contract, grain = sources[table]
             asked[contract.dataset][_key(folders, grain)] = REASON
     published = {name: {key for key in keys if key in planner.look.published(name)} for name, keys in asked.items()}
-    runs = planner.plan_of_replay({name: dict.fromkeys(keys, REASON) for name, keys in published.items()})
+    runs = planned(planner, {name: dict.fromkeys(keys, REASON) for name, keys in published.items()})
     gone = taking_out.without_landed_files(planner.look, landed)
     rows = Rows(lake=planner.look.events.lake, events=planner.look.events, landing=landing, persons=persons)
     found = {contract.dataset: rows.of(contract) for contract in kept}
@@ -88,6 +88,36 @@ def look(
         runs=runs,
         left={**{error.where: error.what for error in runs.refused}, **_without_addresses(rows, kept)},
     )
+
+
+def planned(planner: Planner, asked: Wanted) -> Plan:
+    """Plan what runs again; a table whose periods build on one another, from the first one on if that is too long.
+
+    Args:
+        planner: The planner.
+        asked: Dataset to partitions that run again, each with the reason.
+    """
+    plan = planner.plan_of_replay(asked)
+    return planner.plan_of_replay({**asked, **_whole(planner, (error.where for error in plan.refused))})
+
+
+def built_anew(planner: Planner) -> Plan:
+    """Plan the tables whose periods build on one another and that are behind although everything has run.
+
+    Too many periods would have run again, or a version to begin with is gone, as after an earlier erasure. From the
+    first period on they need no earlier version.
+
+    Args:
+        planner: The planner, with a snapshot taken after the run.
+    """
+    plan = planner.outstanding()
+    behind = {*plan.wanted(), *(error.where for error in plan.refused)}
+    in_order = [task.main for task in planner.graph.tasks if task.in_order and planner.look.published(task.main)]
+    return planner.plan_of_replay(_whole(planner, behind.intersection(in_order)))
+
+
+def _whole(planner: Planner, datasets: Iterable[str]) -> dict[str, dict[str, str]]:
+    return {name: dict.fromkeys(planner.resolve_keys(name, "all"), REASON) for name in datasets}
 
 
 def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, str]:
