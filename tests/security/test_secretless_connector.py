@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -229,6 +230,23 @@ def test_old_certificates_hold_until_the_grace_period_ends(
     assert "unknown ca" in refused(url_of(certified, ANALYST, sslcert=old["sslcert"], sslkey=old["sslkey"])).what
     assert kept_open.execute("SELECT current_user").fetchone() == (ANALYST,), "an open connection goes on"
     kept_open.close()
+
+
+def test_a_server_that_was_not_told_of_its_new_files_is_told_by_the_next_command(
+    certified: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.up(certified)
+    pid = postgres.status(certified).pid
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "kill", dies)
+        with pytest.raises(KeyboardInterrupt):
+            postgres.renew_certificates(certified)
+    url = url_of(certified, ANALYST)
+    assert (_soon(url)[0], postgres.status(certified).pid) == (ANALYST, pid)
 
 
 def _soon(url: str) -> tuple[str, bool, bool]:

@@ -51,6 +51,7 @@ class _State:
     created: str = ""
     roles: bool = False
     login: PostgresLogin = "password"
+    certificates: str = ""
 
     @property
     def identity(self) -> ProcessIdentity:
@@ -82,17 +83,17 @@ def up(settings: Settings) -> str:
         return outside.url
     with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
-        renewed = settings.postgres.login == "certificate" and postgres_certificates.kept(settings)
+        certificates = postgres_certificates.kept(settings) if settings.postgres.login == "certificate" else ""
         if state is not None and state.login != settings.postgres.login:
             processes.stop(state.identity, first_signal=signal.SIGINT)
         if state is None or not processes.is_alive(state.identity):
             state = _start(settings, None if state is None else replace(state, roles=False))
-        elif renewed:
+        elif state.certificates != certificates:
             os.kill(state.pid, signal.SIGHUP)
         if not state.roles:
             # At each start, and on a server that an earlier version has started.
             state = _with_roles(settings, state)
-        daemons.write(settings, _NAME, replace(state, wanted=True))
+        daemons.write(settings, _NAME, replace(state, wanted=True, certificates=certificates))
     return _superuser(settings, state)
 
 
@@ -149,9 +150,10 @@ def renew_certificates(settings: Settings) -> None:
     """
     with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
-        postgres_certificates.kept(settings, renew=True)
+        certificates = postgres_certificates.kept(settings, renew=True)
         if state is not None and processes.is_alive(state.identity):
             os.kill(state.pid, signal.SIGHUP)
+            daemons.write(settings, _NAME, replace(state, certificates=certificates))
 
 
 def stop(settings: Settings) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -34,7 +35,7 @@ def certificates(settings: Settings) -> Certificates:
     return Certificates(folder=folder, hosts=("127.0.0.1", "localhost"), logins=(SUPERUSER, *LOGINS))
 
 
-def kept(settings: Settings, *, renew: bool = False) -> bool:
+def kept(settings: Settings, *, renew: bool = False) -> str:
     """Make, renew and remove certificates as it is time.
 
     Args:
@@ -42,9 +43,12 @@ def kept(settings: Settings, *, renew: bool = False) -> bool:
         renew: Whether to renew them in any case.
 
     Returns:
-        Whether the server has to read its files again.
+        A digest of the server's files: one that has read others has to read them again.
     """
-    return keep(certificates(settings), datetime.now(timezone.utc), renew=renew)
+    known = certificates(settings)
+    keep(known, datetime.now(timezone.utc), renew=renew)
+    files = (known.authorities, *(known.folder / f"{SERVER}.{kind}" for kind in ("key", "pem")))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def options(settings: Settings) -> Mapping[str, str]:
