@@ -19,11 +19,13 @@ from deltalake import write_deltalake
 
 from attacks.test_roles import TABLES, expected, secrets_of, stored
 from blogdata.cli.export_command import export
+from blogdata.cli.role_sight import SECRET
 from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.traces import exported
 from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
-from blogdata.services import exports
+from blogdata.secrets.secret import Secret
+from blogdata.services import exports, secrets
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
@@ -207,3 +209,14 @@ def test_copies_of_persons_go_when_somebody_is_forgotten(deployment: Deployment,
     code, _, text = said("export", "analyst", "--withdraw")
     assert (code, [*analysts.rglob("*.parquet")]) == (0, []), text
     assert exports.known(deployment.settings) == ()
+
+
+def test_a_new_key_of_masks_writes_masked_copies_anew(deployment: Deployment, outside: Path, said: Said) -> None:
+    folder, masked, plain = outside / "engineers", "silver.visits", "gold.page_stats"
+    assert said("export", "engineer", str(folder), "--group", group())[0] == 0
+    before = {name: (folder / name / "current").resolve() for name in (masked, plain)}
+    assert secrets.files(deployment.settings).add(SECRET, Secret("another-key-of-masks-" * 2), after=1)
+    assert said("export", "engineer")[0] == 0
+    after = {name: (folder / name / "current").resolve() for name in (masked, plain)}
+    assert (after[masked] != before[masked], after[plain]) == (True, before[plain])
+    assert not before[masked].exists()

@@ -18,7 +18,7 @@ from blogdata.durable.switched_folder import CURRENT
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.patterns.security import role_folders
-from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, Sight, sight_of
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, Shown, Sight, sight_of
 from blogdata.services import exports
 from blogdata.services.config import Settings
 from blogdata.services.exports import Export
@@ -126,7 +126,7 @@ def _write(settings: Settings, role: Role, chosen: Export, group: int) -> dict[s
             name: role_folders.write(
                 chosen.folder,
                 name,
-                _name(lake, seen[name], version),
+                _name(lake, seen[name], version, sight.mark if _is_masked(seen[name]) else ""),
                 group,
                 partial(_rows, spark, lake, sight, name, version),
             )
@@ -138,9 +138,13 @@ def _rows(spark: SparkSession, lake: Lake, sight: RoleSight, name: str, version:
     return sight.of(spark, lake, name, lake.read(spark, name, version))
 
 
-def _name(lake: Lake, sight: Sight, version: int) -> str:
-    """Name a copy after the table, its version, and what the role sees of it."""
+def _is_masked(sight: Sight) -> bool:
+    return Shown.HASHED in (*sight.columns.values(), *sight.private.values())
+
+
+def _name(lake: Lake, sight: Sight, version: int, mark: str) -> str:
+    """Name a copy after the table, its version, and what the role sees of it, by which key of masks."""
     table = lake.table(sight.dataset)
     assert table is not None
-    seen = hashlib.sha256(repr(sight).encode()).hexdigest()
+    seen = hashlib.sha256(f"{sight!r}{mark}".encode()).hexdigest()
     return f"{version}-{str(table.metadata().id)[:8]}-{seen[:8]}"

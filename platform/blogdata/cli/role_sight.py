@@ -10,6 +10,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.patterns.security import fine_grained_accessor_for_tables
 from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, NotForRole, Role, sight_of
+from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.publish.migrations import carried
 from blogdata.services import secrets
 from blogdata.services.config import Settings
@@ -35,6 +36,11 @@ class RoleSight:
 
     role: Role
     settings: Settings
+
+    @property
+    def mark(self) -> str:
+        """What tells the key of the masks from another one, without its value."""
+        return derived_key(secrets.read(self.settings, SECRET).reveal(), "mark").hex()
 
     def require(self, names: Iterable[str]) -> None:
         """Refuse tables that the role does not see.
