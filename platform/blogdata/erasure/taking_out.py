@@ -115,7 +115,8 @@ def without_landed_files(look: Snapshot, landed: Iterable[Contract]) -> dict[str
     for contract in landed:
         source = landed_input(contract)
         if source is not None and any(column.subject for column in contract.columns):
-            there = {partition.key for partition in look.zone.scan(source.table, source.grain)}
+            # Not what has a folder: who clears up by the age of files leaves empty ones.
+            there = {partition.key for partition in look.landed(source.table, source.grain)}
             published = look.published(contract.dataset)
             found[contract.dataset] = [key for key, entry in published.items() if key not in there and entry.rows_out]
     return {dataset: keys for dataset, keys in found.items() if keys}
