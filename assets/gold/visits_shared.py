@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from assets.gold.fan_in import gather
-from assets.silver.log_visits import VISITOR_KEY
 from assets.transforms import shared_visits
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.services import secrets
+from quality.contracts.keys import VISITOR_KEY
 
 
 @computes("gold.visits_shared")

@@ -9,7 +9,6 @@ import dagster as dg
 from assets.code_version import version
 from assets.gold import frozen_visitors
 from assets.gold.fan_in import ENRICHED_VISITS, gather
-from assets.silver.log_visits import VISITOR_KEY
 from assets.transforms import weekly_visits
 from blogdata.errors import PlatformError
 from blogdata.lake.commit import Commit
@@ -25,8 +24,8 @@ from blogdata.planning.finality import lookback_of, newest_ended
 from blogdata.publish.partitions import Grain, coarser, start_of
 from blogdata.publish.partitions import key_of as partition_of
 from blogdata.publish.target import Target
-from blogdata.services import secrets
 from quality.contracts import CONTRACTS
+from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.page_views import USER_BUCKETS
 
 DATASET = "gold.visits_weekly"
@@ -37,8 +36,7 @@ FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 def visits_weekly(step: Step) -> Mapping[str, Commit]:
     """Write each week's page views to a table of their own, and make the view show it."""
     period = gather(step)
-    secret = secrets.read(step.deployment.settings(), VISITOR_KEY).reveal()
-    rows = weekly_visits.for_analysts(period.visits, USER_BUCKETS, secret)
+    rows = weekly_visits.for_analysts(period.visits, USER_BUCKETS, step.token_key(VISITOR_KEY))
     return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts))
 
 

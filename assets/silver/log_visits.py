@@ -14,14 +14,13 @@ from assets.transforms import visit_events, visits_by_inactivity
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.step import Step
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.services import secrets
+from quality.contracts.keys import VISITOR_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 FIRST_LOOK = 6
 """Hours to look back and ahead at first; doubled until no visit can reach further."""
-VISITOR_KEY = "visitor.key"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
         The page views, and the hours that must run again because their visits were joined or split.
     """
     settings = step.deployment.settings()
-    key = secrets.read(settings, VISITOR_KEY).reveal()
+    key = step.token_key(VISITOR_KEY)
     first, last = (start_of(step.partitions[at], Grain.HOUR) for at in (0, -1))
     ours = F.col("event_hour").isin(*step.partitions)
     target = visit_events.parse(_rows(step).where(ours), visit_events.LOGS, key, settings.logs)

@@ -3,13 +3,10 @@ silver.identities, what users are called by."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver.log_visits import VISITOR_KEY
 from assets.transforms import devices as device_rules
 from assets.transforms import users as user_rules
 from blogdata.errors.remedies import Remedy, Run
@@ -23,8 +20,8 @@ from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.security import encryptor
 from blogdata.planning.continued import Continued, continued
 from blogdata.planning.reach import delivered_on, usable_rows
-from blogdata.services import secrets
 from quality.contracts import CONTRACTS
+from quality.contracts.keys import VISITOR_KEY
 
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
@@ -68,8 +65,8 @@ def identities(step: Step) -> Mapping[str, Commit]:
     name = contract.encrypted.key
     key = encryption.offer(step.spark, step.deployment.settings(), name)
     delivered, source = _delivered(step)
-    source = replace(source, judged_by={name: key.mark})
-    known = _known(step, source.judged_by)
+    step.judged_by[name] = key.mark
+    known = _known(step)
     left = delivered if known is None else _left(delivered, known)
     new = encryptor.encrypted(user_rules.identities(left), contract, key.version)
     if known is not None:
@@ -102,21 +99,21 @@ def _delivered(step: Step) -> tuple[DataFrame, Upstream]:
 
 
 def _identity(step: Step, user: str = "id") -> Column:
-    return user_rules.identity_of(user, secrets.read(step.deployment.settings(), VISITOR_KEY).reveal())
+    return user_rules.identity_of(user, step.token_key(VISITOR_KEY))
 
 
 def _left(delivered: DataFrame, known: Continued) -> DataFrame:
     return delivered.where(F.col("load_date").isin(*known.left) if known.left else F.lit(False))
 
 
-def _known(step: Step, judged_by: Mapping[str, str] = MappingProxyType({})) -> Continued | None:
+def _known(step: Step) -> Continued | None:
     """Find the version to continue from; None: the dataset is derived from all deliveries."""
     dataset, version = step.contract.dataset, step.pin("bronze.users")
     published = step.events.publications(dataset).get(WHOLE_TABLE)
     if published is None or published.inputs.get("bronze.users") == version:
         return None
     loads = step.events.history("bronze.users")
-    own = [entry for entry in step.events.history(dataset) if entry.judged_by == judged_by]
+    own = [entry for entry in step.events.history(dataset) if entry.judged_by == step.judged_by]
     there = accounts.entries(step, "bronze.users")
     found = continued(own, loads, {day: one.version for day, one in there.items() if usable_rows(one)})
     return next((one for one in found if step.lake.is_whole(dataset, one.version)), None)

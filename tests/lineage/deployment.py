@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any
 
 import plans
-from assets.silver.log_visits import VISITOR_KEY
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.pipeline import Pipeline
 from blogdata.cli.sql_command import _Asked
@@ -36,6 +35,7 @@ from blogdata.simulator import landing as simulator
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import Truth
 from quality.contracts import CONTRACTS, EVERY, GRAPH
+from quality.contracts.keys import VISITOR_KEY
 from resources import spark as spark_resources
 from resources.spark import SparkResource
 from resources.zone import zone_of

@@ -7,7 +7,6 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from assets.silver.log_visits import VISITOR_KEY
 from assets.transforms.users import IDENTITY
 from blogdata.cli.main import app
 from blogdata.evidence.executions import state
@@ -16,6 +15,7 @@ from blogdata.services import secrets
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from quality.contracts import GRAPH
+from quality.contracts.keys import VISITOR_KEY
 
 DATASET = "silver.users_current"
 FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH = (f"2026-01-{day:02d}" for day in (5, 6, 7, 8, 9))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import in_code, in_engine
 
+ROTATED = "tests/security/test_rotated_keys.py"
 ENCRYPTED = "tests/security/test_encryptor.py"
 RESOURCES = "tests/security/test_fine_grained_accessor_for_resources.py"
 REACH = "platform/blogdata/patterns/security/fine_grained_accessor_for_resources.py"
@@ -155,8 +156,15 @@ RIGHTS = (
     in_code(
         "a table that was encrypted by another key is continued",
         "assets/silver/reference.py",
-        " if entry.judged_by == judged_by",
+        " if entry.judged_by == step.judged_by",
         "",
         f"{ENCRYPTED}::test_no_file_of_the_table_has_a_login_and_it_goes_on_by_another_key",
+    ),
+    in_code(
+        "a key of tokens that was replaced is used",
+        "platform/blogdata/orchestration/step.py",
+        "if keys.ROTATING not in self.accepted:",
+        "if False:",
+        f"{ROTATED}::test_a_replaced_key_is_noticed_before_anything_is_written",
     ),
 )

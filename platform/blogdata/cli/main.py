@@ -110,6 +110,10 @@ COMMANDS = {
         "blogdata.cli.certificates_command:certificates",
         "List the certificates of the deployment's own PostgreSQL by login, with their files and ends.",
     ),
+    "rotate": Deferred(
+        "blogdata.cli.rotate_command:rotate",
+        "Make another version of a key, and compute everything again that follows from it; show the plan, and ask.",
+    ),
     "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
     "ui": Deferred(
         "blogdata.cli.ui_command:ui",

@@ -51,6 +51,7 @@ class Pipeline:
         accept: str | None = None,
         command: str = "blogdata run",
         due: bool = False,
+        lifted: frozenset[str] = frozenset(),
     ) -> None:
         """Prepare runs of a deployment.
 
@@ -60,6 +61,7 @@ class Pipeline:
             accept: Name of a guard to lift for these runs.
             command: Command that a person typed; it is the trigger recorded in the runs and their commits.
             due: Of what is stale, whether only those partitions count that run by themselves, too.
+            lifted: Further guards that the command lifts for what it does.
 
         Raises:
             ConfigurationError: No guard has that name.
@@ -73,7 +75,7 @@ class Pipeline:
         self._settings = settings
         self._zone = zone_of(settings)
         self._quiet = quiet
-        self._accepted = frozenset([accept] if accept else [])
+        self._accepted = lifted | ({accept} if accept else set())
         self._command = command
         self._scope = Scope.READY if due else Scope.ALL
         self._events = EventLog(Lake(root=str(settings.lake)))

@@ -88,7 +88,7 @@ def plan(
         outcome = _run(settings, planned, quiet=True) if runs and yes else None
         say_json(answer if outcome is None else {**answer, "result": outcome.as_json()})
     elif runs or not planned.refused:
-        _show(runs, look, unsplit, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
+        show(runs, look, unsplit, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
         wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
         outcome = _run(settings, planned, quiet=False) if wanted else None
         if outcome is not None:
@@ -147,7 +147,15 @@ def _run(settings: Settings, planned: Plan, *, quiet: bool) -> Outcome:
     return Pipeline(settings, quiet=quiet, command="blogdata plan").run_plan(planned)
 
 
-def _show(runs: Sequence[Planned], look: Snapshot, unsplit: Sequence[Path], *, nothing: str) -> None:
+def show(runs: Sequence[Planned], look: Snapshot, unsplit: Sequence[Path] = (), *, nothing: str) -> None:
+    """Print the runs of a plan, with why they run and how long they may take.
+
+    Args:
+        runs: The runs.
+        look: The snapshot that the plan was made from.
+        unsplit: Access logs that a run splits first.
+        nothing: Why there is nothing to do, where that is so.
+    """
     from blogdata.planning.estimate import estimate
 
     if unsplit:

@@ -21,6 +21,7 @@ _COMMANDS = {
     "ShowRights": "rights --roles",
     "ShowCertificates": "certificates",
     "GoOnForgetting": "forget",
+    "Rotate": "rotate {key}",
     "ShowMigrations": "schema migrations",
     "RemoveColumn": "schema remove {dataset} {column}",
     "Query": "sql {sql} --as-of={as_of}",

@@ -103,6 +103,17 @@ class GoOnForgetting(Action, words="go on with the erasure"):
     """End an erasure of persons that was interrupted."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rotate(Action, words="rotate the key"):
+    """Compute everything again that follows from a key, by its current version.
+
+    Args:
+        key: Name of the key.
+    """
+
+    key: str
+
+
 class ShowMigrations(Action, words="list the migrations"):
     """List the columns that are being retired, and who still reads them."""
 

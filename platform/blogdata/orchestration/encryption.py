@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, Run
+from blogdata.orchestration import keys
+from blogdata.orchestration.keys import Key
 from blogdata.patterns.security.encryptor import DECRYPT, ENCRYPT
-from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.services import secrets
 from blogdata.services.config import Settings
 
@@ -24,26 +24,12 @@ _AGAIN = Run(datasets=("DATASET",))
 _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
 _NO_KEY = "BLOGDATA_NO_KEY"
 _NOT_AUTHENTIC = "BLOGDATA_NOT_AUTHENTIC"
-_MARK, _DIGITS = "mark", 8
 
 
 class CannotDecrypt(PlatformError):
     """Raised when a key is gone, or a stored value is not what was encrypted; no value is shown in its place."""
 
     exit_code = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Key:
-    """The current version of a key.
-
-    Args:
-        version: The version, by which is encrypted.
-        mark: The version and what tells this key from another one of that version, without its value.
-    """
-
-    version: int
-    mark: str
 
 
 def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
@@ -63,24 +49,21 @@ def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
     """
     from pyspark.errors import PySparkException
 
-    secrets.read(settings, name)
-    versions = secrets.provider(settings).versions(name)
-    # Not what was read before: a version may have been added since.
-    current = secrets.read(settings, name, versions[-1])
+    key = keys.current(settings, name)
     source = spark.read.format("keyed-encryption").option("encrypt", ENCRYPT).option("decrypt", DECRYPT)
     with ExitStack() as shown:
-        keys = [
+        files = [
             {"name": name, "version": each, "file": str(shown.enter_context(secrets.in_file(settings, name, each)))}
-            for each in versions
+            for each in secrets.provider(settings).versions(name)
         ]
         try:
             # The engine registers the functions while Spark looks for the schema.
-            source.option("keys", json.dumps(keys)).load().schema  # noqa: B018
+            source.option("keys", json.dumps(files)).load().schema  # noqa: B018
         except PySparkException as error:
             if (refused := _refused(name, str(error))) is None:
                 raise
             raise refused from error
-    return Key(version=versions[-1], mark=f"{versions[-1]}:{derived_key(current.reveal(), _MARK).hex()[:_DIGITS]}")
+    return key
 
 
 def _refused(name: str, text: str) -> ConfigurationError | None:

@@ -13,6 +13,8 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence import executions
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.lake.lake import DatasetMissing
+from blogdata.orchestration import keys
+from blogdata.orchestration.keys import Key
 from blogdata.orchestration.volume import volume_audits
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.idempotency import fast_metadata_cleaner, merger, proxy, stateful_merger
@@ -96,6 +98,8 @@ class Step:
         self.stale = frozenset(stale) & frozenset(partitions)
         self.started = time.monotonic()
         self.inputs: dict[str, int] = {}
+        self.judged_by: dict[str, str] = {}
+        self._keys: dict[str, Key] = {}
         self._there: dict[str, bool] = {}
         self.engine = access.engine
         self._access = access
@@ -137,6 +141,24 @@ class Step:
             self._there[dataset] = dataset in self.inputs or self.lake.version(dataset) is not None
         return self._there[dataset]
 
+    def token_key(self, name: str) -> str:
+        """Read the key that tokens of the dataset follow from; which one it was is recorded in the commit.
+
+        Args:
+            name: Name of the secret.
+
+        Raises:
+            KeyReplaced: The published rows have tokens by another key.
+            PlatformError: As :func:`blogdata.orchestration.keys.current`.
+        """
+        if name not in self._keys:
+            key = keys.current(self.deployment.settings(), name)
+            if keys.ROTATING not in self.accepted:
+                keys.require_same(name, key, self.events.publications(self.contract.dataset))
+            self._keys[name] = key
+            self.judged_by[name] = key.mark
+        return self._keys[name].secret.reveal()
+
     def publish(
         self,
         rows: DataFrame | FullDelivery | Callable[[str], FullDelivery],
@@ -163,7 +185,8 @@ class Step:
         """
         if isinstance(rows, FullDelivery):
             return self._of_one(self._merge_delivery(rows))
-        provenance = replace(source or Upstream(), inputs=self.inputs)
+        given = source or Upstream()
+        provenance = replace(given, inputs=self.inputs, judged_by={**self.judged_by, **given.judged_by})
         if callable(rows):
             return self._of_one(self._merge_in_order(rows))
         write, target = self.contract.write, self._target(provenance.accounts)
@@ -202,7 +225,8 @@ class Step:
         return merger.merge_all(rows, target, self._provenance_of(delivery), at=version)
 
     def _provenance_of(self, delivery: FullDelivery) -> Provenance:
-        return Provenance(inputs=self.inputs, accounts={WHOLE_TABLE: delivery.account})
+        accounts = {WHOLE_TABLE: delivery.account}
+        return Provenance(inputs=self.inputs, accounts=accounts, judged_by=self.judged_by)
 
     def _merge_in_order(self, delivery: Callable[[str], FullDelivery]) -> Commit:
         """Merge the step's periods in order, with undone executions before them and later ones after them."""

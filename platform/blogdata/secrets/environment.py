@@ -41,10 +41,12 @@ class Environment:
         Raises:
             ConfigurationError: Always.
         """
+        variable = self._variable(name, after + 1)
         raise ConfigurationError(
-            what=f"the secret {name} does not exist, and variables of the environment are not made by the platform",
-            where=self.place(name),
-            next_step=f"set it for every process, to a random one: openssl rand -hex 32 ({self._variable(name)})",
+            what=f"{f'version {after + 1} of ' if after else ''}the secret {name} does not exist, and variables of the"
+            " environment are not made by the platform",
+            where=f"variable {variable}",
+            next_step=f"set it for every process, to a random one: openssl rand -hex 32 ({variable})",
         )
 
     def place(self, name: str) -> str:

@@ -58,7 +58,7 @@ def read(settings: Settings, name: str, version: int | None = None) -> Secret:
     own = pointer(settings, name)
     if version is None and own.provider.read(name) is None:
         # What is derived from a secret is permanent: of two processes the first generates it, the second reads it.
-        own.provider.add(name, Secret(secrets.token_hex(SHORTEST)), after=0)
+        own.provider.add(name, random(), after=0)
     secret = fetch(own, version)
     if len(secret.reveal()) < SHORTEST:
         raise ConfigurationError(
@@ -67,6 +67,11 @@ def read(settings: Settings, name: str, version: int | None = None) -> Secret:
             next_step="put a longer one there, or remove it to have one made (ids derived from it change)",
         )
     return secret
+
+
+def random() -> Secret:
+    """Make a value for a secret of the deployment's own."""
+    return Secret(secrets.token_hex(SHORTEST))
 
 
 def given(settings: Settings, name: str) -> Secret:

@@ -11,6 +11,11 @@ be joined behind anybody's back. Rows that may not lead to their person have tok
 that may. A partner is told tokens from a secret of its own: a new secret makes all visitors new to that partner, and to
 nobody else.
 
+Each publication says which key its tokens follow from. A key that was replaced by mistake is refused before a row is
+written, because everybody would be somebody new by it. It is rotated on purpose by computing all tokens again
+(`blogdata rotate`): the ids are there, encrypted or in bronze, so no vault with a row for each person has to be kept,
+erased and backed up.
+
 The trap: a hash without a key. There are 4 billion addresses and far fewer user ids, so all of them are hashed in
 minutes, and the table of pseudonyms is one of names (dictionary attack). And the false sense of security: with the
 columns beside it a token may still be found. How many are found so, and why a pseudonym is not anonymous, is measured

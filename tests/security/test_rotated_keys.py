@@ -1,0 +1,212 @@
+"""Pseudo-Anonymizer: a replaced key of tokens is noticed, and a rotation leaves joins and histories as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from blogdata.evidence.events import EventLog
+from blogdata.secrets.secret import Secret
+from blogdata.services import secrets
+from lineage.command_line import Said
+from lineage.conftest import Deploy, deploy, said
+from lineage.deployment import Deployment, event
+from quality.contracts.keys import FOLLOWS, VISITOR_KEY, behind
+
+__all__ = ["deploy", "said"]
+OF_USERS = ["silver.identities", "silver.users", "silver.users_current"]
+VISITS, WEEKLY = "silver.visits", "gold.visits_weekly"
+LOG = '192.0.2.{n} - - [05/Jan/2026:{at}:00 +0000] "GET {page} HTTP/1.1" 200 1 "-" "Mozilla/5.0 Firefox/120.0"'
+TOKENS = {
+    VISITS: ("visit_id", "user_id"),
+    "silver.users": ("identity",),
+    "silver.users_current": ("identity",),
+    "silver.identities": ("identity",),
+    WEEKLY: ("visit_id",),
+}
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """Users of whom one gets another login on the second day."""
+    made = deploy("rotated")
+    deliver(made, "2026-01-05", {"a": "ann", "b": "bob"})
+    deliver(made, "2026-01-06", {"a": "amy", "b": "bob"})
+    assert made.run(for_=OF_USERS).problems == []
+    return made
+
+
+def deliver(made: Deployment, day: str, logins: dict[str, str]) -> None:
+    folder = made.landing / "users" / f"date={day}"
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"id": name, "login": login}) + "\n" for name, login in logins.items()]
+    (folder / "users.json").write_text("".join(lines), encoding="utf-8")
+    (folder / "_SUCCESS").touch()
+
+
+def tokens(made: Deployment) -> set[str]:
+    """Return all tokens that follow from the key; ids of the tracker are none."""
+    return {
+        value
+        for dataset, columns in TOKENS.items()
+        if made.published(dataset)
+        for column in columns
+        for value in made.rows(dataset, column)
+        if not value.startswith(("user-", "visit-"))
+    }
+
+
+def joined(made: Deployment) -> dict[str, Any]:
+    """Return what a reader has of the tables by way of the tokens, without the tokens themselves."""
+    return {
+        "history": made.asked(
+            "SELECT u.user_id, i.login, u.valid_from, u.valid_to, u.is_current, u.snapshots FROM silver.users u"
+            " JOIN silver.identities i ON u.identity = i.identity ORDER BY 1, 3"
+        ),
+        "current": made.asked(
+            "SELECT u.user_id, i.login, u.changed_on FROM silver.users_current u"
+            " JOIN silver.identities i ON u.identity = i.identity ORDER BY 1"
+        ),
+    }
+
+
+def pages_of_visitors(made: Deployment) -> list[tuple[int, list[str]]]:
+    """Return the number of visits and the pages of each visitor."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for user, visit, page in made.rows(VISITS, "user_id", "visit_id", "page"):
+        found.setdefault(user, []).append((visit, page))
+    return sorted((len({*dict(of)}), sorted(page for _, page in of)) for of in found.values())
+
+
+def replace_key(made: Deployment, key: str) -> str:
+    """Replace the first version of the key; return what it was."""
+    file = made.settings.home / "secrets" / VISITOR_KEY
+    before = file.read_text()
+    file.write_text(key)
+    return before
+
+
+def refused(problems: list[str], dataset: str) -> bool:
+    (why,) = (problem for problem in problems if f"the tokens of {dataset} were computed by" in problem)
+    return "bring the earlier key back" in why and f"blogdata rotate {VISITOR_KEY}" in why
+
+
+def test_a_replaced_key_is_noticed_before_anything_is_written(deployment: Deployment) -> None:
+    before = {name: deployment.lake.version(name) for name in OF_USERS}
+    deliver(deployment, "2026-01-07", {"a": "amy", "b": "bob"})
+    key = replace_key(deployment, "another-key-of-the-same-version-" * 2)
+    problems = deployment.run(for_=OF_USERS).problems
+    assert all(refused(problems, dataset) for dataset in OF_USERS)
+    assert {name: deployment.lake.version(name) for name in OF_USERS} == before
+    replace_key(deployment, key)
+    assert deployment.run(for_=OF_USERS).problems == []
+    assert len(deployment.rows("silver.users", "user_id")) == 3, "nobody got another version"
+
+
+def test_joins_and_histories_are_the_same_by_another_key(deployment: Deployment, said: Said) -> None:
+    old, known = tokens(deployment), joined(deployment)
+    assert [row[:2] for row in known["history"]] == [("a", "ann"), ("a", "amy"), ("b", "bob")]
+    assert [row[2] for row in known["current"]] == ["2026-01-06", "2026-01-05"]
+    code, out, _ = said("rotate", VISITOR_KEY, "--yes")
+    assert (code, "all published rows follow from version 2" in out) == (0, True)
+    assert joined(deployment) == known
+    new = tokens(deployment)
+    assert (len(new), old & new) == (3, set())
+    (deployment.settings.home / "secrets" / VISITOR_KEY).unlink()
+    deliver(deployment, "2026-01-08", {"a": "amy", "b": "bob"})
+    assert deployment.run(for_=OF_USERS).problems == [], "the first version is needed by nobody"
+    assert len(deployment.rows("silver.users", "user_id")) == 3, "nobody got another version"
+    assert deployment.problems() == []
+
+
+@pytest.mark.campaign
+def test_a_rotation_that_was_killed_goes_on(deploy: Deploy, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = deploy("killed-rotation")
+    monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
+    wanted = [VISITS, *OF_USERS, WEEKLY]
+    deliver(made, "2026-01-05", {"a": "ann", "b": "bob"})
+    for hour, at in (("10", "10:50"), ("11", "11:10")):
+        land_log(made, hour, at, 1, 2)
+        made.land(f"2026-01-05T{hour}", [event(at, f"/of-{hour}")])
+    assert made.run(for_=wanted).problems == []
+    old, known, visitors = tokens(made), joined(made), pages_of_visitors(made)
+    assert visitors == [(1, ["/10", "/11"])] * 2 + [(1, ["/of-10"]), (1, ["/of-11"])]
+    weekly = "SELECT count(*), count(DISTINCT visit_id), count(DISTINCT user_id) FROM gold.visits_weekly"
+    counted = made.asked(weekly)
+
+    land_log(made, "12", "12:10", 1)
+    key = replace_key(made, "another-key-of-the-same-version-" * 2)
+    assert refused(made.run(for_=wanted).problems, VISITS)
+    replace_key(made, key)
+    killed_when(lambda: marks(made, "silver.users") == {"2"}, made)
+    assert marks(made, WEEKLY) == {"1"}, "it was killed in the middle"
+    assert refused(made.run(select=[WEEKLY]).problems, WEEKLY), "nothing goes on by two keys"
+
+    code, out, _ = said("rotate", VISITOR_KEY, "--yes")
+    assert (code, "version 3" in out, "all published rows follow from version 2" in out) == (0, False, True)
+    assert all(marks(made, dataset) == {"2"} for dataset in wanted)
+    assert (joined(made), pages_of_visitors(made), made.asked(weekly)) == (known, visitors, counted)
+    new = tokens(made)
+    assert (len(new), old & new) == (len(old), set())
+    assert made.run(for_=wanted).problems == []
+    assert pages_of_visitors(made)[0] == (1, ["/10", "/11"])
+    assert sorted(pages for _, pages in pages_of_visitors(made))[1] == ["/10", "/11", "/12"]
+
+
+def land_log(made: Deployment, hour: str, at: str, *visitors: int) -> None:
+    lines = [LOG.format(n=n, at=at, page=f"/{hour}").encode() for n in visitors]
+    made.land(f"2026-01-05T{hour}", lines, name="access.log")
+
+
+def marks(made: Deployment, dataset: str) -> set[str]:
+    """Return the versions of the key by which a dataset was computed."""
+    entries = EventLog(made.lake).publications(dataset).values()
+    return {entry.judged_by[VISITOR_KEY].partition(":")[0] for entry in entries}
+
+
+def killed_when(reached: Callable[[], bool], made: Deployment) -> None:
+    """Rotate the key in another process, and kill it as soon as something is reached."""
+    command = [sys.executable, "-m", "blogdata", "rotate", VISITOR_KEY, "--yes"]
+    variables = {**os.environ, "BLOGDATA_HOME": str(made.settings.home)}
+    process = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not reached():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def test_rotating_refuses_what_is_no_key(deployment: Deployment, said: Said) -> None:
+    code, _, err = said("rotate", "visitor.keys", "--yes")
+    assert code == 2
+    assert VISITOR_KEY in err
+    assert set(FOLLOWS) == {VISITOR_KEY, "identities-key"}
+
+
+def test_the_key_of_encrypted_columns_is_rotated_alike(deployment: Deployment, said: Said) -> None:
+    query = "SELECT login FROM silver.identities ORDER BY login"
+    before = deployment.asked(query)
+    code, out, _ = said("rotate", "identities-key", "--yes")
+    assert (code, "version 2 of identities-key" in out) == (0, True)
+    assert {login[:2] for login in deployment.rows("silver.identities", "login")} == {"2."}
+    assert deployment.asked(query) == before
+    assert not behind(deployment.planner.look, "identities-key", next(iter(_marks_of(deployment))))
+    provider = secrets.provider(deployment.settings)
+    assert provider.add("identities-key", Secret("k" * 64), after=2)
+    code, out, _ = said("rotate", "identities-key", "--yes")
+    assert "version 3 of identities-key:" in out, "a version that somebody made is the one that is taken"
+    assert provider.versions("identities-key") == (1, 2, 3)
+
+
+def _marks_of(made: Deployment) -> set[str]:
+    return {entry.judged_by["identities-key"] for entry in made.published("silver.identities").values()}
