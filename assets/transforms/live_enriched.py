@@ -1,7 +1,8 @@
 """The stream that joins visit events with the reference data (Static Joiner), a stream with tables.
 
 A table cannot come late by itself, so the join needs no watermark and keeps no state: each batch reads the newest
-version of users, devices and places, and joins as of the event. The rows tell what was unknown, and stay as they are.
+version of users, devices and places, and joins as of the event. What a user is now, it reads from the table of current
+users. The rows tell what was unknown, and stay as they are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 
 from assets.transforms import enrichment, live_lines
 from blogdata.orchestration.stream import MicroBatch, Stream
+from blogdata.patterns.data_value import static_joiner
 from blogdata.patterns.error_management import windowed_deduplicator
 from blogdata.patterns.error_management.streamed_files import SCHEMA
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
@@ -18,12 +20,13 @@ from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish import kept_rows
 from quality.contracts import columns, streams
 from quality.contracts.enriched import VISITS_ENRICHED
-from quality.contracts.live_enriched import ENRICHED_LIVE, WRITTEN
+from quality.contracts.live_enriched import ENRICHED_LIVE, USER_NOW, WRITTEN
 
 _REFERENCES = ("users", "devices", "places")
+_NOW = "users_current"
 _ORDER = ("arrival_hour", "replayed", "source_file", "source_offset")
 _CONTENT = [column.name for column in (*columns.VISIT, *columns.CONTEXT) if column.name not in ENRICHED_LIVE.key]
-_COLUMNS = [column.name for column in VISITS_ENRICHED.columns]
+_COLUMNS = [column.name for column in (*VISITS_ENRICHED.columns, USER_NOW)]
 
 
 def take_in(batch: MicroBatch) -> None:
@@ -35,16 +38,30 @@ def take_in(batch: MicroBatch) -> None:
     events = live_lines.events(batch.lines).withColumn("replayed", is_replay())
     with kept_rows.computed(events) as rows, kept_rows.computed(judged(batch, rows)) as verdicts:
         by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
-        found = {name: live_lines.newest(batch, f"silver.{name}") for name in _REFERENCES}
+        found = {name: live_lines.newest(batch, f"silver.{name}") for name in (*_REFERENCES, _NOW)}
         first = verdicts.where(F.col("verdict") == Verdict.FIRST.value)
         known = {name: table and table[0] for name, table in found.items()}
+        users_now = known.pop(_NOW)
         live_lines.publish(
             batch,
-            enrichment.enrich(first, **known).select(*_COLUMNS, "verdict"),
+            with_user_of_now(enrichment.enrich(first, **known), users_now).select(*_COLUMNS, "verdict"),
             ENRICHED_LIVE,
             live_lines.accounts(by_verdict),
             inputs={f"silver.{name}": table[1] for name, table in found.items() if table},
         )
+
+
+def with_user_of_now(events: DataFrame, users: DataFrame | None) -> DataFrame:
+    """Add when the user of each event last changed.
+
+    Args:
+        events: user_id, and anything else.
+        users: silver.users_current, or None when no users were ever delivered.
+    """
+    if users is None:
+        return events.withColumn(USER_NOW.name, F.lit(None).cast(USER_NOW.type))
+    now = users.select("user_id", F.col("changed_on").alias(USER_NOW.name))
+    return static_joiner.join_current(events, now, ("user_id",))
 
 
 def judged(batch: MicroBatch, events: DataFrame) -> DataFrame:

@@ -338,7 +338,8 @@ def test_places_equal_a_recount_in_plain_python(world: World) -> None:
 
 
 def test_streamed_rows_are_joined_like_those_of_the_batch(world: World, tmp_path: Path) -> None:
-    batch, columns = CONTRACTS["silver.visits_enriched"], [column.name for column in ENRICHED_LIVE.columns[:-1]]
+    batch = CONTRACTS["silver.visits_enriched"]
+    columns = [column.name for column in batch.columns]
     (tmp_path / ENRICHED_LIVE.dataset / "0").mkdir(parents=True)
     (tmp_path / ENRICHED_LIVE.dataset / "0" / "committed.fail").touch()
     with pytest.raises(StreamFailed, match=r"WRITE_ENDED.COMMITTED"):
@@ -347,6 +348,10 @@ def test_streamed_rows_are_joined_like_those_of_the_batch(world: World, tmp_path
     live.tick(world.deployment, STREAM, renew=True)
     expected = Counter(world.deployment.rows(batch.dataset, *columns))
     assert Counter(world.deployment.rows(ENRICHED_LIVE.dataset, *columns)) == expected
+    now = dict(world.deployment.rows("silver.users_current", "user_id", "changed_on"))
+    joined = set(world.deployment.rows(ENRICHED_LIVE.dataset, "user_id", "user_changed_on"))
+    assert joined == {(user, now.get(user)) for user, _ in joined}
+    assert any(changed for _, changed in joined)
     audited = ledger.audit(world.deployment.lake, world.deployment.events, ENRICHED_LIVE)
     assert [line.problem for line in audited if line.problem] == []
     again = sum((Counter(line.entry.reasons) for line in audited), Counter[str]())
