@@ -18,6 +18,7 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
 from blogdata.services import config
 from blogdata.services.config import Settings
+from blogdata.services.files import locked
 from blogdata.suppression.identifiers import Identifiers
 from lineage.command_line import Said
 
@@ -70,6 +71,14 @@ def test_the_last_step_clears_and_leaves_a_certificate(settings: Settings, said:
     assert said("forget", "--search", OTHER)[0] == 1
     code, text, _ = said("forget", "--certificates")
     assert (code, WHOLE in text, USER in text) == (0, True, False)
+
+
+def test_one_process_erases_at_a_time(settings: Settings, said: Said) -> None:
+    Journal.of(settings).begin(Erasure(persons=PERSONS, at=AT))
+    with locked(settings.home / ".forgetting.lock"):
+        code, _, errors = said("forget")
+    assert (code, "Another process has been at work" in errors) == (1, True)
+    assert Journal.of(settings).under_way() == Erasure(persons=PERSONS, at=AT)
 
 
 def test_the_last_step_waits_for_a_run_that_publishes(settings: Settings) -> None:

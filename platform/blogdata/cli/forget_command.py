@@ -13,11 +13,16 @@ from blogdata.erasure.journal import Erasure, Journal
 from blogdata.errors import ConfigurationError, PlatformError, refuse_unknown
 from blogdata.planning import clock
 from blogdata.services.config import Settings
+from blogdata.services.files import locked
 from blogdata.suppression.identifiers import Identifiers
 
 if TYPE_CHECKING:
     from blogdata.erasure.plan import ErasurePlan
     from blogdata.planning.snapshot import Snapshot
+
+
+_LOCK = ".forgetting.lock"
+"""Name of the file in the home by which one process erases at a time."""
 
 
 class NotReached(PlatformError):
@@ -73,23 +78,36 @@ def forget(
         elif forget_shown.search(settings, given):
             raise typer.Exit(1)
         return
+    # Two at once would end the erasure under each other's feet.
+    with locked(settings.home / _LOCK, seconds=0):
+        if not _begun(settings, given, shared_stays=shared_stays, leave=leave or [], yes=yes):
+            return
+        from blogdata.cli.forget_steps import go_on
+
+        go_on(settings, Journal.of(settings), console.print)
+    console.print("forgotten: they do not come back; what was done where: blogdata forget --certificates")
+    forget_shown.remaining(settings)
+
+
+def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool) -> bool:
+    """Return whether an erasure is under way: one that was interrupted, or that of these persons, if somebody agrees.
+
+    Raises:
+        ConfigurationError: Persons are given, and another erasure has not ended.
+    """
     journal = Journal.of(settings)
     if journal.under_way() is None:
-        agreed_to = _asked(settings, given, shared_stays=shared_stays, leave=leave or [], yes=yes)
-        if agreed_to is None:
-            return
-        journal.begin(agreed_to)
-    elif given.values():
+        agreed_to = _asked(settings, given, shared_stays=shared_stays, leave=leave, yes=yes)
+        if agreed_to is not None:
+            journal.begin(agreed_to)
+        return agreed_to is not None
+    if given.values():
         raise ConfigurationError(
             what="another erasure has not ended",
             where=str(journal.path),
             next_step="end it first: blogdata forget, without a person; then forget these",
         )
-    from blogdata.cli.forget_steps import go_on
-
-    go_on(settings, journal, console.print)
-    console.print("forgotten: they do not come back; what was done where: blogdata forget --certificates")
-    forget_shown.remaining(settings)
+    return True
 
 
 def _asked(
