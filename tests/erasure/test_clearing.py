@@ -164,6 +164,18 @@ def test_the_partner_is_to_be_told_of_what_it_has(settings: Settings) -> None:
     assert (box.rows, box.note) == (2, f"the partner has 1 of these records: tell it to erase those of the keys {key}")
 
 
+def test_folders_at_another_place_within_the_home_are_cleared(tmp_path: Path) -> None:
+    variables = {"BLOGDATA_LAKE": str(tmp_path / "data" / "tables"), "BLOGDATA_LANDING": str(tmp_path / "data" / "in")}
+    made = config.load(overrides={"BLOGDATA_HOME": str(tmp_path), **variables})
+    write_deltalake(made.lake / "refused" / "silver_letters", _rows(USER, OTHER))
+    (made.landing / "visits").mkdir(parents=True)
+    (made.landing / "visits" / ".a.json.partial").write_text(USER)
+    before = look(made, [LETTERS], PERSONS.values())
+    assert {trace.path.partition("/")[0] for trace in before.traces} == {"lake", "landing"}
+    assert before.files == len([path for path in tmp_path.rglob("*") if path.is_file()]), "each once"
+    assert _clear(made).remaining == ()
+
+
 def test_once_more_changes_nothing(settings: Settings) -> None:
     _clear(settings)
     before = _state(settings)

@@ -98,7 +98,7 @@ def search(
         home: Its home.
         values: The values.
         places: The places that are declared to have values of persons (:func:`blogdata.evidence.persons.places`).
-        elsewhere: Other folders that may lie outside of the home, such as the lake, by their default paths below it.
+        elsewhere: Folders that may lie at another place, such as the lake, by their default paths below the home.
     """
     finder, known = _Finder(tuple(values)), tuple(places)
     traces: list[Trace] = []
@@ -143,17 +143,14 @@ class _Finder:
 
 
 def _files(home: Path, elsewhere: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
-    roots = {"": home, **{name: folder for name, folder in elsewhere.items() if not _is_within(folder, home)}}
-    for name, root in roots.items():
+    """List all files, each once: those of another folder by its name, also if it lies within the home."""
+    apart = {os.path.realpath(folder) for folder in elsewhere.values()}
+    for name, root in {"": home, **elsewhere}.items():
         for folder, folders, files in os.walk(root):
-            folders.sort()
             links = [each for each in folders if (Path(folder) / each).is_symlink()]
+            folders[:] = sorted(each for each in folders if os.path.realpath(Path(folder) / each) not in apart)
             for file in (Path(folder) / each for each in sorted([*files, *links])):
                 yield "/".join(filter(None, (name, file.relative_to(root).as_posix()))), file
-
-
-def _is_within(folder: Path, home: Path) -> bool:
-    return folder.resolve().is_relative_to(home.resolve())
 
 
 def _shown(finder: _Finder, path: str) -> str:
