@@ -28,8 +28,10 @@ from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.landing import ERASED
 from blogdata.patterns.ingestion import landed_content
+from blogdata.publish import tables
 from blogdata.publish.changes import Overwrite
 from blogdata.publish.contract import Contract
+from blogdata.publish.migrations import carried
 from blogdata.publish.publish import publish
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance, Target
@@ -147,6 +149,9 @@ def take_out(
     # What was published under a guard that a person has lifted is no worse without some of its rows.
     lifted = frozenset(audit.name for audit in contract.audits)
     target = Target(lake=rows.lake, contract=contract, run=run, engine=engine, lifted=lifted)
+    # A table that is older than a column has it before its rows are read.
+    there = carried(contract, rows.lake.caught_up(contract.dataset))
+    tables.enforce(spark, rows.lake, there, engine_loaded=engine is Engine.TRANSACTION)
     entries = rows.events.publications(contract.dataset, pc.unique(found[_KEY]).to_pylist())
     for keys in _judged_alike(entries):
         mine = {key: entries[key] for key in keys}

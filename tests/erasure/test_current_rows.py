@@ -1,0 +1,84 @@
+"""Rows that nothing computes again are taken out of a table; those of everybody else, and the account, stay right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+import toy
+from blogdata.erasure.current_rows import Rows, take_out
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.publish.changes import Overwrite
+from blogdata.publish.contract import Contract
+from blogdata.publish.publish import publish
+from blogdata.publish.schema import Column
+from blogdata.publish.target import Provenance
+from blogdata.suppression.identifiers import Identifiers
+
+USER, OTHERS = "user-zq4711canary", ("user-zq4711canar", "USER-zq4711canary", "user-zq4711canary ", "o'neil\\")
+"""Who is forgotten, and whose ids are nearly the same."""
+CONTRACT = replace(toy.CONTRACT, columns=(*toy.CONTRACT.columns, Column(name="user_id", type="STRING", description="")))
+PERSONS = Identifiers(user_ids=frozenset({USER}))
+EMPTIED, LEFT = toy.HOURS
+"""An hour with rows of the person only, and one with rows of others and of nobody, too."""
+
+
+@pytest.fixture
+def rows(spark: Any, lake_root: Path) -> Rows:
+    """Two published hours."""
+    several = F.array(*map(F.lit, (USER, None, *OTHERS)))
+    user = F.when(F.col("hour") == EMPTIED, F.lit(USER)).otherwise(several[F.floor(F.col("click") / 2) % 6])
+    frame = toy.clicks(spark).withColumn("user_id", user)
+    target = toy.target(lake_root, contract=CONTRACT)
+    change = Overwrite(predicate=f"hour IN ('{EMPTIED}', '{LEFT}')")
+    publish(frame, target, change=change, partitions=toy.HOURS, provenance=Provenance(accounts=toy.accounts()))
+    lake = Lake(root=str(lake_root))
+    return Rows(lake=lake, events=EventLog(lake), landing=lake_root / "landing", persons=PERSONS)
+
+
+def taken_out(spark: Any, rows: Rows, contract: Contract) -> pa.Table:
+    found = rows.of(contract)
+    assert found is not None
+    target = toy.target(Path(rows.lake.root), run="forget")
+    take_out(spark, rows, found, contract, target.run, target.engine)
+    return found
+
+
+def seen(spark: Any, rows: Rows) -> list[tuple[Any, ...]]:
+    return toy.table(spark, Path(rows.lake.root))
+
+
+def test_rows_of_the_person_go_and_the_account_adds_up(spark: Any, rows: Rows) -> None:
+    before, entries = seen(spark, rows), rows.events.publications(CONTRACT.dataset)
+    found = taken_out(spark, rows, CONTRACT)
+    others = [row for row in before if row[-1] != USER]
+    assert seen(spark, rows) == others
+    assert (len(others), {row[-1] for row in others}) == (len(before) - found.num_rows, {None, *OTHERS})
+    after = rows.events.publications(CONTRACT.dataset)
+    assert {key: (entry.rows_in, entry.missing) for key, entry in after.items()} == {
+        key: (entry.rows_in, 0) for key, entry in entries.items()
+    }
+    stood_for = {hour: sum(row[2] for row in before if row[0] == hour and row[-1] == USER) for hour in toy.HOURS}
+    assert {key: entry.reasons["erased"] for key, entry in after.items()} == stood_for
+    assert (after[EMPTIED].rows_out, after[LEFT].rows_out > 0) == (0, True)
+    assert rows.of(CONTRACT) is None
+
+
+def test_no_commit_has_the_value(spark: Any, rows: Rows) -> None:
+    taken_out(spark, rows, CONTRACT)
+    log = Path(rows.lake.path(CONTRACT.dataset)) / "_delta_log"
+    said = max(log.glob("*.json")).read_text()
+    assert (USER in said, all(hour in said for hour in toy.HOURS)) == (False, True)
+
+
+def test_a_table_that_is_older_than_a_column_gets_it(spark: Any, rows: Rows) -> None:
+    newer = replace(CONTRACT, columns=(*CONTRACT.columns, Column(name="since", type="STRING", description="New")))
+    before = seen(spark, rows)
+    taken_out(spark, rows, newer)
+    assert seen(spark, rows) == [(*row, None) for row in before if row[-1] != USER]
