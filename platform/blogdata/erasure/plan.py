@@ -86,7 +86,11 @@ def look(
         registered=max(registered, default=None),
         taken_out={dataset: each.num_rows for dataset, each in found.items() if each is not None},
         runs=runs,
-        left={**{error.where: error.what for error in runs.refused}, **_without_addresses(rows, kept)},
+        left={
+            **{error.where: error.what for error in runs.refused},
+            **_without_inputs(planner, rows),
+            **_without_addresses(rows, kept),
+        },
     )
 
 
@@ -118,6 +122,18 @@ def built_anew(planner: Planner) -> Plan:
 
 def _whole(planner: Planner, datasets: Iterable[str]) -> dict[str, dict[str, str]]:
     return {name: dict.fromkeys(planner.resolve_keys(name, "all"), REASON) for name in datasets}
+
+
+def _without_inputs(planner: Planner, rows: Rows) -> dict[str, str]:
+    """Name the datasets with rows of the persons in partitions that stay as they are, since an input has expired."""
+    found = {}
+    for task in planner.graph.tasks:
+        for contract in task.contracts:
+            keys = planner.expired(task, planner.look.published(contract.dataset))
+            if keys and (theirs := rows.of(contract, keys)) is not None:
+                named = ", ".join(sorted({*theirs["partition"].to_pylist()}))
+                found[contract.dataset] = f"{named} cannot be computed again, since an input has expired"
+    return found
 
 
 def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, str]:
