@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ from pyspark.sql import functions as F
 
 from assets.transforms import weekly_visits
 from benchmarks.linkage import attack
-from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, token
+from blogdata.patterns.security import fine_grained_accessor_for_tables
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
+from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, masked_email, token
 from quality.contracts.page_views import USER_BUCKETS
+from quality.contracts.users import USERS_DELIVERED
 
 SECRET = "s" * 32
 USERS = [f"u{number}" for number in range(60)]
@@ -72,6 +76,38 @@ def test_a_dictionary_finds_every_unkeyed_hash_and_no_token(spark: Any) -> None:
     assert not dictionary.keys() & {row["token"] for row in rows}
     assert not {row["token"] for row in rows} & {row["elsewhere"] for row in rows}, "two places cannot be joined"
     assert len({row["token"] for row in rows}) == len(USERS)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("ann@mail.example", "a***@mail.example"),
+        ("a@mail.example", "a***@mail.example"),
+        ("\u00f6zil@mail.example", "\u00f6***@mail.example"),
+        ("Ann Smith <ann@mail.example>", "***"),
+        ("ann@mail.example, Main Street 5", "***"),
+        ("@ann", "***"),
+        ("ann@smith@mail.example", "***"),
+        ("ann@mail.example\nann", "***"),
+        ("ann", "***"),
+        ("", "***"),
+        (None, None),
+    ],
+)
+def test_a_mask_leaves_the_first_sign_and_the_domain(spark: Any, given: str | None, shown: str | None) -> None:
+    (row,) = spark.createDataFrame([(given,)], "email STRING").selectExpr(masked_email("email")).collect()
+    assert row[0] == shown
+
+
+def test_an_engineer_sees_e_mails_as_delivered_by_their_mask(spark: Any) -> None:
+    contract = replace(
+        USERS_DELIVERED,
+        columns=tuple(one for one in USERS_DELIVERED.columns if one.name in ("email", "load_date")),
+    )
+    rows = spark.createDataFrame([("ann@mail.example", "2026-01-05")], contract.ddl)
+    seen = fine_grained_accessor_for_tables.restricted(rows, contract, Role.ENGINEER).collect()
+    assert [row.asDict() for row in seen] == [{"email": "a***@mail.example", "load_date": "2026-01-05"}]
+    assert sight_of(USERS_DELIVERED, Role.ANALYST) is None
 
 
 def test_a_token_is_no_anonymity(weekly: list[Any]) -> None:

@@ -10,9 +10,10 @@ role sees of a dataset, so a new dataset or column is covered on the day it is d
 grants of columns and policies of rows for PostgreSQL, which its roles log in under; :func:`restricted` is that as rows
 of Spark: `blogdata sql --as ROLE` offers a statement nothing else to read.
 
-A direct identifier is masked by a keyed hash, so rows still join by it. The server reads the key (`Masks` in the
-engine); a plan has the name of a function, which no statement of a person may call. Masks reach into structs, lists
-and maps. A time that only helps to find somebody is shown as its day.
+A direct identifier is masked by a keyed hash, so rows still join by it; of an e-mail address as it was delivered, the
+first sign and the domain are seen. The server reads the key (`Masks` in the engine); a plan has the name of a function,
+which no statement of a person may call. Masks reach into structs, lists and maps. A time that only helps to find
+somebody is shown as its day.
 
 Rows of who asked not to be shared are joined to others by what they have in common: a page and a second, or a rare
 browser. A role that sees no persons therefore sees of these rows (`keep_private`) no pseudonym, no quasi-identifier and
@@ -48,6 +49,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, ShowRights
+from blogdata.patterns.security.pseudo_anonymizer import masked_email
 from blogdata.publish.column_types import Array, DataType, Map, Primitive, Struct, parse
 from blogdata.publish.contract import Contract
 from blogdata.publish.privacy import TECHNICAL
@@ -84,6 +86,8 @@ class Shown(str, Enum):
     AS_IT_IS = "as it is"
     HASHED = "hashed"
     """Its texts as keyed hashes; other values that identify somebody are null."""
+    MASKED = "masked"
+    """The part of it that its contract leaves."""
     BY_DAY = "by day"
     """A time as the begin of its day, any other value as it is."""
     HIDDEN = "hidden"
@@ -250,6 +254,8 @@ def _visitors(contract: Contract) -> str:
 def _shown(column: Column, rights: Rights) -> Shown:
     how = column.subject.how if column.subject is not None else None
     found = Shown.AS_IT_IS if how is None else rights.of[how]
+    if found is Shown.HASHED and column.mask is not None:
+        return Shown.MASKED
     return rights.classified if column.personal and found in (Shown.AS_IT_IS, Shown.BY_DAY) else found
 
 
@@ -297,6 +303,8 @@ def _expression(column: Column, shown: Shown) -> str:
     name = f"`{column.name}`"
     if shown is Shown.HASHED:
         return hashed(name, parse(column.type))
+    if shown is Shown.MASKED:
+        return masked_email(name)
     if shown is Shown.BY_DAY and parse(column.type) in _TIMES:
         return f"date_trunc('DAY', {name})"
     return name
