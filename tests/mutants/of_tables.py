@@ -182,8 +182,8 @@ TABLES = (
     in_code(
         "a rebuilt event log lacks what its files alone have",
         "platform/blogdata/evidence/own_tables.py",
-        "            unreadable.append(file)\n            continue\n",
-        "            unreadable.append(file)\n        continue\n",
+        "    for file, rows in files.items():\n        dataset",
+        "    for file, rows in dict[Path, pa.Table]().items():\n        dataset",
         "tests/attacks/test_corruption.py::test_a_damaged_event_log_is_made_again",
     ),
     in_code(
