@@ -31,7 +31,7 @@ FIELDS = {
     "email": "emails",
     "ip": "addresses",
 }
-"""Field of a landed row, in lower case, to what its value is of a person."""
+"""Field of a landed row, in lower case, to what its value is of a person; a test holds it against the contracts."""
 OF_USERS = {**FIELDS, "id": "user_ids"}
 """The same for delivered users."""
 _OF_LOGS = {
