@@ -27,7 +27,7 @@ from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
 from blogdata.patterns.error_management.checkpointer import next_turn
-from blogdata.patterns.error_management.late_data_detector import Strategy, StreamProgress
+from blogdata.patterns.error_management.late_data_detector import StreamProgress
 from blogdata.patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour, left_out_notes, without
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.patterns.ingestion.landed_lines import is_replay
@@ -40,7 +40,6 @@ from quality.contracts.visits import WATERMARK
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
-STRATEGY = Strategy.MAX
 DEAD_LETTERS = "dead_letters"
 """Name of the guard against too many dead letters."""
 CORRECTIONS = "corrections"
@@ -178,7 +177,7 @@ def _refine(batch: MicroBatch, this: _Batch, landed: Commit) -> None:
             partition="arrival_hour",
             event_time="event_time",
         )
-        after = progress.advance(readings, WATERMARK.allowed, STRATEGY)
+        after = progress.advance(readings, WATERMARK.allowed, WATERMARK.combined)
         batch.append(
             judged.where(first),
             VISITS,
@@ -298,7 +297,7 @@ STREAM = Stream(
     source=streams.VISITS,
     schema=SCHEMA,
     key=IDENTITY,
-    watermark=f"{STRATEGY.value} of sources less {WATERMARK.allowed}",
+    watermark=f"{WATERMARK.combined.sources.value} of sources less {WATERMARK.allowed}",
     datasets=tuple(streamed_by(WRITTEN)),
     without_late=(VISITS.dataset,),
     process=take_in,

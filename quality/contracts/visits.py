@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 
+from blogdata.patterns.error_management.late_data_detector import Combined, Strategy
 from blogdata.patterns.quality.online_observer import observed
 from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
@@ -83,7 +84,10 @@ RECEIVED = Contract(
         "dead": "count_if(size(reasons) > 0)",
         "visits": "count_if(size(reasons) = 0 and filtered_by is null)",
         "filtered": "count_if(size(reasons) = 0 and filtered_by is not null)",
-        "max_event_time": "max(case when filtered_by is null then event_time end)",
+        **{
+            name: f"max(case when filtered_by is null and format {which} 'json' then event_time end)"
+            for name, which in (("max_event_time", "="), ("max_logged_time", "<>"))
+        },
     },
     breakdowns={
         "event_hours": ("event_hour", "filtered_by", "format"),
@@ -252,7 +256,12 @@ VISIT_CONFLICTS = Contract(
     patterns=("Windowed Deduplicator", "Transactional Writer"),
 )
 
-WATERMARK = Watermarked(allowed=timedelta(minutes=15), measure="max_event_time")
+# The fastest: a blog may have only one of the two, and then the slowest would make nothing late, ever.
+WATERMARK = Watermarked(
+    allowed=timedelta(minutes=15),
+    measures={"visits": "max_event_time", "access logs": "max_logged_time"},
+    combined=Combined(sources=Strategy.MAX),
+)
 LATE_VISITS = Contract(
     dataset="silver.late_visits",
     description="Visit events that arrived after the watermark, with how late they were",

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.error_management import late_data_detector
 from blogdata.patterns.error_management.late_data_detector import (
+    Combined,
     PartitionReading,
     Strategy,
     StreamProgress,
@@ -22,10 +23,10 @@ from blogdata.patterns.error_management.late_data_detector import (
     late,
     progress,
     readings_of,
-    watermarks,
 )
 from blogdata.publish.partitions import Grain, between
 
+SLOWEST = Combined(sources=Strategy.MIN)
 ALLOWED = timedelta(minutes=15)
 COLUMNS = {"partition": "arrival_hour", "event_time": "event_time"}
 HOURS = between("2026-01-31T00", "2026-01-31T23", Grain.HOUR)
@@ -100,21 +101,21 @@ def test_a_restarted_stream_keeps_its_watermark() -> None:
 
 def test_a_min_stream_waits_for_all_known_sources() -> None:
     state = StreamProgress(seen={"a": None, "b": None})
-    state = state.advance([("a", at("10:00"))], ALLOWED, Strategy.MIN)
+    state = state.advance([("a", at("10:00"))], ALLOWED, SLOWEST)
     assert state.watermark is None
-    state = state.advance([("b", at("09:00"))], ALLOWED, Strategy.MIN)
+    state = state.advance([("b", at("09:00"))], ALLOWED, SLOWEST)
     assert state.watermark == at("08:45")
     # An unknown source starts behind: the watermark does not move.
-    assert state.advance([("c", at("05:00"))], ALLOWED, Strategy.MIN).watermark == at("08:45")
+    assert state.advance([("c", at("05:00"))], ALLOWED, SLOWEST).watermark == at("08:45")
 
 
 def test_a_lower_candidate_does_not_lower_the_watermark() -> None:
-    found = watermarks([reading("05", "05:59"), reading("06", "04:10"), reading("07", "07:01")], ALLOWED)
+    found = progress([reading("05", "05:59"), reading("06", "04:10"), reading("07", "07:01")], ALLOWED).watermarks
     assert found["2026-01-31T07"] == at("05:44")
 
 
 def test_partitions_without_a_past_have_no_watermark() -> None:
-    found = watermarks([reading("05", None), reading("06", "06:10")], ALLOWED, keys=["2026-01-31T07"])
+    found = progress([reading("05", None), reading("06", "06:10")], ALLOWED, keys=["2026-01-31T07"]).watermarks
     assert found == {
         "2026-01-31T05": None,
         "2026-01-31T06": None,
@@ -139,28 +140,54 @@ def test_an_unguarded_wild_time_makes_later_rows_late(monkeypatch: pytest.Monkey
     assert mark > at("06:30")
 
 
+# Figure 3-4: the greatest event times that the partitions of two sources have seen so far.
+SEEN = {"visits/0": "10:00", "visits/1": "10:20", "logs/0": "09:10", "logs/1": "10:40"}
+SLOW, FAST = Strategy.MIN, Strategy.MAX
+
+
+@pytest.mark.parametrize(
+    ("sources", "visits", "logs", "expected"),
+    [
+        # One partitioned source.
+        (FAST, SLOW, None, "10:00"),
+        (FAST, FAST, None, "10:20"),
+        # Two, each combined in its own way, and both by MIN or MAX.
+        (SLOW, SLOW, FAST, "10:00"),
+        (SLOW, FAST, FAST, "10:20"),
+        (SLOW, FAST, SLOW, "09:10"),
+        (FAST, SLOW, FAST, "10:40"),
+        (FAST, FAST, SLOW, "10:20"),
+    ],
+)
+def test_figure_3_4_is_reproduced(sources: Strategy, visits: Strategy, logs: Strategy | None, expected: str) -> None:
+    names = {"visits": visits} if logs is None else {"visits": visits, "logs": logs}
+    seen = [(name, at(time)) for name, time in SEEN.items() if name.partition("/")[0] in names]
+    how = Combined(sources=sources, partitions=names)
+    assert StreamProgress().advance(seen, timedelta(0), how).watermark == at(expected)
+
+
 def test_min_follows_the_slowest_and_max_the_fastest() -> None:
     readings = [reading("05", "05:50", "a"), reading("05", "05:10", "b"), reading("06", None, "a")]
-    slow = progress(readings, ALLOWED, strategy=Strategy.MIN).watermarks["2026-01-31T06"]
-    fast = progress(readings, ALLOWED, strategy=Strategy.MAX).watermarks["2026-01-31T06"]
+    slow = progress(readings, ALLOWED, strategy=SLOWEST).watermarks["2026-01-31T06"]
+    fast = progress(readings, ALLOWED).watermarks["2026-01-31T06"]
     assert (slow, fast) == (at("04:55"), at("05:35"))
 
 
 def test_under_min_a_silent_source_holds_the_watermark() -> None:
     readings = [reading("05", "05:50", "a"), reading("06", "06:50", "a"), reading("07", "07:10", "b")]
-    found = progress(readings, ALLOWED, strategy=Strategy.MIN, keys=["2026-01-31T08"]).watermarks
+    found = progress(readings, ALLOWED, strategy=SLOWEST, keys=["2026-01-31T08"]).watermarks
     assert found["2026-01-31T07"] is None
     assert found["2026-01-31T08"] == at("06:35")
 
 
 def test_negative_lateness_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="negative"):
-        watermarks([], timedelta(minutes=-1))
+        progress([], timedelta(minutes=-1))
 
 
 def test_a_key_that_is_no_hour_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="not the name of"):
-        watermarks([PartitionReading(key="yesterday", max_event_time=None)], ALLOWED)
+        progress([PartitionReading(key="yesterday", max_event_time=None)], ALLOWED)
 
 
 @given(
@@ -185,7 +212,7 @@ def test_watermarks_only_advance_and_use_only_the_past(
         )
         for key, seconds, source in drawn
     ]
-    found = progress(readings, ALLOWED, strategy=strategy, keys=HOURS)
+    found = progress(readings, ALLOWED, strategy=Combined(sources=strategy), keys=HOURS)
     marks = [found.watermarks[key] for key in HOURS]
     moved = [mark for mark in marks if mark is not None]
     assert moved == sorted(moved)
@@ -208,7 +235,7 @@ def test_late_rows_are_found_with_their_lateness(spark: SparkSession) -> None:
         ("no time", "2026-01-31T06", None),
     ]
     frame = spark.createDataFrame(rows, "name string, arrival_hour string, event_time timestamp")
-    marks = watermarks([reading("05", "06:00"), reading("06", "06:10")], ALLOWED)
+    marks = progress([reading("05", "06:00"), reading("06", "06:10")], ALLOWED).watermarks
     found = {row["name"]: row for row in late(frame, marks, **COLUMNS).collect()}
     assert {name: row["lateness_seconds"] for name, row in found.items()} == {
         "late": 60.0,
@@ -235,7 +262,10 @@ def test_batches_are_read_by_source_without_wild_times(spark: SparkSession) -> N
     read = partial(readings_of, frame, source=F.col("partition"), partition="arrival_hour", event_time="event_time")
     assert dict(read(taken_in=at("07:30"))) == {"p0": at("07:05"), "p1": None}
     # The partition may itself be ahead of the processing time.
-    assert dict(read(taken_in=at("06:05"))) == {"p0": at("06:10"), "p1": None}
+    found = read(taken_in=at("06:05"))
+    assert dict(found) == {"p0": at("06:10"), "p1": None}
+    assert StreamProgress().advance(found, ALLOWED).watermark == at("05:55")
+    assert StreamProgress().advance(found, ALLOWED, SLOWEST).watermark is None
     assert dict(read(taken_in=at("06:04"))) == {"p0": None, "p1": None}
     late_ones = frame.where(is_late(F.col("event_time"), at("07:00"))).collect()
     assert [row["event_time"].astimezone(timezone.utc) for row in late_ones] == [at("06:10")]

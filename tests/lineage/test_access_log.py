@@ -144,6 +144,13 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
 
 
 @pytest.mark.shared
+def test_a_log_is_a_source_of_its_own_for_the_watermark(blog: Blog) -> None:
+    measures = [entry.measures for entry in blog.deployment.published("bronze.visits").values()]
+    assert {one["max_event_time"] for one in measures} == {None}
+    assert all(one["max_logged_time"] for one in measures if one["visits"])
+
+
+@pytest.mark.shared
 def test_unique_page_views_per_hour_match_the_oracle(blog: Blog) -> None:
     hours = Counter(blog.deployment.rows("silver.visits", "event_hour"))
     assert hours == Counter({key: hour.unique for key, hour in blog.counted.event_hours.items()})

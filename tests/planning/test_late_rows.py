@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
+from blogdata.patterns.error_management.late_data_detector import Combined, Strategy
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from published import bronze, days, enriched, publish, silver, whole
 from quality.contracts import GRAPH
+from quality.contracts.visits import WATERMARK
 
 
 @pytest.fixture
@@ -117,9 +120,32 @@ def test_a_moved_watermark_makes_its_hour_stale(lake: Lake) -> None:
     assert hours(lake, "silver.late_visits") == []
 
 
-def arrived(lake: Lake, hour: str, *, until: str) -> int:
-    """Publish an hour of bronze.visits with the given time of its latest event."""
-    return publish(lake, "bronze.visits", "arrival_hour", {hour: 1}, measures={hour: {"max_event_time": until}})
+@pytest.mark.parametrize(("strategy", "mark"), [(Strategy.MAX, "01:43"), (Strategy.MIN, "01:05")])
+def test_visits_and_access_logs_make_one_watermark_as_declared(lake: Lake, strategy: Strategy, mark: str) -> None:
+    """Figure 3-4 with two sources: logs that are delivered late hold the watermark back under MIN."""
+    first, second = "2026-01-05T01", "2026-01-05T02"
+    arrived(lake, first, until="2026-01-05T01:58:00Z", logged="2026-01-05T01:20:00Z")
+    arrived(lake, second, until="2026-01-05T02:50:00Z", logged=None)
+    declared = replace(WATERMARK, combined=Combined(sources=strategy))
+    found = declared.marks(EventLog(lake).publications("bronze.visits"), [first, second])
+    assert found == {first: "no watermark", second: f"watermark 2026-01-05T{mark}:00+00:00"}
+
+
+def test_a_source_that_never_came_makes_nothing_late_under_min(lake: Lake) -> None:
+    """So the contract declares MAX: most blogs have visit events or access logs, and not both."""
+    first, second = "2026-01-05T01", "2026-01-05T02"
+    for hour in (first, second):
+        arrived(lake, hour, until=f"{hour}:50:00Z", logged=None)
+    arrivals = EventLog(lake).publications("bronze.visits")
+    slowest = replace(WATERMARK, combined=Combined(sources=Strategy.MIN))
+    assert slowest.marks(arrivals, [second]) == {second: "no watermark"}
+    assert WATERMARK.marks(arrivals, [second]) == {second: "watermark 2026-01-05T01:35:00+00:00"}
+
+
+def arrived(lake: Lake, hour: str, *, until: str, **more: str | None) -> int:
+    """Publish an hour of bronze.visits with the given times of its latest event, and line of an access log."""
+    measures = {"max_event_time": until, **({"max_logged_time": more["logged"]} if more else {})}
+    return publish(lake, "bronze.visits", "arrival_hour", {hour: 1}, measures={hour: measures})
 
 
 def judged(lake: Lake, marks: dict[str, str], *, read: int) -> None:

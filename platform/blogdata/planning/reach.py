@@ -17,7 +17,7 @@ from itertools import accumulate
 from blogdata.evidence.executions import due, undone
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
-from blogdata.patterns.error_management.late_data_detector import PartitionReading
+from blogdata.patterns.error_management.late_data_detector import Combined, PartitionReading
 from blogdata.patterns.ingestion import published_files
 from blogdata.planning.finality import open_periods
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
@@ -193,11 +193,14 @@ class Watermarked(Same):
 
     Args:
         allowed: Allowed lateness of an event.
-        measure: Name of the input's measure that holds a partition's newest event time.
+        measures: Source to the input's measure with its newest event time in a partition. Partitions that were
+            published before a source had a measure have none of it.
+        combined: How the sources are combined.
     """
 
     allowed: timedelta
-    measure: str
+    measures: Mapping[str, str]
+    combined: Combined
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
         """Find the partitions whose input or watermark changed since they were published."""
@@ -217,10 +220,11 @@ class Watermarked(Same):
             Partition to its watermark; None if no row can be late.
         """
         readings = [
-            PartitionReading(key=key, max_event_time=_instant(entry.measures[self.measure]))
+            PartitionReading(key=key, max_event_time=_instant(entry.measures.get(measure)), source=source)
             for key, entry in sorted(arrivals.items())
+            for source, measure in self.measures.items()
         ]
-        found = late_data_detector.watermarks(readings, self.allowed, keys=keys)
+        found = late_data_detector.progress(readings, self.allowed, strategy=self.combined, keys=keys).watermarks
         return {key: found[key] for key in keys}
 
     def marks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, str]:

@@ -3,14 +3,15 @@
 Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
 How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
 is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
-sources, MIN follows the slowest of them and MAX the fastest. A row behind the watermark of the partition it
+sources, or partitions of a source, MIN follows the slowest of them and MAX the fastest, as the contract declares
+(:class:`Combined`). A row behind the watermark of the partition it
 arrives in is late: it is reported (:func:`late`), never dropped here.
 In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
 Streaming would drop late rows silently; :func:`is_late` finds them first.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
 its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
 stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
-trap is MIN within a source: one straggler holds the watermark back forever. Only sources may be combined by MIN.
+trap is MIN: one source or partition that falls silent holds the watermark back forever.
 When not to use it: where rows are ordered by arrival alone, or where lateness changes nothing downstream.
 Source: "Data Engineering Design Patterns", ch. 3.
 """
@@ -45,13 +46,39 @@ class Strategy(str, Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Combined:
+    """How the progress of several sources, and of the partitions of each, is combined.
+
+    Args:
+        sources: Across the sources.
+        partitions: Across the partitions of a source, by its name; MAX for a source that is not in it. A partition is
+            read as `source/partition`.
+    """
+
+    sources: Strategy = Strategy.MAX
+    partitions: Mapping[str, Strategy] = field(default_factory=dict)
+
+    def of(self, seen: Mapping[str, datetime | None]) -> datetime | None:
+        """Compute the event time of the whole from that of each source or partition; None while it is not known."""
+        times: dict[str, list[datetime | None]] = {}
+        for name, time in seen.items():
+            times.setdefault(name.partition("/")[0], []).append(time)
+        each = [_combined(found, self.partitions.get(name, Strategy.MAX)) for name, found in times.items()]
+        return _combined(each, self.sources)
+
+
+FASTEST = Combined()
+"""The fastest of all."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PartitionReading:
     """Greatest event time seen in one partition of a source.
 
     Args:
         key: Partition key, sortable in time.
         max_event_time: Greatest event time in it, timezone-aware; None if it has no row.
-        source: The source it is a partition of.
+        source: The source it is an hour of, or `source/partition`.
     """
 
     key: str
@@ -88,12 +115,12 @@ class StreamProgress:
         self,
         readings: Iterable[tuple[str, datetime | None]],
         allowed: timedelta,
-        strategy: Strategy = Strategy.MAX,
+        strategy: Combined = FASTEST,
     ) -> StreamProgress:
         """Compute the progress after a batch.
 
         Args:
-            readings: Source and its greatest believable event time, one or more per source.
+            readings: Source, or `source/partition`, and its greatest believable event time; one or more of each.
             allowed: Allowed lateness.
             strategy: How sources are combined. Under MIN nothing is late until every known source has been seen.
 
@@ -103,7 +130,7 @@ class StreamProgress:
         seen = dict(self.seen)
         for source, time in readings:
             seen[source] = _later(seen.get(source), time)
-        candidate = _behind(_combined(list(seen.values()), strategy), allowed)
+        candidate = _behind(strategy.of(seen), allowed)
         return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
 
     def as_json(self) -> dict[str, Any]:
@@ -162,7 +189,7 @@ def progress(
     readings: Sequence[PartitionReading],
     allowed: timedelta,
     *,
-    strategy: Strategy = Strategy.MAX,
+    strategy: Combined = FASTEST,
     keys: Sequence[str] = (),
 ) -> Progress:
     """Compute the watermark of each partition (an hour) from the partitions before it.
@@ -197,17 +224,6 @@ def progress(
         believed = [(one.source, one.max_event_time) for one in by_key[key] if one not in ignored]
         state = state.advance(believed, allowed, strategy)
     return Progress(watermarks=watermarks, ignored=ignored)
-
-
-def watermarks(
-    readings: Sequence[PartitionReading], allowed: timedelta, *, keys: Sequence[str] = ()
-) -> dict[str, datetime | None]:
-    """Compute the watermark of each partition, MAX over sources, hourly; see :func:`progress`.
-
-    Raises:
-        ConfigurationError: The allowed lateness is negative, or a key is not an hour.
-    """
-    return dict(progress(readings, allowed, keys=keys).watermarks)
 
 
 def late(
