@@ -19,7 +19,7 @@ DAILY_STATS = Contract(
 PARTNER_FEED = Contract(
     dataset="serving.partner_feed",
     description="The events of visitors who may be shared, sent to the partner with tokens for their ids: those of a "
-    "visitor in order, each once",
+    "visitor in order, each once, late ones as corrections",
     owner="team:analytics",
     columns=(),
     partitioning=visits.EVENT,
@@ -38,7 +38,6 @@ PARTNER_FEED = Contract(
         "private": "may not be shared",
         "waiting": "to be sent",
         "sending": "in a request without an answer",
-        "late": "older than what was sent of the visitor: kept, and not sent",
     },
     patterns=("Bin Pack Orderer", "FIFO Orderer", "Pseudo-Anonymizer", "Secrets Pointer"),
 )

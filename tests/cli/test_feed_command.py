@@ -59,7 +59,7 @@ def test_due_events_are_sent(settings: Settings, monkeypatch: pytest.MonkeyPatch
         assert call("--send") == (0, f"the partner took {len(taken)} records " + call()[1])
     told = {token(settings.home, "key", key): events for key, events in expected(taken).items()}
     assert by_key(received(file)) == told
-    assert f"{len(taken) + 1} 1 {len(taken)} 0 0 0 adds up" in call()[1]
+    assert f"{len(taken) + 1} 1 {len(taken)} 0 0 adds up" in call()[1]
     (line,) = json.loads(CliRunner().invoke(app, ["feed", "--json"]).output)["partitions"]
     assert (line["delivered"], line["private"], line["balanced"]) == (len(taken), 1, True)
     ledger = json.loads(CliRunner().invoke(app, ["ledger", "serving.partner_feed", "--json"]).output)

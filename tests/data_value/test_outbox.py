@@ -17,6 +17,7 @@ import pytest
 
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.data_value.bin_pack_orderer import pack
+from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
 from blogdata.patterns.data_value.ordered_delivery import NotTaken, Undelivered, deliver
 from blogdata.patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
 from blogdata.simulator.partner import Partner, PartnerFaults
@@ -138,7 +139,7 @@ def test_a_repeat_after_a_day_would_double(tmp_path: Path) -> None:
     assert len(received(file)) == 6
 
 
-def test_late_rows_are_kept_and_not_sent(tmp_path: Path) -> None:
+def test_late_rows_are_sent_as_corrections(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path)
     with partner(file) as server:
         box.take(PARTITION, "1", [row("a", 10), row("b", 10)], rows_in=2, private=0)
@@ -147,8 +148,53 @@ def test_late_rows_are_kept_and_not_sent(tmp_path: Path) -> None:
             PARTITION, "2", [row("a", 10), row("b", 10), row("a", 5), row("c", 5), row("a", 11)], rows_in=5, private=0
         )
         send(box, server)
-    assert by_key(received(file)) == {"a": [(1, 10), (2, 11)], "b": [(1, 10)], "c": [(1, 5)]}
-    assert states(box) == {"delivered": 4, "late": 1}
+        box.take(
+            PARTITION,
+            "3",
+            [row("a", 10), row("b", 10), row("a", 5), row("c", 5), row("a", 11), row("a", 7)],
+            rows_in=6,
+            private=0,
+        )
+        send(box, server)
+    assert by_key(received(file)) == {"a": [(1, 10), (2, 5), (3, 11), (4, 7)], "b": [(1, 10)], "c": [(1, 5)]}
+    assert [one["sequence"] for one in received(file) if one.get("correction")] == [2, 4]
+    assert states(box) == {"delivered": 6}
+
+
+@pytest.mark.parametrize("mode", [None, *Mode])
+def test_corrections_come_once_and_in_order_through_failures(mode: Mode | None, tmp_path: Path) -> None:
+    """Every other row comes after later ones were sent: for a key first these, in their order, then what is new."""
+    taken, file = rows(8, 6), tmp_path / "partner.jsonl"
+    odd = [one for one in taken if one.at % 2]
+    newest = {one.key: one.at for one in sorted(odd, key=lambda one: one.at)}
+    new = [row(key, at + 2) for key, at in newest.items()]
+    late = [one for one in taken if one not in odd and one.at < newest[one.key]]
+    box = outbox(tmp_path, odd)
+    with partner(file, PartnerFaults.every(0.05, slow_seconds=0.15), seed=9) as server, target(server) as there:
+        for known in (odd, [*odd, *new, *late]):
+            box.take(PARTITION, str(len(known)), known, rows_in=len(known), private=0)
+            due = box.due(before=LATER)
+            orderer = pack(due, size=4) if mode is None else line_up(due, mode=mode, size=4)
+            deliver(orderer, box, there, patience=20)
+    wanted = {
+        key: [one.at for group in (odd, late, new) for one in sorted(group, key=lambda one: one.at) if one.key == key]
+        for key in newest
+    }
+    assert by_key(received(file)) == {key: [*enumerate(times, 1)] for key, times in wanted.items()}
+    marked = sorted((one["key"], one["payload"]["at"]) for one in received(file) if one.get("correction"))
+    assert marked == sorted((one.key, one.at) for one in late)
+    assert states(box) == {"delivered": len(known)}
+
+
+def test_an_unanswered_correction_is_repeated_unchanged(tmp_path: Path) -> None:
+    file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 10)])
+    with partner(file) as server:
+        send(box, server)
+        box.take(PARTITION, "2", [row("a", 10), row("a", 5)], rows_in=2, private=0)
+        unanswered(box, server)
+        send(box, server)
+        assert server.repeated == 1
+    assert [(one["sequence"], one.get("correction")) for one in received(file)] == [(1, None), (2, True)]
 
 
 def test_private_rows_are_never_sent(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from blogdata.simulator.partner import Partner, PartnerFaults
 from quality.contracts.serving import PARTNER_FEED
 
 PORT = 3071
-_STATES = ("delivered", "waiting", "sending", "late")
+_STATES = ("delivered", "waiting", "sending")
 
 
 def feed(

@@ -236,7 +236,7 @@ def unstarted(deployment: Observed) -> Iterator[Finding]:
 
 
 def unsent(deployment: Observed) -> Iterator[Finding]:
-    """Find what does not reach a partner: requests without an answer, late records, and what it has and should not."""
+    """Find what does not reach a partner: requests without an answer, what waits, and what it has and should not."""
     for contract, outbox in deployment.feeds:
         for one in outbox.held():
             yield Finding(
@@ -256,7 +256,6 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
         ]
         for name, count, what in (
             ("waiting", sum(sum(_of(line, "waiting", "sending")) for line in overdue), "wait for the partner"),
-            ("late", sum(sum(_of(line, "late")) for line in lines), "came too late to be sent in order, and are kept"),
             ("corrected", sum(line.corrected for line in lines), "were corrected after they were sent"),
             ("withdrawn", sum(line.withdrawn for line in lines), "were withdrawn after they were sent"),
         ):

@@ -23,6 +23,7 @@ from blogdata.simulator.json_handler import JsonHandler
 
 MOST_RECORDS = 500
 HONOURED_SECONDS = 24 * 3600.0
+_FIELDS = {"key", "sequence", "payload"}
 _BATCH, _SINGLE = "/v1/events:batch", "/v1/events"
 
 
@@ -194,7 +195,7 @@ def _records(body: bytes, *, bulk: bool) -> list[dict[str, Any]] | None:
     try:
         found = json.loads(body)
         records = found["records"] if bulk else [found]
-        usable = isinstance(records, list) and all({"key", "sequence", "payload"} == set(one) for one in records)
+        usable = isinstance(records, list) and all(set(one) - {"correction"} == _FIELDS for one in records)
     except (ValueError, KeyError, TypeError):
         return None
     return records if usable and 1 <= len(records) <= MOST_RECORDS else None

@@ -8,6 +8,8 @@ part of it is taken, no record can overtake another one of its key. A failed rec
 next record of its key is not before it was taken; other keys go on. Keys with the most records left come first, so
 there are as few bins as possible: as many as the longest key has records, or as the records fill.
 
+What comes later than a record of its key that was taken is a correction of it, and says so (:mod:`.outbox`).
+
 The trap: order within one execution only. A process that dies and starts again has to know what was taken: bins are
 sent through an outbox, and an unanswered bin is repeated unchanged, under the same idempotency key. A second trap is
 a key with most of the records: its bins are nearly empty, and take as long as single calls.

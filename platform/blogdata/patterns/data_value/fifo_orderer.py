@@ -9,6 +9,8 @@ the target may take a part of it, and what failed is sent again before anything 
 up to five requests at once, as an idempotent producer does; the records of a key always take the same lane, each
 after the answer to the last one, under an idempotency key that makes a retry harmless.
 
+A record that comes later than one of its key that was taken is a correction of it, and says so (:mod:`.outbox`).
+
 The trap: FIFO is not exactly once. A record may be taken and its answer lost, and then it is sent twice; so each
 request is noted in an outbox before it is sent, and repeated under the same idempotency key. The second trap is
 requests in flight: two of one key at once, and the retry of the first one arrives after the second.

@@ -32,8 +32,8 @@ class KeyRefused(Refused):
 
 
 def told(one: Delivery) -> Mapping[str, Any]:
-    """Return what is sent of a record."""
-    computed = {"key": one.key, "sequence": one.sequence}
+    """Return what is sent of a record; only a correction has the field `correction`."""
+    computed = {"key": one.key, "sequence": one.sequence, **({"correction": True} if one.correction else {})}
     return wrapper.envelope(json.loads(one.payload), computed, field="payload")
 
 

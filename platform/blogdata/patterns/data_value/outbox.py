@@ -8,8 +8,9 @@ them under the same id.
 The target honours an id for a limited time. An older open request is not repeated, because its records might be taken
 twice; nor is one with a record that may no longer be sent. Such a request is held for a person, and so are its keys.
 
-A record is *late* if a later one of its key was taken already: sending it would break the order. It is kept and
-counted, and not sent.
+A record whose key has had a later one already is a *correction*: it is sent with this mark, before the new records of
+the key, and takes the next number, so that the target applies it to what it has. Corrections of a key are in the order
+of their times, too.
 """
 
 from __future__ import annotations
@@ -46,10 +47,13 @@ CREATE TABLE partitions (
     partition TEXT PRIMARY KEY, source TEXT NOT NULL, rows_in INTEGER NOT NULL, private INTEGER NOT NULL
 );
 """
-_STANDING = (
-    "CASE WHEN records.state = 'waiting' AND records.at < coalesce(keys.at, records.at) THEN 'late' "
-    "ELSE records.state END"
+_MARKED = (
+    "SELECT records.*, coalesce(keys.sequence, 0) AS taken, records.at < coalesce(keys.at, records.at) AS correction "
+    "FROM records LEFT JOIN keys USING (key)"
 )
+"""The records, each with the last number of its key that was taken. The newest time of a key does not change while one
+of its records is in an open request: a repeated request has the same marks.
+"""
 
 
 class OutboxUnusable(PlatformError):
@@ -169,8 +173,7 @@ class Outbox(SqliteStore):
             before: Only records of partitions before this key.
         """
         rows = self._file.read(
-            "SELECT records.*, coalesce(keys.sequence, 0) AS taken FROM records LEFT JOIN keys USING (key) "
-            "WHERE state = 'waiting' AND partition < ? AND records.at >= coalesce(keys.at, records.at) "
+            f"{_MARKED} WHERE state = 'waiting' AND partition < ? "
             "AND key NOT IN (SELECT key FROM records WHERE state = 'sending') ORDER BY records.at, records.id LIMIT ?",
             before,
             MOST_AT_ONCE,
@@ -186,7 +189,7 @@ class Outbox(SqliteStore):
         """Return the requests whose answers are not known, the oldest first."""
         found = []
         for row in self._file.read("SELECT * FROM requests ORDER BY opened, id"):
-            members = self._file.read("SELECT * FROM records WHERE request = ? ORDER BY key", row["id"])
+            members = self._file.read(f"{_MARKED} WHERE request = ? ORDER BY key", row["id"])
             request = DeliveryRequest(
                 id=row["id"], records=[_record(one, one["sequence"]) for one in members], bulk=bool(row["bulk"])
             )
@@ -258,7 +261,9 @@ class Outbox(SqliteStore):
         taken = [(one.id,) for index, one in enumerate(request.records) if index not in failed]
         with self._file.writing() as connection:
             connection.executemany(
-                "INSERT OR REPLACE INTO keys SELECT key, sequence, at FROM records WHERE id = ? AND state = 'sending'",
+                "INSERT OR REPLACE INTO keys "
+                "SELECT key, records.sequence, max(records.at, coalesce(keys.at, records.at)) "
+                "FROM records LEFT JOIN keys USING (key) WHERE id = ? AND state = 'sending'",
                 taken,
             )
             # What the target has is not kept a second time.
@@ -343,8 +348,8 @@ def _wait_again(connection: sqlite3.Connection, identities: Sequence[str]) -> No
 def _lines(connection: sqlite3.Connection, partition: str | None) -> list[OutboxLine]:
     chosen = "(? IS NULL OR partition = ?)"
     counted = connection.execute(
-        f"SELECT partition, {_STANDING} AS standing, gone, count(*) AS rows, count(newer) AS newer "
-        f"FROM records LEFT JOIN keys USING (key) WHERE {chosen} GROUP BY 1, 2, 3",
+        "SELECT partition, state, gone, count(*) AS rows, count(newer) AS newer "
+        f"FROM records WHERE {chosen} GROUP BY 1, 2, 3",
         (partition, partition),
     ).fetchall()
     states: dict[str, Counter[str]] = {}
@@ -353,7 +358,7 @@ def _lines(connection: sqlite3.Connection, partition: str | None) -> list[Outbox
         if row["gone"]:
             others.setdefault(row["partition"], Counter())["withdrawn"] += row["rows"]
         else:
-            states.setdefault(row["partition"], Counter())[row["standing"]] += row["rows"]
+            states.setdefault(row["partition"], Counter())[row["state"]] += row["rows"]
             others.setdefault(row["partition"], Counter())["corrected"] += row["newer"]
     return [
         OutboxLine(
@@ -372,7 +377,13 @@ def _lines(connection: sqlite3.Connection, partition: str | None) -> list[Outbox
 
 
 def _record(row: sqlite3.Row, sequence: int) -> Delivery:
-    return Delivery(id=row["id"], key=row["key"], sequence=sequence, payload=row["payload"])
+    return Delivery(
+        id=row["id"],
+        key=row["key"],
+        sequence=sequence,
+        payload=row["payload"],
+        correction=bool(row["correction"]),
+    )
 
 
 def _digest(values: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ class OutboxLine:
         source: The version of the source that was taken.
         rows_in: Rows of the source.
         private: Rows that may not be sent.
-        states: Number of records that are `delivered`, `waiting`, `sending` (in an open request) or `late`.
+        states: Number of records that are `delivered`, `waiting` or `sending` (in an open request).
         corrected: Delivered or open records whose row has changed since; they count as what they were.
         withdrawn: Delivered or open records whose row is gone, or may no longer be sent; not part of `states`.
     """
@@ -75,12 +75,14 @@ class Delivery:
         key: The records of one key are delivered in their order.
         sequence: Its number within the key, from 1, without gaps.
         payload: Its content, as JSON.
+        correction: Whether the target has a later record of the key.
     """
 
     id: str
     key: str
     sequence: int
     payload: str
+    correction: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
