@@ -22,10 +22,12 @@ from blogdata.cli.export_command import export
 from blogdata.cli.role_sight import SECRET
 from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.traces import exported
+from blogdata.errors import ConfigurationError
 from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.secrets.secret import Secret
-from blogdata.services import exports, secrets
+from blogdata.services import config, exports, secrets
+from blogdata.services.exports import Export
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
@@ -175,6 +177,19 @@ def test_a_folder_of_another_user_is_refused(deployment: Deployment, outside: Pa
     os.chown(folder, NOBODY, -1)
     code, _, text = said("export", "partner", str(folder), "--group", group())
     assert (code, "it belongs to another user" in " ".join(text.split())) == (2, True), text
+
+
+def test_a_folder_that_others_may_rename_is_refused(tmp_path: Path) -> None:
+    settings, shared = config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")}), tmp_path / "shared"
+    shared.mkdir()
+    new = Export(role="partner", folder=shared / "of" / "partners", group=group())
+    shared.chmod(0o777)
+    with pytest.raises(ConfigurationError, match=f"other users may rename {shared}"):
+        exports.remember(settings, new)
+    # As of /tmp: only its owner may.
+    shared.chmod(0o1777)
+    exports.remember(settings, new)
+    assert exports.known(settings) == (new,)
 
 
 def test_the_owner_and_other_folders_are_refused(

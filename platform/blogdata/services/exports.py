@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -85,7 +86,20 @@ def _unfit(settings: Settings, export: Export, before: dict[Path, Export]) -> st
         return "there are other files"
     if folder.exists() and folder.stat().st_uid != os.geteuid():
         return "it belongs to another user, who could read the copies and replace them"
+    if (parent := next(filter(_is_of_others, folder.parents), None)) is not None:
+        return f"other users may rename {parent}/…, and put a folder of theirs there"
     return None
+
+
+def _is_of_others(folder: Path) -> bool:
+    """Return whether other users may rename what is in a folder; of a group of one's own they are trusted."""
+    if not folder.exists():
+        return False
+    state = folder.stat()
+    if state.st_uid not in (0, os.geteuid()):
+        return True
+    by_group = state.st_mode & stat.S_IWGRP and state.st_gid not in (0, os.getegid())
+    return bool(by_group or state.st_mode & stat.S_IWOTH) and not state.st_mode & stat.S_ISVTX
 
 
 def _write(settings: Settings, exports: Sequence[Export]) -> None:
