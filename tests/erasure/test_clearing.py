@@ -285,6 +285,18 @@ def test_a_login_that_is_a_word_of_any_checkpoint_begins_no_stream_anew(settings
     assert sorted(settings.checkpoints.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("place", "begins"), [("state/0/0/2.delta", True), ("state/0/0/123456.delta", False), ("offsets/2", False)]
+)
+def test_a_number_is_an_id_in_the_rows_of_a_state_only(settings: Settings, place: str, begins: bool) -> None:
+    file = settings.checkpoints / "visits" / "v1" / "query" / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    number = b"" if "123456" in place else b"123456"
+    file.write_bytes(gzip.compress(b"\x00row\x00" + number + b"\x00"))
+    clear(settings, [LETTERS], Identifiers(user_ids=frozenset({"123456"})), since=time.time())
+    assert file.exists() is not begins
+
+
 def test_records_in_an_open_request_are_left_until_it_is_settled(settings: Settings) -> None:
     box = outbox(settings)
     request = box.opened([one for one in box.due(before="2026-01-06") if one.key == USER], bulk=True)

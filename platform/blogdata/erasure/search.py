@@ -29,6 +29,8 @@ _SHORTEST = 4
 """A value of fewer bytes is a word of any text: what has it is not the person's for that."""
 _SHORTEST_NUMBER = 8
 """The same of digits alone: sizes, counts and offsets in logs of tables and checkpoints are such words."""
+NAME = "name of the file"
+"""How a value is found that the name of a file, or of a folder above it, is or has."""
 OTHER = "no declared place"
 """Where a value is that is in none of the places."""
 
@@ -108,7 +110,7 @@ def search(
         shown = _shown(finder, path)
         place = next((each.name for each in known if each.has(path)), OTHER)
         if shown != path:
-            traces.append(Trace(path=shown, place=place, how="name of the file", count=1))
+            traces.append(Trace(path=shown, place=place, how=NAME, count=1))
         found: Counter[str] = Counter()
         try:
             size += file.lstat().st_size

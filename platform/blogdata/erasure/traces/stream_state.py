@@ -11,11 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from blogdata.erasure.cleared import Cleared, Note
-from blogdata.erasure.search import is_searched_for, search
+from blogdata.erasure.search import NAME, is_searched_for, search
 from blogdata.erasure.traces.kept_aside import files_in, remove_folder
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
 from blogdata.suppression.identifiers import Identifiers
+
+_SHORTEST_NUMBER = 4
+"""Digits of an id that are found in rows of a state."""
 
 
 def clear(lake: Lake, root: Path, persons: Identifiers, note: Note) -> list[Cleared]:
@@ -34,14 +37,19 @@ def clear(lake: Lake, root: Path, persons: Identifiers, note: Note) -> list[Clea
 def remembers(folder: Path, persons: Identifiers) -> bool:
     """Return whether the checkpoints of a stream have an id or an e-mail of a person, as each row of a state has.
 
-    A login is chosen by its user, and may be a word of any checkpoint, such as `default`.
+    A login is chosen by its user, and may be a word of any checkpoint, such as `default`. A number may be an offset,
+    but not where there are rows alone.
 
     Args:
         folder: Their folder.
         persons: The persons.
     """
     values = replace(persons, logins=frozenset()).values()
-    return bool(search(folder, filter(is_searched_for, values), ()).traces)
+    numbers = [value for value in values if value.isdecimal() and len(value) >= _SHORTEST_NUMBER]
+    of_rows = (trace for state in folder.glob("v*/query/state") for trace in search(state, numbers, ()).traces)
+    # A file is named by the number of its batch.
+    is_there = any(trace.how != NAME for trace in of_rows)
+    return is_there or bool(search(folder, filter(is_searched_for, values), ()).traces)
 
 
 def _clear(lake: Lake, folder: Path, name: str, note: Note) -> Cleared:
