@@ -14,7 +14,6 @@ import pytest
 from deltalake import DeltaTable
 
 from assets.transforms.live_visits import STREAM
-from blogdata.erasure import plan as erasure
 from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
@@ -39,7 +38,6 @@ from blogdata.planning.window import Window
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
-from blogdata.suppression.identifiers import Identifiers
 from published import days, deployment, land, publish
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.streams import streamed_inputs
@@ -417,22 +415,3 @@ def test_a_removal_that_was_cut_off_is_finished_by_the_next_one(
     assert [part.key for part in home.landing_zone.scan("visits", Grain.HOUR)] == H[dies == "within it" : 2]
     assert home.landing_zone.astray("visits", Grain.HOUR) == []
     assert kept(home, 1) == SECOND_ONLY
-
-
-def test_an_erasure_names_rows_in_partitions_whose_inputs_have_expired(lake: Lake) -> None:
-    counts = dict.fromkeys(H[:2], 2)
-    version = hours(lake, "silver.visits", "event_hour", counts, inputs={"bronze.visits": 0})
-    content = pa.table({"event_hour": [key for key in counts for _ in "ab"], "user_id": ["a", "b"] * 2})
-    inputs = {"silver.visits": version}
-    publish(lake, "silver.visits_enriched", "event_hour", counts, inputs=inputs, content=content)
-    nothing = content.slice(0, 0)
-    publish(lake, "silver.visit_conflicts", "event_hour", dict.fromkeys(counts, 0), inputs=inputs, content=nothing)
-
-    def left(user: str) -> Mapping[str, str]:
-        persons = Identifiers(user_ids=frozenset({user}))
-        return erasure.look(planner(lake), [], persons, landed=(), kept=()).left
-
-    assert left("a") == {}
-    assert set(expired(lake, 1)) == {"silver.visits"}
-    assert left("a") == {"silver.visits_enriched": f"{H[0]} cannot be computed again, since an input has expired"}
-    assert left("nobody") == {}
