@@ -46,13 +46,14 @@ def build(settings: Settings) -> dg.Definitions:
     )
     days = days_of(settings)
     partitions = calendar(days.first, days.last)
+    loaded = tables.configured(settings, partitions)
     sensors, schedules = instigators(automatic=settings.run_automatically)
     ended = ended_at(zone_of(settings), LANDED.values()) is not None
     return dg.Definitions(
         assets=[
-            *sources.specs(tables.configured(settings)),
+            *sources.specs(loaded),
             hourly_access_logs,
-            *tables.configured(settings),
+            *loaded,
             *AssetBuilder(code=code(), calendar=partitions, ended=ended).assets(),
             *map(streamed_datasets.assets, STREAMS),
             *[sink.asset(partitions, code().version) for sink in sinks],

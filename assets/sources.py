@@ -35,10 +35,14 @@ SOURCES = (LANDING_VISITS, LANDING_USERS, LANDING_DEVICES, LANDING_ADS, LANDING_
 
 
 def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
-    """Return the external assets of a deployment; `landing/devices` comes from the asset that loads it, if any.
+    """Return the external assets of a deployment, each with the assets that write to it.
 
     Args:
-        loaded: The assets that load tables.
+        loaded: The assets that load tables: `landing/devices_table` writes to `landing/devices`, others to
+            `landing/visits`.
     """
-    devices = LANDING_DEVICES.replace_attributes(deps=list(loaded))
-    return [devices if source is LANDING_DEVICES else source for source in SOURCES]
+    writers: dict[str, list[dg.AssetsDefinition]] = {}
+    for asset in loaded:
+        table = asset.key.path[-1]
+        writers.setdefault("devices" if table == "devices_table" else "visits", []).append(asset)
+    return [spec.replace_attributes(deps=[*spec.deps, *writers.get(spec.key.path[-1], ())]) for spec in SOURCES]

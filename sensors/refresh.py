@@ -27,6 +27,7 @@ from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Lane, Scope
 from blogdata.planning.touched import touched_in
+from blogdata.publish.partitions import Grain, key_of
 from blogdata.services.config import Settings
 from quality.contracts import GRAPH, LANDED
 from sensors import request_throttle, run_requests
@@ -138,7 +139,9 @@ def _unread(settings: Settings, lake: LakeResource, look: Snapshot) -> list[obje
         for dataset, contract in LANDED.items()
         for key, partition in touched_in(look, contract).items()
     ]
-    tables = [(table_loads.READER, clock.now().date().isoformat())] if table_loads.is_due(settings, lake.events) else []
+    # By the hour: what is due again then is another request.
+    hour = key_of(clock.now(), Grain.HOUR)
+    tables = [(table, hour) for table in table_loads.due(settings, lake.events)]
     return [*logs, *changed, *tables]
 
 

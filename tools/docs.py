@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from blogdata.errors import PlatformError
 from blogdata.services.config import Settings
 from blogdata.services.partner_settings import PartnerSettings
 from blogdata.services.postgres_settings import PostgresSettings
+from blogdata.services.table_settings import TableSettings
 from quality.contracts import EVERY
 from tools import (
     command_pages,
@@ -56,7 +57,9 @@ class Project:
         nowhere = Path("/nowhere")
         served = PostgresSettings(url="postgresql://nowhere/nothing")
         fed = PartnerSettings(url="http://nowhere")
-        return build(Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere, postgres=served, partner=fed))
+        loaded = TableSettings(devices="devices", legacy_visits="visits", since="2026-01-05", provider_visits=nowhere)
+        settings = Settings(home=nowhere, landing=nowhere, lake=nowhere, jars=nowhere)
+        return build(replace(settings, postgres=served, partner=fed, tables=loaded))
 
     @cached_property
     def code(self) -> Definitions:

@@ -60,9 +60,10 @@ def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None
             context.log_event(dg.AssetMaterialization(KEY, metadata=_split(context)))
         except dg.Failure as error:
             faults.append(error)
-    if _is_wanted(table_loads.READER, request):
+    wanted = [table for table, reader in table_loads.READERS.items() if _is_wanted(reader, request)]
+    if wanted:
         try:
-            tables.load_due(context)
+            tables.load_due(context, wanted)
         except dg.Failure as error:
             faults.append(error)
     # A log that cannot be split, or a table that cannot be loaded, does not block other deliveries.

@@ -1,17 +1,27 @@
-"""landing.devices_table: the table of devices of a database, landed as the delivery of the day (Full Loader)."""
+"""What tables land: `landing.devices_table` as the delivery of the day (Full Loader), `landing.legacy_visits` by hours
+of ingestion and `landing.provider_visits` by hours of files (Incremental Loader)."""
+
+import warnings
+from collections.abc import Collection
 
 import dagster as dg
 
 from assets import table_loads
+from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.computation import Context
 from blogdata.orchestration.retries import reported
+from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings
 
-KEY = dg.AssetKey(["landing", "devices_table"])
+KEYS = {
+    table_loads.DEVICES: dg.AssetKey(["landing", "devices_table"]),
+    table_loads.LEGACY_VISITS: dg.AssetKey(["landing", "legacy_visits"]),
+    table_loads.PROVIDER_VISITS: dg.AssetKey(["landing", "provider_visits"]),
+}
 
 
 @dg.asset(
-    key=KEY,
+    key=KEYS[table_loads.DEVICES],
     description="The devices as a table of a database has them now, landed as today's delivery",
     group_name="landing",
     owners=["team:platform"],
@@ -23,21 +33,82 @@ KEY = dg.AssetKey(["landing", "devices_table"])
 def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Load the table again, whatever has landed today."""
     with reported(context):
-        return dg.MaterializeResult(metadata=table_loads.load(context.resources.deployment.settings()))
+        return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
 
 
-def configured(settings: Settings) -> list[dg.AssetsDefinition]:
-    """List the assets of the tables that a deployment loads."""
-    return [devices_table] if settings.tables.devices is not None else []
+def legacy_visits(calendar: Calendar) -> dg.AssetsDefinition:
+    """Build the asset of a table of visits; `calendar` has the deployment's partition definitions."""
+
+    @dg.asset(
+        key=KEYS[table_loads.LEGACY_VISITS],
+        description="Rows of a table of visits that had not landed yet, by their hour of ingestion",
+        kinds={"postgres"},
+        tags={"pattern/incremental-loader": ""},
+        partitions_def=calendar[Grain.HOUR],
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        group_name="landing",
+        owners=["team:platform"],
+        required_resource_keys={"deployment"},
+        pool="landing",
+    )
+    def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        """Load the windows of the run, and no other ones."""
+        with reported(context):
+            settings = context.resources.deployment.settings()
+            return dg.MaterializeResult(metadata=table_loads.load_hours(settings, list(context.partition_keys)))
+
+    return asset
 
 
-def load_due(context: Context) -> None:
-    """Load the tables that are due.
+def provider_visits(calendar: Calendar) -> dg.AssetsDefinition:
+    """Build the asset of a provider's files of visits; `calendar` has the deployment's partition definitions."""
+
+    @dg.asset(
+        key=KEYS[table_loads.PROVIDER_VISITS],
+        description="A provider's files of visits, byte for byte, by their hour",
+        kinds={"file"},
+        partitions_def=calendar[Grain.HOUR],
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        group_name="landing",
+        owners=["team:platform"],
+        required_resource_keys={"deployment"},
+        pool="landing",
+    )
+    def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        """Load the hours of the run, and no other ones."""
+        with reported(context):
+            settings = context.resources.deployment.settings()
+            return dg.MaterializeResult(metadata=table_loads.load_provided(settings, list(context.partition_keys)))
+
+    return asset
+
+
+def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefinition]:
+    """List the assets of the tables that a deployment loads.
+
+    Args:
+        settings: The deployment.
+        calendar: Its partition definitions.
+    """
+    tables = settings.tables
+    # Single-run backfills are marked beta in this Dagster; it is pinned.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return [
+            *([devices_table] if tables.devices is not None else []),
+            *([legacy_visits(calendar)] if tables.legacy_visits is not None else []),
+            *([provider_visits(calendar)] if tables.provider_visits is not None else []),
+        ]
+
+
+def load_due(context: Context, tables: Collection[str]) -> None:
+    """Load the tables that are due, of some tables.
 
     Raises:
         Failure: A table cannot be loaded; a retry if the fault is transient.
     """
     settings = context.resources.deployment.settings()
     with reported(context):
-        if table_loads.is_due(settings, context.resources.lake.events):
-            context.log_event(dg.AssetMaterialization(KEY, metadata=table_loads.load(settings)))
+        for table in table_loads.due(settings, context.resources.lake.events):
+            if table in tables:
+                context.log_event(dg.AssetMaterialization(KEYS[table], metadata=table_loads.load(settings, table)))

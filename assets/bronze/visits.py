@@ -6,7 +6,7 @@ from dataclasses import replace
 from pyspark.sql import functions as F
 
 from assets.bronze import judged_again
-from assets.transforms import visit_events
+from assets.transforms import legacy_visits, visit_events
 from blogdata.lake.commit import Commit
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.landing import Landed
@@ -25,6 +25,8 @@ def visits(step: Step) -> Mapping[str, Commit]:
     lines = lines.withColumnRenamed("partition", "arrival_hour")
     logs = step.deployment.settings().logs
     judged = visit_events.judge(lines, _formats(landed), logs)
+    if any(legacy_visits.is_of_table(file.name) for part in landed.partitions.values() for file in part.files):
+        judged = legacy_visits.judged(judged)
     return step.publish(judged, replace(landed.source(), judged_by=judged_again.versions(logs.filters)))
 
 

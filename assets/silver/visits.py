@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from assets.silver import deleted_visits
 from assets.silver.arrival_hours import earliest_arrival, require_usable
+from assets.silver.deleted_visits import hours_with_deletions
 from assets.silver.log_visits import Events, log_events
 from assets.transforms import visit_events
+from assets.transforms.legacy_visits import DELETED
 from blogdata.lake.commit import Account, Commit, Entry
 from blogdata.orchestration import accounts, slices
 from blogdata.orchestration.computation import computes
@@ -41,9 +45,11 @@ def visits(step: Step) -> Mapping[str, Commit]:
     integrated = step.events.publications(step.contract.dataset, step.partitions)
     require_usable(step)
     formats = formats_of(step, above, integrated)
-    additions = additions_of(step, formats)
+    deleting = hours_with_deletions(step, above)
+    additions = additions_of(step, formats, deleting)
     read = read_events(step, formats, additions)
-    events = read.rows.withColumn("_replay", is_replay())
+    left = deleted_visits.left(step, read.rows.withColumn("_replay", is_replay()), deleting, ARRIVAL_ORDER)
+    events = left.rows
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")
     conflicts = Companion(
@@ -56,15 +62,23 @@ def visits(step: Step) -> Mapping[str, Commit]:
         dropped_reason="identical",
     )
     unique = windowed_deduplicator.deduplicate(events, payload=payload, **identity)
-    source = Upstream(accounts=arrived(step, above, read.makes_stale), additions=additions)
+    accounted = arrived(step, above, read.makes_stale, deleted=left.deleted)
+    source = Upstream(accounts=accounted, additions=additions)
     return step.publish(unique, source, companions=[conflicts])
 
 
-def additions_of(step: Step, formats: frozenset[str]) -> Additions:
-    """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
+def additions_of(step: Step, formats: frozenset[str], deleting: frozenset[str] = frozenset()) -> Additions:
+    """Find the hours to which rows are only added; a late line of a log may change the visits of other lines.
+
+    Args:
+        step: The step.
+        formats: The formats of its hours.
+        deleting: Hours of which rows delete events.
+    """
     if formats != {visit_events.JSON}:
         return Additions()
     found = slices.additions(step, [CONFLICTS])
+    found = replace(found, of={hour: added for hour, added in found.of.items() if hour not in deleting})
     return slices.without_repeated(step, found, json_events(step, found, tuple(found.of))) if found.of else found
 
 
@@ -117,10 +131,24 @@ def arrivals_of(additions: Additions, hours: Sequence[str]) -> Column:
     return reduce(or_, conditions)
 
 
-def arrived(step: Step, above: Mapping[str, Entry], makes_stale: Mapping[str, Sequence[str]]) -> dict[str, Account]:
-    """Build the account of each of the step's hours: rows that arrived, and rows that bronze's filters removed."""
+def arrived(
+    step: Step,
+    above: Mapping[str, Entry],
+    makes_stale: Mapping[str, Sequence[str]],
+    *,
+    deleted: Mapping[str, int] = MappingProxyType({}),
+) -> dict[str, Account]:
+    """Build the account of each of the step's hours: rows that arrived, and rows that filters removed.
+
+    Args:
+        step: The step.
+        above: The accounts of all of bronze.visits.
+        makes_stale: Hour to other hours that its publication makes stale.
+        deleted: Hour to the rows that are no events any more.
+    """
     rows = dict.fromkeys(step.partitions, 0)
-    filtered: dict[str, dict[str, int]] = {key: {} for key in step.partitions}
+    removed = f"{filter_interceptor.REASON}{DELETED}"
+    filtered = {key: {removed: deleted[key]} if key in deleted else {} for key in step.partitions}
     for entry in above.values():
         for (hour, filter_name, _), count in entry.breakdowns["event_hours"].items():
             if hour not in rows:

@@ -13,6 +13,14 @@ VISIT = parse_fields(
     "browser: STRING, browser_version: STRING, network_type: STRING, device_type: STRING, device_version: STRING>>,"
     " event_time STRING"
 )
+LEGACY_VISIT = parse_fields(
+    "visit_id STRING, event_time TIMESTAMP, user_id STRING, keep_private BOOLEAN, page STRING, referral STRING,"
+    " ad_id STRING, ip STRING, login STRING, connected_since TIMESTAMP, browser STRING, browser_version STRING,"
+    " network_type STRING, device_type STRING, device_version STRING, ingestion_time TIMESTAMP, is_deleted BOOLEAN"
+)
+"""Columns of a table of visits."""
+OF_LEGACY_VISITS = parse_fields("ingestion_time STRING, is_deleted BOOLEAN")
+"""What lines of such a table have besides the fields of a visit."""
 USER = parse_fields(
     "id STRING, login STRING, email STRING, registered_datetime STRING, first_connection_datetime STRING,"
     " last_connection_datetime STRING"

@@ -43,7 +43,13 @@ RECEIVED = Contract(
     dataset="bronze.visits",
     description="Every line that was landed, visit event or access log line, as received",
     owner="team:platform",
-    reads=(Read(dataset="landing.visits", reach=Landed(table="visits", grain=Grain.HOUR), fields=landed.VISIT),),
+    reads=(
+        Read(
+            dataset="landing.visits",
+            reach=Landed(table="visits", grain=Grain.HOUR),
+            fields=(*landed.VISIT, *landed.OF_LEGACY_VISITS),
+        ),
+    ),
     columns=(
         c.RAW,
         *c.SOURCE,

@@ -1,22 +1,23 @@
 """A table of a database is a source as files are: the same rows, guards and account.
 
-Pattern: Full Loader.
+Patterns: Full Loader, Incremental Loader.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import psycopg
 import pytest
 
-from blogdata.services import secrets
+from assets import table_loads
 from blogdata.services.table_settings import TableSettings
 from lineage.conftest import Deploy
-from lineage.deployment import Deployment
+from lineage.deployment import Deployment, event
 
 ROWS = [("PC", "Work station", "1"), ("Phone", None, "14.10"), ("Phone", 'The "ü" \\ one', "15"), ("", "Nothing", "2")]
 COLUMNS = ("type", "full_name", "version", "reasons")
@@ -37,20 +38,32 @@ def source(database: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-@pytest.fixture
-def loading(blog: Deployment, database: str) -> Deployment:
-    """The deployment with the table as its source; the password is a secret by its name."""
+def reading(deployment: Deployment, database: str, **tables: Any) -> Deployment:
+    """Name tables as sources of a deployment; the password is a secret by its name."""
     password, place = database.removeprefix("postgresql://blogdata:").split("@")
-    address = f"postgresql://blogdata@{place}"
-    secret = blog.settings.home / "secrets" / "tables"
+    found = TableSettings(url=f"postgresql://blogdata@{place}", secret="tables", **tables)
+    secret = deployment.settings.home / "secrets" / "tables"
     secret.touch(mode=0o600)
     secret.write_text(password, encoding="utf-8")
-    assert secrets.read(blog.settings, "tables").reveal() == password
-    file = blog.settings.home / "blogdata.toml"
+    file = deployment.settings.home / "blogdata.toml"
     before = file.read_text(encoding="utf-8").partition("\n[tables]")[0]
-    file.write_text(f'{before}\n[tables]\nurl = "{address}"\nsecret = "tables"\ndevices = "devices"\n')
-    tables = TableSettings(url=address, secret="tables", devices="devices")
-    return Deployment(settings=replace(blog.settings, tables=tables))
+    lines = "".join(f'{name} = "{getattr(found, name)}"\n' for name in ("url", "secret", *tables))
+    file.write_text(f"{before}\n[tables]\n{lines}", encoding="utf-8")
+    return Deployment(settings=replace(deployment.settings, tables=found))
+
+
+@contextmanager
+def clock_at(moment: datetime) -> Iterator[None]:
+    """Have the platform plan at another time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("blogdata.planning.clock.now", lambda: moment)
+        yield
+
+
+@pytest.fixture
+def loading(blog: Deployment, database: str) -> Deployment:
+    """The deployment with the table of devices as its source."""
+    return reading(blog, database, devices="devices")
 
 
 def test_full_loader_of_a_table_has_the_rows_of_files_and_their_guards(
@@ -74,43 +87,83 @@ def test_full_loader_of_a_table_has_the_rows_of_files_and_their_guards(
     assert loading.run(for_=["bronze.devices"]).runs == 0
 
     # Tomorrow's load finds the table empty: nothing is replaced, and both counts are said.
-    with pytest.MonkeyPatch.context() as patch:
-        tomorrow = datetime.fromtimestamp(datetime.now(timezone.utc).timestamp() + 86400, timezone.utc)
-        patch.setattr("blogdata.planning.clock.now", lambda: tomorrow)
+    with clock_at(datetime.now(timezone.utc) + timedelta(days=1)):
         source.execute("TRUNCATE devices")
         refused = loading.run(for_=["bronze.devices"])
         assert "the source has 0 rows, the last load had 4" in str(refused.problems)
         assert loading.versions()["bronze.devices"] == before["bronze.devices"]
         assert len(loading.rows("bronze.devices", "type")) == 4
 
-        # Mended at the source, it is loaded again by itself; readers meanwhile see the old rows or the new ones.
+        # Mended at the source, it is loaded again by the next run.
         source.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", [*ROWS, ("Tablet", "New", "1")])
-        done, seen = threading.Event(), set()
-
-        def read() -> None:
-            while not done.is_set():
-                seen.add(len(loading.rows("bronze.devices", "type")))
-
-        reading = threading.Thread(target=read)
-        reading.start()
-        try:
-            assert loading.run(for_=["bronze.devices"]).problems == []
-        finally:
-            done.set()
-            reading.join()
-        assert seen <= {4, 5}
-        assert len(loading.rows("bronze.devices", "type")) == 5
-
+        assert table_loads.due(loading.settings, loading.events) == ["devices"]
+        assert table_loads.load(loading.settings, "devices")["rows"] == 5
     assert loading.problems() == []
 
 
 def test_full_loader_names_a_table_that_is_not_there(loading: Deployment) -> None:
     landed = sorted(loading.landing.rglob("*.json"))
-    with pytest.MonkeyPatch.context() as patch:
-        later = datetime.fromtimestamp(datetime.now(timezone.utc).timestamp() + 5 * 86400, timezone.utc)
-        patch.setattr("blogdata.planning.clock.now", lambda: later)
+    with clock_at(datetime.now(timezone.utc) + timedelta(days=5)):
         assert "there is no such table" in str(loading.run(for_=["bronze.devices"]).problems)
     assert sorted(loading.landing.rglob("*.json")) == landed
+
+
+LEGACY = """
+    CREATE TABLE legacy_visits (
+        visit_id text, event_time timestamptz, user_id bigint, keep_private boolean, page varchar(100), referral text,
+        ad_id text, ip text, login text, connected_since timestamptz, browser text, browser_version text,
+        network_type text, device_type text, device_version numeric, ingestion_time timestamptz,
+        is_deleted boolean DEFAULT false
+    )
+"""
+
+
+def _visit(source: psycopg.Connection, page: str, at: str, came: str | None) -> None:
+    source.execute(
+        "INSERT INTO legacy_visits (visit_id, event_time, user_id, page, browser, device_version, ingestion_time)"
+        " VALUES (%s, %s, 7, %s, 'Lynx', 14.10, %s)",
+        [f"visit-{page}", f"2026-01-05 {at}+00", page, came and f"2026-01-05 {came}+00"],
+    )
+
+
+def test_incremental_loader_brings_each_event_once_and_takes_deleted_ones_out(deploy: Deploy, database: str) -> None:
+    made = reading(deploy("legacy"), database, legacy_visits="legacy_visits", since="2026-01-05")
+    made.land("2026-01-05T10", [event("10:05", "/both"), event("10:06", "/web")])
+    with psycopg.connect(database, autocommit=True) as source:
+        source.execute(LEGACY)
+        for page, at, came in [
+            ("/both", "10:05", "10:59:59.999999"),
+            ("/b", "10:07", "10:30"),
+            ("/c", "10:08", "11:00"),
+            ("/untimed", "10:09", None),
+            ("/to come", "10:10", "23:00"),
+        ]:
+            _visit(source, page, at, came)
+        with clock_at(datetime(2026, 1, 5, 12, 10, tzinfo=timezone.utc)):
+            assert made.run(for_=["silver.visits", "bronze.dead_letters"]).problems == []
+            assert sorted(made.rows("silver.visits", "page", "occurrences")) == [
+                ("/b", 1), ("/both", 2), ("/c", 1), ("/web", 1),
+            ]  # fmt: skip
+            assert sorted(made.rows("bronze.dead_letters", "reasons")) == [
+                ["impossible_time:ingestion_time"],
+                ["missing_field:ingestion_time"],
+            ]
+            assert made.rows("silver.visits", "user_id", "device_version").count(("7", "14.10")) == 3
+            assert made.run(for_=["silver.visits"]).runs == 0
+
+        # Deleted, the way in which it was loaded or another one; and one of these is inserted once more.
+        source.execute(
+            "UPDATE legacy_visits SET is_deleted = true, ingestion_time = '2026-01-05 12:20+00'"
+            " WHERE page IN ('/b', '/both', '/c')"
+        )
+        _visit(source, "/c", "10:08", "13:00")
+        with clock_at(datetime(2026, 1, 5, 14, 10, tzinfo=timezone.utc)):
+            assert made.run(for_=["silver.visits"]).problems == []
+    assert sorted(made.rows("silver.visits", "page", "occurrences")) == [("/c", 2), ("/web", 1)]
+    # Three rows that delete, and the three rows that they deleted.
+    assert made.published("silver.visits")["2026-01-05T10"].reasons["filtered.deleted"] == 6
+    assert made.problems() == []
+    assert made.undeclared() == set()
 
 
 def _known(rows: list[tuple[object, ...]]) -> list[str]:

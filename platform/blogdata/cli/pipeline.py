@@ -178,11 +178,11 @@ class Pipeline:
         )
 
     def _is_table_due(self) -> bool:
-        if self._settings.tables.devices is None:
+        if not self._settings.tables.any:
             return False
         from assets import table_loads
 
-        return table_loads.is_due(self._settings, self._events)
+        return bool(table_loads.due(self._settings, self._events))
 
     def _unserved(self, selection: Selection) -> bool:
         served = {*self._served} & {*(selection.select or self._served)}

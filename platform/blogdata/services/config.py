@@ -156,7 +156,7 @@ class Settings:
         ca_file: Bundle of trusted certificates (PEM) for fetching jars; None if the machine has none.
         spark: How a Spark session is opened.
         postgres: Where PostgreSQL is.
-        tables: Which tables of a database are loaded.
+        tables: Which tables are loaded.
         dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
         dagster_secret: Name of the password at that address; None: it needs none, or the address has it.
         secrets: Where the values of secrets are.

@@ -93,9 +93,9 @@ def switch(values: Values) -> bool:
     return known[str(value).lower()]
 
 
-def day(values: Values) -> str | None:
-    """Read `begins`, a day as `2026-01-05`; None if it is not set."""
-    text, source = values.get("begins", (None, ""))
+def day(values: Values, key: str = "begins") -> str | None:
+    """Read a day as `2026-01-05`; None if it is not set."""
+    text, source = values.get(key, (None, ""))
     if text is None:
         return None
     try:

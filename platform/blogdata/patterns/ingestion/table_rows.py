@@ -143,7 +143,7 @@ def describe(connection: psycopg.Connection, name: str, announced: Collection[Fi
 
 
 def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes]) -> int:
-    """Write the result of a query of one text column, each row a line without a raw control character.
+    """Write the result of a query as :func:`read` returns it, each row as a line.
 
     Args:
         connection: A connection.
@@ -153,19 +153,40 @@ def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes])
     Returns:
         The number of lines.
     """
+    lines = 0
+    for row in read(connection, query):
+        file.write(row + b"\n")
+        lines += 1
+    return lines
+
+
+def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:
+    """Read the result of a query of one text column that contains no raw control character, as JSON does not.
+
+    Args:
+        connection: A connection.
+        query: The query.
+
+    Yields:
+        Each row; only one is in memory.
+    """
     from psycopg import sql
 
-    lines = 0
     with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as rows:
         # The server sends one row at a time; in JSON all that COPY escapes are backslashes.
         for row in rows:
-            file.write(bytes(row).replace(b"\\\\", b"\\"))
-            lines += 1
-    return lines
+            yield bytes(row).removesuffix(b"\n").replace(b"\\\\", b"\\")
 
 
 def as_json(table: SourceTable) -> sql.Composable:
     """Build the query of all rows of a table as JSON objects, with the fields in the order of its columns."""
+    from psycopg import sql
+
+    return sql.SQL("SELECT row_to_json(r) FROM ({}) r").format(columns_of(table))
+
+
+def columns_of(table: SourceTable) -> sql.Composable:
+    """Build the query of all columns of a table, adapted; a condition may follow it."""
     from psycopg import sql
 
     columns = sql.SQL(", ").join(
@@ -174,7 +195,7 @@ def as_json(table: SourceTable) -> sql.Composable:
         else sql.SQL("{}::{} AS {}").format(sql.Identifier(name), sql.SQL(cast), sql.Identifier(name))
         for name, cast in table.adapted.items()
     )
-    return sql.SQL("SELECT row_to_json(r) FROM (SELECT {} FROM {}) r").format(columns, table.identifier)
+    return sql.SQL("SELECT {} FROM {}").format(columns, table.identifier)
 
 
 def _is_adapted(base: str, kind: str, category: str, element: str | None, kind_of_element: str | None) -> bool:

@@ -1,0 +1,82 @@
+"""Visits of a table: how its rows become lines, what bronze finds in them, and which events they delete.
+
+Decisions: a row that is marked as deleted is a line that the filter `deleted` removes, and deletes the event with its
+identity, whichever way that came, unless a row of the event came after it. Rows whose time of ingestion is null or
+still to come are dead letters, `missing_field:ingestion_time` or `impossible_time:ingestion_time`; a row whose time has
+come is an event then, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from blogdata.patterns.ingestion.incremental_loader import UNTIMED, Shape
+
+PREFIX = "legacy_visits"
+DELETED = "deleted"
+"""Name of the filter that removes rows marked as deleted, and the events that they delete."""
+DELTA = "ingestion_time"
+KEY = ("visit_id", "event_time", "page")
+SHAPE: Shape = {
+    **{name: name for name in ("visit_id", "event_time", "user_id", "keep_private", "page")},
+    "context": {
+        **{name: name for name in ("referral", "ad_id")},
+        "user": {name: name for name in ("ip", "login", "connected_since")},
+        "technical": {
+            name: name for name in ("browser", "browser_version", "network_type", "device_type", "device_version")
+        },
+    },
+    **{name: name for name in (DELTA, "is_deleted")},
+}
+
+
+def is_of_table(file: str) -> bool:
+    """Return whether a landed file has rows of the table, by its name."""
+    return file.startswith(f"{PREFIX}-")
+
+
+def judged(rows: DataFrame) -> DataFrame:
+    """Add what only rows of the table can have: an unusable time of ingestion, and the mark of a deleted row.
+
+    Args:
+        rows: Rows of :func:`assets.transforms.visit_events.judge`, with those of other files among them.
+
+    Returns:
+        The same rows and columns.
+    """
+    text, file = F.col("raw").cast("string"), F.col("source_file")
+    time, is_deleted = (F.get_json_object(text, f"$.{name}") for name in (DELTA, "is_deleted"))
+    reason = F.when(time.isNull(), F.lit(f"missing_field:{DELTA}")).otherwise(F.lit(f"impossible_time:{DELTA}"))
+    is_untimed = file.contains(f"/{PREFIX}{UNTIMED}")
+    is_event = F.col("event_hour").isNotNull() & ~is_untimed
+    return rows.withColumns(
+        {
+            "reasons": F.when(is_untimed, F.array_append("reasons", reason)).otherwise(F.col("reasons")),
+            **{name: F.when(~is_untimed, F.col(name)) for name in ("event_time", "event_hour")},
+            "filtered_by": F.when(
+                is_event & file.contains(f"/{PREFIX}-") & (is_deleted == "true"), F.lit(DELETED)
+            ).otherwise(F.col("filtered_by")),
+        }
+    )
+
+
+def left(events: DataFrame, deletions: DataFrame, order: Sequence[str]) -> DataFrame:
+    """Mark the events that are deleted: no row of them came after the last row that deletes them.
+
+    Args:
+        events: Rows of events with the columns of :data:`KEY`.
+        deletions: Rows that delete events, with the same columns.
+        order: Columns by which rows came.
+
+    Returns:
+        The events with `_deleted` BOOLEAN.
+    """
+    came: Column = F.struct(*order)
+    gone = deletions.groupBy(*KEY).agg(F.max(came).alias("_gone"))
+    last = F.max(came).over(Window.partitionBy(*KEY))
+    joined = events.join(gone, list(KEY), "left").withColumn("_last", last)
+    deleted = F.coalesce(F.col("_gone") > F.col("_last"), F.lit(False))
+    return joined.withColumn("_deleted", deleted).drop("_gone", "_last")

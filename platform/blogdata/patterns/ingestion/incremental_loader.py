@@ -1,0 +1,296 @@
+"""Incremental Loader: of a growing table only the rows of the run's windows are read, by the time in a delta column.
+
+Problem: a table grows without bound, and reading all of it each time costs more each time. It has a column with the
+time at which a row was written or changed.
+
+How it works: a window is an hour, half-open: a row at the instant between two hours is in the later one only. The
+condition is sent to the server (:func:`load`), which reads the rows of the windows by the column's index; a backfill of
+an old window reads that window. All windows of a load are read at one state of the database. The rows land in the hours
+of the landing zone in which the column says they were written.
+
+A window is compared with what has landed of it, line by line, and only rows that have not landed are added, as a
+further file. So a load may be repeated, cut off or run for old windows at any time, and no row is lost or doubled. Each
+load reads the windows of an overlap again, which finds rows that were committed late with an early time. The bound: a
+transaction that stays open for longer than the overlap after the hour of its rows. Its rows come when its window is
+loaded by name.
+
+Rows whose time is null or still to come are in no window. They land apart, once each, to be dead-lettered
+(:data:`UNTIMED`). Soft deletes travel: a row that is marked as deleted, with a new time, lands as another line. Hard
+deletes are unseen, as a row that is gone cannot be read; :attr:`Load.unseen` counts them in windows that are read
+again.
+
+The trap: to remember the newest time that was read and to continue after it. Rows of that very instant that are
+committed later are lost, or doubled if it is included; and a row with a time in the year 2099 ends all loading.
+
+When not to use it: if rows are changed without a new time, or hard deletes must be seen; then Change Data Capture, or a
+Full Loader if the table is small.
+
+Source: Data Engineering Design Patterns, ch. 2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blogdata.patterns.ingestion import erased_lines, table_rows
+from blogdata.patterns.ingestion.landed_entries import is_data
+from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
+from blogdata.patterns.ingestion.whole_files import alone, hidden
+from blogdata.publish.column_types import Field
+from blogdata.publish.partitions import Grain, between, following, start_of
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg import sql
+
+UNTIMED = "-untimed-"
+"""Part of the name of files with rows whose time is null or still to come."""
+AHEAD = timedelta(hours=1)
+"""How far the clock of who writes the rows may be ahead."""
+_ENDING = ".jsonl"
+"""The stream of visits, which takes what comes within seconds, leaves files with this ending to the batch."""
+_KEY_FORMAT = 'YYYY-MM-DD"T"HH24'
+
+Shape = Mapping[str, Any]
+"""Fields of a line: each is a column of the table, or a shape again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaTable:
+    """A table with a delta column, and how its rows land.
+
+    Args:
+        name: The table or view, `name` or `schema.name`.
+        delta: Column with the time at which a row was written or changed, TIMESTAMPTZ; it should have an index.
+        key: Columns that identify a row.
+        announced: The columns that it has to have.
+        shape: The lines.
+        prefix: Beginning of the names of its files.
+    """
+
+    name: str
+    delta: str
+    key: tuple[str, ...]
+    announced: tuple[Field, ...]
+    shape: Shape
+    prefix: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What a load found in its windows.
+
+    Args:
+        rows: Rows in each window, by its hour; :data:`UNTIMED` for the rows in no window. Windows without rows are left
+            out.
+        new: Those of them that had not landed, and landed now.
+        moved: Rows that landed earlier in these windows and have another time by now: they are in a later window.
+        unseen: Rows that landed earlier in these windows and are no longer in the table: hard deletes, which nothing
+            downstream sees.
+    """
+
+    rows: Mapping[str, int]
+    new: Mapping[str, int]
+    moved: int
+    unseen: int
+
+
+def load(
+    connection: psycopg.Connection,
+    table: DeltaTable,
+    landed: Path,
+    first: str,
+    last: str,
+    *,
+    now: datetime,
+    untimed_in: str | None = None,
+    prepare: Callable[[Path], object] = lambda _: None,
+) -> Load:
+    """Land the rows of a table that have not landed, of the windows from `first` to `last`.
+
+    Args:
+        connection: A connection to the database, without an open transaction.
+        table: The table.
+        landed: Folder of the landed table in the landing zone; it has folders of hours.
+        first: The first hour, `2026-01-05T10`.
+        last: The last hour, included.
+        now: Rows of a later time are still to come.
+        untimed_in: The hour in which rows without a usable time land that have not landed yet; None: they are not
+            read.
+        prepare: Called with each file before it is visible; it may overwrite lines of it.
+
+    Returns:
+        What it found.
+
+    Raises:
+        TableRefused: The table is not there, lacks a column, or has a type that is not adapted.
+        LinkRefused: An hour is a link that leads out of the landing zone.
+    """
+    from psycopg import sql
+
+    delta, future = sql.Identifier(table.delta), now + AHEAD
+    begin, end = start_of(first, Grain.HOUR), min(start_of(following(last, Grain.HOUR), Grain.HOUR), future)
+    timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
+    untimed = sql.SQL("{0} IS NULL OR {0} >= {1}").format(delta, sql.Literal(future))
+    with alone(landed), table_rows.snapshot(connection):
+        source = table_rows.describe(connection, table.name, table.announced)
+        loading = _Loading(table, landed, prepare)
+        loading.windows(_lines(connection, table, source, timed), between(first, last, Grain.HOUR))
+        if untimed_in is not None:
+            lines = [line for _, line in _lines(connection, table, source, untimed)]
+            loading.window(untimed_in, lines, UNTIMED)
+        gone = sorted(loading.gone)
+        unseen = _absent(connection, table, source, gone) if gone else 0
+    return Load(rows=loading.rows, new=loading.new, moved=len(gone) - unseen, unseen=unseen)
+
+
+def _lines(
+    connection: psycopg.Connection, table: DeltaTable, source: table_rows.SourceTable, where: sql.Composable
+) -> Iterator[tuple[str, bytes]]:
+    """Read rows in the order of their times, each as its hour and its line."""
+    from psycopg import sql
+
+    hour = sql.SQL("to_char({} AT TIME ZONE 'UTC', {})").format(sql.Identifier(table.delta), sql.Literal(_KEY_FORMAT))
+    query = sql.SQL("SELECT coalesce({}, '') || ' ' || {}::text FROM ({} WHERE {}) r ORDER BY {}").format(
+        hour, _object(table.shape), table_rows.columns_of(source), where, sql.Identifier(table.delta)
+    )
+    for row in table_rows.read(connection, query):
+        key, _, line = row.partition(b" ")
+        yield key.decode(), line
+
+
+def _object(shape: Shape) -> sql.Composable:
+    from psycopg import sql
+
+    parts = [
+        part
+        for name, value in shape.items()
+        for part in (sql.Literal(name), sql.Identifier(value) if isinstance(value, str) else _object(value))
+    ]
+    return sql.SQL("json_build_object({})").format(sql.SQL(", ").join(parts))
+
+
+def _absent(
+    connection: psycopg.Connection,
+    table: DeltaTable,
+    source: table_rows.SourceTable,
+    keys: Sequence[tuple[str, ...]],
+) -> int:
+    """Count the keys of which the table has no row any more, whatever its time."""
+    from psycopg import sql
+
+    # A time is compared as JSON writes it; a part of a key that is null, as an empty text.
+    there = sql.SQL(", ").join(
+        sql.SQL("coalesce(to_json({}) #>> '{{}}', '')").format(sql.Identifier(name)) for name in table.key
+    )
+    gone = sql.SQL(", ").join(sql.SQL("{}::text[]").format(sql.Literal(list(part))) for part in zip(*keys, strict=True))
+    query = sql.SQL("SELECT count(*) FROM (SELECT * FROM unnest({}) EXCEPT SELECT {} FROM ({}) r) missing").format(
+        gone, there, table_rows.columns_of(source)
+    )
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@dataclass(frozen=True)
+class _Loading:
+    table: DeltaTable
+    landed: Path
+    prepare: Callable[[Path], object]
+    rows: dict[str, int] = field(default_factory=dict)
+    new: dict[str, int] = field(default_factory=dict)
+    gone: set[tuple[str, ...]] = field(default_factory=set)
+    """Keys of rows that landed in the windows and are not in them any more."""
+
+    def windows(self, lines: Iterator[tuple[str, bytes]], keys: Sequence[str]) -> None:
+        """Land what is new in each window; `lines` are in the order of the windows."""
+        for key, own in groupby(lines, key=lambda row: row[0]):
+            self.window(key, [line for _, line in own])
+        for key in keys:
+            # Rows may be gone of a window that has none any more.
+            if key not in self.rows and self._files(key, "-"):
+                self.window(key, [])
+
+    def window(self, key: str, lines: Sequence[bytes], part: str = "-") -> None:
+        """Land the lines that have not landed."""
+        files = self._files(key, part)
+        left = Counter(map(_digest, lines))
+        for line in self._landed_lines(files):
+            digest = _digest(line)
+            if left[digest]:
+                left[digest] -= 1
+            elif part == "-":
+                self.gone.add(self._key_of(line))
+        new = []
+        # The newest of equal rows are the new ones, which makes no difference.
+        for line in reversed(lines):
+            if left[digest := _digest(line)]:
+                left[digest] -= 1
+                new.append(line)
+        name = UNTIMED if part == UNTIMED else key
+        if lines:
+            self.rows[name] = len(lines)
+        if new and (kept := self._land(key, f"{self.table.prefix}{part}{len(files) + 1}{_ENDING}", new[::-1])):
+            self.new[name] = kept
+        elif part == "-" and files and not (self._folder(key) / FLAG).exists():
+            # After a crash between a file and its flag.
+            self._complete(self._folder(key))
+
+    def _land(self, key: str, name: str, lines: Sequence[bytes]) -> int:
+        target = self._folder(key) / name
+        require_within([target], self.landed.parent)
+        partial = hidden(target)
+        partial.write_bytes(b"".join(line + b"\n" for line in lines))
+        self.prepare(partial)
+        kept = len(lines) - erased_lines.count(partial)[0]
+        if not kept:
+            # All of them are rows of persons who were forgotten.
+            partial.unlink()
+            return 0
+        partial.replace(target)
+        self._complete(target.parent)
+        return kept
+
+    def _complete(self, folder: Path) -> None:
+        """Flag an hour, unless another producer writes in it: then it is complete when that producer says so."""
+        others = any(is_data(path.name) and not self._is_own(path.name) for path in folder.iterdir())
+        if not others or (folder / FLAG).exists():
+            mark(folder)
+
+    def _landed_lines(self, files: Sequence[Path]) -> Iterator[bytes]:
+        for file in files:
+            for _, raw in erased_lines.lines(file):
+                line = raw.removesuffix(b"\n")
+                if not erased_lines.is_erased(line):
+                    yield line
+
+    def _key_of(self, line: bytes) -> tuple[str, ...]:
+        row = json.loads(line)
+        names = {value: name for name, value in self.table.shape.items() if isinstance(value, str)}
+        values = (row[names[column]] for column in self.table.key)
+        return tuple("" if value is None else str(value) for value in values)
+
+    def _files(self, key: str, part: str) -> list[Path]:
+        # Rows without a time may have landed in any hour.
+        hours = "date=*/hour=*" if part == UNTIMED else f"date={key[:10]}/hour={key[11:]}"
+        found = self.landed.glob(f"{hours}/{self.table.prefix}{part}[0-9]*{_ENDING}")
+        return sorted(found, key=lambda file: int(file.stem.rpartition("-")[2]))
+
+    def _folder(self, key: str) -> Path:
+        return self.landed / f"date={key[:10]}" / f"hour={key[11:]}"
+
+    def _is_own(self, name: str) -> bool:
+        return name.startswith(f"{self.table.prefix}-") and name.endswith(_ENDING)
+
+
+def _digest(line: bytes) -> bytes:
+    return blake2b(line, digest_size=16).digest()
