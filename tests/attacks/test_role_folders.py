@@ -165,9 +165,13 @@ def test_copies_of_other_rights_go(analysts: Path, said: Said) -> None:
     assert (code, unseen.exists(), left.exists(), old.exists()) == (0, False, False, False), text
     assert len(rows(analysts, "gold.page_stats")) == 4
     left.mkdir(parents=True)
-    assert role_folders.write(analysts, "gold.page_stats", current.readlink().name, os.getgid(), pytest.fail) is False
+    assert role_folders.write(analysts, "gold.page_stats", current.readlink().name, os.getgid(), unwanted) is False
     assert not left.exists()
     assert len(rows(analysts, "gold.page_stats")) == 4
+
+
+def unwanted(folder: Path) -> None:
+    pytest.fail(f"{folder} is written")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

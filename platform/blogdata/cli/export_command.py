@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import grp
-import hashlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blogdata.cli import copies
 from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, existing, say_json
 from blogdata.cli.role_sight import RoleSight
 from blogdata.cli.sql_command import session
@@ -18,14 +17,14 @@ from blogdata.durable.switched_folder import CURRENT
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.patterns.security import role_folders
-from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, Shown, Sight, sight_of
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.services import exports
 from blogdata.services.config import Settings
 from blogdata.services.exports import Export
 from quality.contracts import EVERY
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def export(
@@ -41,19 +40,11 @@ def export(
         _list(exports.known(settings), as_json=as_json)
         return
     with exports.alone(settings):
-        chosen = _chosen(settings, role, folder, group)
+        chosen = copies.chosen(settings, _named(role), folder, group, command=f"blogdata export {role.value}")
         if withdraw:
-            if chosen not in exports.known(settings):
-                raise ConfigurationError(
-                    what=f"the role {role.value} has no copies there",
-                    where=str(chosen.folder),
-                    next_step="see which role reads where: blogdata export",
-                )
-            files = sum(role_folders.remove(chosen.folder, name) for name in role_folders.datasets(chosen.folder))
-            exports.drop(settings, chosen)
-            console.print(f"withdrawn: {files:,} files of {chosen.folder}")
+            console.print(f"withdrawn: {copies.withdraw(settings, chosen):,} files of {chosen.folder}")
             return
-        number = _number(chosen.group)
+        number = copies.number_of(chosen.group)
         exports.remember(settings, chosen)
         found = _write(settings, role, chosen, number)
     if as_json:
@@ -83,33 +74,14 @@ def _list(found: Sequence[Export], *, as_json: bool) -> None:
     console.print(table)
 
 
-def _chosen(settings: Settings, role: Role, folder: Path | None, group: str | None) -> Export:
+def _named(role: Role) -> str:
     if role is Role.OWNER:
         raise ConfigurationError(
             what="the owner sees everything, and reads the tables themselves",
             where="export",
             next_step=f"name one of {', '.join(each.value for each in Role if each is not Role.OWNER)}",
         )
-    given = None if folder is None else folder.absolute().resolve()
-    before = [one for one in exports.known(settings) if one.role == role.value and given in (None, one.folder)]
-    if len(before) == 1 and group in (None, before[0].group):
-        return before[0]
-    if given is None or group is None:
-        raise ConfigurationError(
-            what=f"it is not known where the role {role.value} reads, or which group it is",
-            where="export",
-            next_step=f"name both: blogdata export {role.value} FOLDER --group GROUP",
-        )
-    return Export(role=role.value, folder=given, group=group)
-
-
-def _number(group: str) -> int:
-    try:
-        return grp.getgrnam(group).gr_gid
-    except KeyError as error:
-        raise ConfigurationError(
-            what=f"this machine has no group {group}", where="--group", next_step="make it, or name another"
-        ) from error
+    return str(role.value)
 
 
 def _write(settings: Settings, role: Role, chosen: Export, group: int) -> dict[str, bool]:
@@ -126,25 +98,13 @@ def _write(settings: Settings, role: Role, chosen: Export, group: int) -> dict[s
             name: role_folders.write(
                 chosen.folder,
                 name,
-                _name(lake, seen[name], version, sight.mark if _is_masked(seen[name]) else ""),
+                role_folders.named(lake, name, version, role_folders.seen_by(seen[name], sight.mark)),
                 group,
-                partial(_rows, spark, lake, sight, name, version),
+                partial(_written, spark, lake, sight, name, version),
             )
             for name, version in versions.items()
         }
 
 
-def _rows(spark: SparkSession, lake: Lake, sight: RoleSight, name: str, version: int) -> DataFrame:
-    return sight.of(spark, lake, name, lake.read(spark, name, version))
-
-
-def _is_masked(sight: Sight) -> bool:
-    return Shown.HASHED in (*sight.columns.values(), *sight.private.values())
-
-
-def _name(lake: Lake, sight: Sight, version: int, mark: str) -> str:
-    """Name a copy after the table, its version, and what the role sees of it, by which key of masks."""
-    table = lake.table(sight.dataset)
-    assert table is not None
-    seen = hashlib.sha256(f"{sight!r}{mark}".encode()).hexdigest()
-    return f"{version}-{str(table.metadata().id)[:8]}-{seen[:8]}"
+def _written(spark: SparkSession, lake: Lake, sight: RoleSight, name: str, version: int, folder: Path) -> None:
+    role_folders.by_spark(sight.of(spark, lake, name, lake.read(spark, name, version)), folder, "parquet")

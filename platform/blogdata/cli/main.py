@@ -102,6 +102,10 @@ COMMANDS = {
         "blogdata.cli.export_command:export",
         "Write what a role sees of each dataset as Parquet files that its group may read; what has not changed, stays.",
     ),
+    "replicate": Deferred(
+        "blogdata.cli.replicate_command:replicate",
+        "Copy the tables into a second lake, for staging, without values of persons; what has not changed, stays.",
+    ),
     "rights": Deferred(
         "blogdata.cli.rights_command:rights",
         "Show what each job may read and write, or what each role sees, as the contracts declare.",

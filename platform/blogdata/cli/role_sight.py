@@ -40,7 +40,7 @@ class RoleSight:
     @property
     def mark(self) -> str:
         """What tells the key of the masks from another one, without its value."""
-        return derived_key(secrets.read(self.settings, SECRET).reveal(), "mark").hex()
+        return mark_of(self.settings)
 
     def require(self, names: Iterable[str]) -> None:
         """Refuse tables that the role does not see.
@@ -102,19 +102,25 @@ class RoleSight:
         return name.startswith(_PLATFORM) and RIGHTS[self.role].technical
 
 
-def offer_masks(spark: SparkSession, settings: Settings) -> None:
+def mark_of(settings: Settings) -> str:
+    """Return what tells the key of the masks from another one, without its value."""
+    return derived_key(secrets.read(settings, SECRET).reveal(), "mark").hex()
+
+
+def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
     """Give a session the function that masks values; the server reads the key, by the name of the secret.
 
     Args:
         spark: The session.
         settings: Settings of the deployment, whose secret it is.
+        purpose: What the masks are for; those for two purposes cannot be compared.
 
     Raises:
         ConfigurationError: The Spark server cannot read the secret.
     """
     from pyspark.errors import PySparkException
 
-    offered = spark.read.format("keyed-masks").option("function", MASK).option("purpose", SECRET)
+    offered = spark.read.format("keyed-masks").option("function", MASK).option("purpose", purpose)
     with secrets.in_file(settings, SECRET) as file:
         try:
             # The engine registers the function while Spark looks for the schema.

@@ -181,7 +181,11 @@ def sight_of(contract: Contract, role: Role) -> Sight | None:
     Returns:
         The columns and the condition of the rows; None if the role does not see the dataset at all.
     """
-    rights = RIGHTS[role]
+    return sight_by(contract, RIGHTS[role])
+
+
+def sight_by(contract: Contract, rights: Rights) -> Sight | None:
+    """Derive what somebody with some rights sees of a dataset, as :func:`sight_of` does for a role."""
     names = {column.name for column in contract.columns}
     if contract.layer not in rights.layers or not (contract.shared or rights.technical):
         return None
@@ -232,7 +236,17 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
     """
     # A table that is older than a column has none of its values to tell rows apart by.
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
-    sight = require_sight(present, role)
+    return seen_by(frame, present, require_sight(present, role))
+
+
+def seen_by(frame: DataFrame, present: Contract, sight: Sight) -> DataFrame:
+    """Return what is seen of the rows of a dataset.
+
+    Args:
+        frame: The rows; its session has the function :data:`MASK`.
+        present: Contract of the dataset, with the columns that the frame has.
+        sight: What is seen of this dataset.
+    """
     declared = {column.name: column for column in present.columns}
     selected = [
         f"{_guarded(_by_row(declared[name], sight), name, sight, present)} AS `{name}`" for name in sight.columns

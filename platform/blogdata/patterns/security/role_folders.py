@@ -1,4 +1,4 @@
-"""What a role sees of a dataset as Parquet files of its own, which a group of the machine's users may read.
+"""Copies of datasets in a folder of a group of the machine's users: what a role sees of them, or what staging gets.
 
 Whoever may read the files of a table reads all of it, whatever a view leaves out. So a role whose users read files gets
 copies that have nothing else: the rows and columns of the Fine-Grained Accessor for Tables, written once more, in a
@@ -7,20 +7,23 @@ folder that is the group's. A copy appears whole, and readers find it by a link.
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blogdata.durable import switched_folder
 from blogdata.durable.switched_folder import CURRENT
 from blogdata.errors import ConfigurationError
+from blogdata.lake.lake import Lake
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown, Sight
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROWS = "rows"
-"""Folder of a copy with its Parquet files."""
+"""Folder of a copy with its rows: Parquet files, or a Delta table."""
 _FOLDER, _FILE = 0o750, 0o640
 
 
@@ -30,12 +33,25 @@ def written(folder: Path, dataset: str) -> str | None:
     return link.readlink().name if link.is_symlink() else None
 
 
+def staying(folder: Path, dataset: str, name: str) -> Path | None:
+    """Return the rows of the copy that readers find so far, and that stays beside a new one: it has the same rights.
+
+    Args:
+        folder: Folder of the copies.
+        dataset: Name as `layer.table`.
+        name: Name of the new copy.
+    """
+    before = written(folder, dataset)
+    return folder / dataset / before / ROWS if before and _of_same_rights(name, [before]) else None
+
+
 def datasets(folder: Path) -> set[str]:
     """Return the datasets that a folder has copies of."""
-    return {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
+    # Other folders are layers, with links to copies.
+    return {path.name for path in folder.iterdir() if "." in path.name} if folder.is_dir() else set()
 
 
-def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], DataFrame]) -> bool:
+def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[Path], None]) -> bool:
     """Write the copy of a dataset, and let its readers find it.
 
     The copy before it stays for those who have begun, unless it is of other rights.
@@ -46,13 +62,10 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], 
         name: Name of the copy, which says of what it is: another state or other rights give another name. What
             comes after its last dash stands for the rights.
         group: Number of the group that may read it.
-        rows: Makes what the role sees; called only if there is something to write.
+        rows: Writes the rows into the folder that it is given; called only if there is something to write.
 
     Returns:
         Whether something was written.
-
-    Raises:
-        ConfigurationError: The Spark server does not write on this machine.
     """
     home, before = folder / dataset, written(folder, dataset)
     if before == name:
@@ -67,13 +80,7 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], 
         # Until it is whole, nobody but the owner enters it.
         staged.mkdir(mode=0o700)
         copied = staged / ROWS
-        rows().write.parquet(copied.as_uri())
-        if not copied.is_dir():
-            raise ConfigurationError(
-                what="the Spark server has written the rows on another machine",
-                where=str(folder),
-                next_step="write copies for a role on the machine of the Spark server",
-            )
+        rows(copied)
         for path in _within(copied):
             _give(path, group)
         _give(staged, group)
@@ -82,6 +89,63 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[], 
     switched_folder.switch(home, name)
     switched_folder.remove_others(home, keep=_of_same_rights(name, (name, before or name)))
     return True
+
+
+def named(lake: Lake, dataset: str, version: int, seen: str) -> str:
+    """Name a copy after the table, its version, and what is seen of it.
+
+    Args:
+        lake: The tables' root.
+        dataset: Name as `layer.table`; it has a table.
+        version: Its version.
+        seen: What is seen of it, as :func:`seen_by` writes it, or another text.
+    """
+    table = lake.table(dataset)
+    assert table is not None
+    digest = hashlib.sha256(seen.encode()).hexdigest()
+    return f"{version}-{str(table.metadata().id)[:8]}-{digest[:8]}"
+
+
+def seen_by(sight: Sight, mark: str) -> str:
+    """Write what is seen of a dataset, with what tells the key of the masks from another one if there are any."""
+    is_masked = Shown.HASHED in (*sight.columns.values(), *sight.private.values())
+    return f"{sight!r}{mark if is_masked else ''}"
+
+
+def by_spark(rows: DataFrame, folder: Path, file_format: str, partition_by: Sequence[str] = ()) -> None:
+    """Write rows into a folder of this machine by Spark.
+
+    Args:
+        rows: The rows.
+        folder: The folder; it does not exist.
+        file_format: `parquet` or `delta`.
+        partition_by: Columns that they are partitioned by.
+
+    Raises:
+        ConfigurationError: The Spark server does not write on this machine.
+    """
+    rows.write.format(file_format).partitionBy(*partition_by).save(folder.as_uri())
+    if not folder.is_dir():
+        raise ConfigurationError(
+            what="the Spark server has written the rows on another machine",
+            where=str(folder.parent),
+            next_step="write copies on the machine of the Spark server",
+        )
+
+
+def show_as_lake(folder: Path, dataset: str, group: int) -> None:
+    """Let readers find the copy of a dataset as they find its table in a lake: `<folder>/<layer>/<table>`.
+
+    Args:
+        folder: Folder of the copies.
+        dataset: Name as `layer.table`.
+        group: Number of the group that may read it.
+    """
+    link = folder / dataset.replace(".", "/", 1)
+    if not link.is_symlink():
+        link.parent.mkdir(exist_ok=True)
+        _give(link.parent, group)
+        link.symlink_to(Path("..", dataset, CURRENT, ROWS))
 
 
 def files(folder: Path, dataset: str) -> int:

@@ -1,0 +1,150 @@
+"""Transformation Replicator: another environment gets real rows, and no value that leads to a person.
+
+Problem: a job is tried on staging before it is released. Generated rows lack the faults of real ones, and real ones
+have names and addresses, which more people could read there than may.
+
+How it works: the copy is derived from the contract, which says of each column whom it identifies (:data:`STAGING`,
+:func:`sight_of`). What identifies somebody directly or by a pseudonym is altered: its texts are keyed hashes, within
+structs, lists and maps, too, so rows still join and keys stay unique; the key of these hashes is for staging alone.
+What has no text to be hashed, such as the line as received, is removed, and so is any other column that is classified
+as personal. A time that only helps to find somebody is its day. Rows that would tell a removed column are left out. All
+other values stay as they are (:func:`transformed`). Rows are computed before they are written, so that neither the data
+files nor their statistics nor the log of the copy ever had another value. The copy is a new table each time, without a
+history in which a column that has been classified since could be found.
+
+A dataset in which nobody is found is not transformed (:func:`leads_to_persons`): the Passthrough Replicator copies it.
+
+The trap: `SELECT * EXCEPT (ip)`. A column that comes later is copied before anybody has thought about it. Here a
+column, or a field of a struct, that the contract does not declare stops the copy and is named
+(:func:`require_classified`). And free text: a page or a campaign that has somebody's name in it is copied, as the
+contract says that it leads to nobody.
+
+When not to use it: to give rows away. Staging is pseudonymous and not anonymous: browsers, days and pages of one
+visitor stay together, and may single somebody out. People outside get what the Anonymizer makes.
+
+Source: Data Engineering Design Patterns, ch. 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from blogdata.errors import PlatformError
+from blogdata.patterns.security import fine_grained_accessor_for_tables as accessor
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Rights, Shown, Sight
+from blogdata.publish.column_types import Array, DataType, Field, Map, Primitive, Struct
+from blogdata.publish.contract import Contract
+from blogdata.publish.schema import How
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STAGING = Rights(
+    layers=frozenset(("bronze", "silver", "gold")),
+    of=MappingProxyType({How.DIRECT: Shown.HASHED, How.PSEUDONYM: Shown.HASHED, How.QUASI_IDENTIFIER: Shown.BY_DAY}),
+    classified=Shown.HIDDEN,
+    technical=True,
+    private=True,
+)
+"""What staging gets of a column, by how it identifies somebody: every row, and nobody."""
+PURPOSE = "staging"
+"""What its keyed hashes are for: they cannot be compared with those that roles see."""
+
+
+class Unclassified(PlatformError):
+    """Raised when a table has columns of which nobody has said whom they identify; nothing of it is copied."""
+
+
+def leads_to_persons(contract: Contract) -> bool:
+    """Return whether rows of a dataset lead to persons, so that they are copied only transformed."""
+    return bool(contract.tells) or any(column.personal or column.of_a_person for column in contract.columns)
+
+
+def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
+    """Refuse to copy a table that has a column, or a field within one, of which nobody has said whom it identifies.
+
+    Args:
+        contract: Contract of the dataset.
+        stored: The columns that the table has.
+
+    Raises:
+        Unclassified: There are such columns; all of them are named.
+    """
+    undecided = {column.name for column in contract.columns if column.undecided}
+    found = [*_undeclared(Struct(tuple(stored)), Struct(contract.fields)), *sorted(undecided)]
+    if found:
+        raise Unclassified(
+            what=f"nobody has said whom these columns identify: {', '.join(found)}",
+            where=contract.dataset,
+            next_step="declare them, with their `subject`, in the contract of the dataset; until then it is not copied",
+        )
+
+
+def sight_of(contract: Contract) -> Sight | None:
+    """Derive what staging gets of a dataset.
+
+    Args:
+        contract: Contract of the dataset.
+
+    Returns:
+        The columns, in which shape, and which rows; None if no column is left.
+    """
+    # Rows that tell a removed column are found by all columns.
+    sight = accessor.sight_by(contract, STAGING)
+    if sight is None:
+        return None
+    types = {field.name: field.type for field in contract.fields}
+    columns = {
+        name: shown for name, shown in sight.columns.items() if shown is not Shown.HASHED or _has_text(types[name])
+    }
+    return replace(sight, columns=columns) if columns else None
+
+
+def transformed(frame: DataFrame, contract: Contract) -> DataFrame:
+    """Return the rows of a dataset as staging gets them.
+
+    Args:
+        frame: Its rows; their session has the function that masks values, for :data:`PURPOSE`.
+        contract: Contract of the dataset, which declares all columns of the frame (:func:`require_classified`);
+            staging gets some of them.
+    """
+    present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
+    sight = sight_of(present)
+    assert sight is not None
+    return accessor.seen_by(frame, present, sight)
+
+
+def _has_text(kind: DataType) -> bool:
+    match kind:
+        case Struct():
+            return any(_has_text(field.type) for field in kind.fields)
+        case Array():
+            return _has_text(kind.element)
+        case Map():
+            return _has_text(kind.key) or _has_text(kind.value)
+        case _:
+            return kind == Primitive("string")
+
+
+def _undeclared(stored: DataType, declared: DataType | None, path: str = "") -> Iterator[str]:
+    """List the paths of columns and fields that a type has, and the declared one has not."""
+    match stored:
+        case Struct():
+            known = {field.name: field.type for field in declared.fields} if isinstance(declared, Struct) else {}
+            for field in stored.fields:
+                inner = f"{path}.{field.name}".lstrip(".")
+                if field.name not in known:
+                    yield inner
+                else:
+                    yield from _undeclared(field.type, known[field.name], inner)
+        case Array():
+            yield from _undeclared(stored.element, declared.element if isinstance(declared, Array) else None, path)
+        case Map():
+            parts = (declared.key, declared.value) if isinstance(declared, Map) else (None, None)
+            yield from _undeclared(stored.key, parts[0], path)
+            yield from _undeclared(stored.value, parts[1], path)
+        case _:
+            return

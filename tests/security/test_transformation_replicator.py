@@ -1,0 +1,191 @@
+"""Transformation Replicator: staging has the rows of production, and no value in any file that leads to a person."""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from blogdata.erasure import clearing
+from blogdata.erasure.cleared import unnoted
+from blogdata.erasure.search import Searched, is_searched_for, search
+from blogdata.erasure.traces import exported
+from blogdata.lake.lake import Lake
+from blogdata.patterns.security import transformation_replicator
+from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
+from blogdata.patterns.security.transformation_replicator import Unclassified, leads_to_persons, require_classified
+from blogdata.publish.column_types import parse_fields
+from blogdata.publish.schema import NOBODY, Classification, Column
+from lineage.command_line import Said
+from lineage.conftest import Deploy, deploy, said
+from lineage.deployment import Deployment, event
+from lineage.origins import THREE_HOURS, three_hours
+from quality.contracts import EVERY
+from toy import CONTRACT
+
+__all__ = ["deploy", "said"]
+GROUP = grp.getgrgid(os.getgid()).gr_name
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    return deploy.published("staging", three_hours)
+
+
+@pytest.fixture(scope="module")
+def staging() -> Iterator[Path]:
+    """A folder outside of the home."""
+    folder = Path(tempfile.mkdtemp()) / "lake"
+    yield folder
+    shutil.rmtree(folder.parent)
+
+
+def protected(made: Deployment) -> set[str]:
+    """Return all texts of columns that identify a person directly or by a pseudonym."""
+    found: set[str] = set()
+    for name, contract in EVERY.items():
+        columns = [column.name for column in contract.columns if column.singles_out and column.type == "STRING"]
+        if made.lake.version(name) is not None:
+            found |= {value for column in columns for value in made.rows(name, column) if value}
+    # Sessions show the page that a visitor came from, without its query: that one is for everybody.
+    shown = set(made.rows("gold.sessions_daily", "referral"))
+    return {value for value in found - shown if is_searched_for(value)}
+
+
+def searched(folder: Path, values: set[str]) -> Searched:
+    return search(folder, values, ())
+
+
+def test_staging_has_every_row_and_no_value_of_a_person_in_any_file(
+    deployment: Deployment, staging: Path, said: Said
+) -> None:
+    """Data files, their statistics, logs and checkpoints are searched as an erasure searches them."""
+    code, text, errors = said("replicate", str(staging), "--group", GROUP, "--json")
+    assert (code, errors) == (0, "")
+    done = {one["dataset"]: one for one in json.loads(text)}
+    published = deployment.lake.versions([*EVERY])
+    assert done.keys() == published.keys()
+    assert {one["how"] for one in done.values()} == {"byte for byte", "transformed"}
+    copy, production = Lake(root=str(staging)), deployment.lake
+    differing = {
+        name: version
+        for name, version in published.items()
+        if copy.rows(name, None, copy.version(name) or 0) != production.rows(name, None, version)
+    }
+    assert differing.keys() == {"gold.audience_hourly"}, "its rows of few visitors would tell their country"
+    values = protected(deployment)
+    assert len(values) > 100
+    assert len(searched(deployment.settings.lake, values).traces) > 10
+    found = searched(staging, values)
+    assert (found.traces, found.unsearched) == ((), ())
+    assert found.files > 100
+
+
+def test_rows_still_join_and_all_other_values_are_as_they_were(deployment: Deployment, staging: Path) -> None:
+    copy, names = Lake(root=str(staging)), ("visit_id", "user_id", "event_hour", "page", "keep_private")
+    stored, copied = (one.columns("silver.visits", names).to_pydict() for one in (deployment.lake, copy))
+    for name in ("event_hour", "page", "keep_private"):
+        assert sorted(stored[name]) == sorted(copied[name])
+    for name in ("visit_id", "user_id"):
+        assert sorted(map(stored[name].count, set(stored[name]))) == sorted(map(copied[name].count, set(copied[name])))
+
+    def known(lake: Lake) -> int:
+        users = set(lake.columns("silver.users", ("user_id",)).to_pydict()["user_id"])
+        return sum(user in users for user in lake.columns("silver.visits", ("user_id",)).to_pydict()["user_id"])
+
+    assert known(copy) == known(deployment.lake) > 0
+    shown = transformation_replicator.sight_of(EVERY["bronze.visits"])
+    assert shown is not None
+    assert (shown.columns["connected_since"], shown.columns["login"]) == (Shown.BY_DAY, Shown.HASHED)
+    assert "raw" not in DeltaTable(copy.path("bronze.visits")).schema().to_json()
+
+
+def test_what_has_changed_is_copied_and_readers_go_on(deployment: Deployment, staging: Path, said: Said) -> None:
+    copy, spark_reads = Lake(root=str(staging)), f"SELECT count(*) FROM delta.`{staging}/silver/visits`"
+    before = {name: copy.version(name) for name in EVERY}
+    files = {file: file.stat().st_mtime_ns for file in staging.rglob("*") if file.is_file()}
+    code, text, _ = said("replicate", "--json")
+    assert (code, {one["written"] for one in json.loads(text)}) == (0, {False})
+    assert files == {file: file.stat().st_mtime_ns for file in staging.rglob("*") if file.is_file()}
+    with deployment.session() as spark:
+        ((rows,),) = spark.sql(spark_reads).collect()
+        begun = spark.read.format("delta").load(f"{staging}/silver/visits")
+        deployment.land(THREE_HOURS[-1], [event("02:40", "/in-staging")], name="in-staging.json")
+        assert deployment.run(for_=["silver.visits"]).problems == []
+        code, text, errors = said("replicate", "--dataset", "silver.visits", "--dataset", "silver.devices", "--json")
+        assert (code, errors) == (0, "")
+        assert {one["dataset"]: one["written"] for one in json.loads(text)} == {
+            "silver.visits": True,
+            "silver.devices": False,
+        }
+        assert spark.sql(spark_reads).collect() == [(rows + 1,)]
+        assert begun.count() in (rows, rows + 1)
+    assert copy.version("silver.devices") == before["silver.devices"]
+    assert searched(staging, protected(deployment)).traces == ()
+
+
+def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: Path, said: Said) -> None:
+    """What this returns is what the certificate counts; the search of an erasure goes through the folder, too."""
+    looked = clearing.look(deployment.settings, EVERY.values(), {"in-staging"})
+    assert any(trace.path.startswith(f"exports/staging{staging}/silver.visits/") for trace in looked.traces)
+    persons = [contract for contract in EVERY.values() if any(column.singles_out for column in contract.columns)]
+    (cleared,) = exported.clear(deployment.settings, persons, unnoted)
+    assert (cleared.place, cleared.files > 0) == (f"copies for staging in {staging}", True)
+    copy = Lake(root=str(staging))
+    left = {name for name in EVERY if copy.version(name) is not None}
+    assert left
+    assert not left & {contract.dataset for contract in persons}
+    code, text, _ = said("replicate", "--dataset", "silver.visits", "--json")
+    assert (code, json.loads(text)[0]["written"]) == (0, True)
+    assert copy.version("silver.visits") == 0
+    code, text, _ = said("replicate", "--withdraw")
+    assert (code, [file for file in staging.rglob("*") if file.is_file()]) == (0, []), text
+
+
+def test_a_column_that_nobody_has_classified_stops_the_copy_and_is_named(
+    deployment: Deployment, staging: Path, said: Said
+) -> None:
+    write_deltalake(
+        deployment.lake.path("silver.devices"),
+        pa.table({"device_type": ["t"], "owner": [{"name": "Ann"}]}),
+        mode="append",
+        schema_mode="merge",
+    )
+    code, _, errors = said("replicate", str(staging), "--group", GROUP)
+    assert (code, "nobody has said whom these columns identify: owner" in " ".join(errors.split())) == (1, True)
+    assert [file for file in staging.rglob("*") if file.is_file()] == [], "nothing else is copied, either"
+
+
+def test_what_is_no_longer_for_staging_leaves_it(deployment: Deployment) -> None:
+    """A column that is classified as personal gives the copy another name, so the one before it goes."""
+    before = EVERY["gold.page_stats"]
+    assert not leads_to_persons(before)
+    personal = [replace(one, classification=Classification.PERSONAL) for one in before.columns if one.name == "page"]
+    others = [one for one in before.columns if one.name != "page"]
+    after = replace(before, columns=(*others, *personal))
+    assert leads_to_persons(after)
+    sight = transformation_replicator.sight_of(after)
+    assert sight is not None
+    assert "page" not in sight.columns
+
+
+def test_a_field_within_a_column_has_to_be_declared_too() -> None:
+    kind = "STRUCT<at: TIMESTAMP, by: ARRAY<STRUCT<browser: STRING>>>"
+    seen = Column(name="seen", type=kind, description="When")
+    contract = replace(CONTRACT, columns=(seen,))
+    with pytest.raises(Unclassified, match=r"these columns identify: seen$"):
+        require_classified(contract, contract.fields)
+    declared = replace(contract, columns=(replace(seen, subject=NOBODY),))
+    require_classified(declared, declared.fields)
+    stored = parse_fields("seen STRUCT<at: TIMESTAMP, by: ARRAY<STRUCT<browser: STRING, phone: STRING>>>, email STRING")
+    with pytest.raises(Unclassified, match=r"these columns identify: seen\.by\.phone, email"):
+        require_classified(declared, stored)
