@@ -15,6 +15,7 @@ import pytest
 from blogdata.patterns.data_value import incremental_sessionizer, stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import SessionSpec
 from blogdata.patterns.data_value.stateful_sessionizer import CONFIGURATION, LiveSessions, cut, expires, merged
+from blogdata.patterns.error_management.late_data_detector import StreamProgress
 from blogdata.publish.partitions import Grain, key_of
 
 SPEC = LiveSessions(
@@ -63,20 +64,22 @@ def row(visitor: str, minutes: float, page: str = "/", number: int = 0) -> Row:
     return visitor, at(minutes), page, False, number
 
 
-TABLE = (("A", 0, 10, -1), ("A", 1, 11, 0), ("A", 8, 18, 7), ("B", 15, 25, 14))
-"""Table 5-4: key, event time, expiration by event time, and the new watermark; minutes after 10:00."""
+TABLE = (("A", 0, 10, 10, -1), ("A", 1, 9, 11, 0), ("A", 8, 10, 18, 7), ("B", 15, 17, 25, 14))
+"""Table 5-4: key, event time, expiration by watermark and by event time, and the new watermark; minutes after 10:00."""
 
 
-def test_expirations_follow_the_newest_row() -> None:
+def test_table_5_4_expirations_follow_the_newest_row_and_not_the_watermark() -> None:
     state: dict[str, list[Any]] = {"A": [], "B": []}
-    newest = 0.0
-    for key, time, expiration, watermark in TABLE:
+    progress = StreamProgress()
+    for key, time, by_watermark, by_event_time, watermark in TABLE:
+        # The other strategy counts from the watermark that holds when a row comes; before there is one, from the row.
+        assert (progress.watermark or at(time)) + SPEC.session.inactivity == at(by_watermark)
         state[key] = merged(state[key], held(time), SPEC)
         (session,) = cut(state[key], SPEC)
-        newest = max(newest, time)
-        assert expires(session, SPEC) == at(expiration).timestamp() * 1000
-        assert at(newest) - SPEC.late == at(watermark)
-    # A timer set to the watermark of its last row would end A at 10:10, while rows until 10:18 still belong to it.
+        assert expires(session, SPEC) == at(by_event_time).timestamp() * 1000
+        progress = progress.advance([("visits", at(time))], SPEC.late)
+        assert progress.watermark == at(watermark)
+    # By the watermark A is emitted after B's first row (10:10 < 10:14), while rows until 10:18 still belong to it.
     (whole,) = cut(merged(state["A"], held(17.5), SPEC), SPEC)
     assert len(whole) == 4
     assert expires(cut(state["A"], SPEC)[0], SPEC) > at(14).timestamp() * 1000 > at(10).timestamp() * 1000

@@ -306,7 +306,7 @@ PATTERNS = (
         SESSIONIZER,
         "over: int = session[-1][_MICROS]",
         "over: int = session[0][_MICROS]",
-        "tests/data_value/test_stateful_sessionizer.py::test_expirations_follow_the_newest_row",
+        "tests/data_value/test_stateful_sessionizer.py::test_table_5_4_expirations_follow_the_newest_row_and_not_the_watermark",
     ),
     in_code(
         "a row that is received twice is two page views",
