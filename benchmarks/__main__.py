@@ -36,6 +36,7 @@ MODULES = {
     "r": "returning_visitors",
     "s": "shared_visits",
     "t": "role_rights",
+    "u": "forgotten_persons",
     "v": "wide_column",
 }
 STANDARD_DAYS = (1, 10, 100)
