@@ -63,6 +63,7 @@ class EventLog:
         self._lake = lake
         self._log = NewestLog(lake, EVENTS)
         self._tables: dict[str, NewestLog] = {}
+        self._folded: dict[str, tuple[Sequence[str], Mapping[str, Entry]]] = {}
 
     @property
     def lake(self) -> Lake:
@@ -143,7 +144,16 @@ class EventLog:
         return self._lines(self._catch_up(dataset), dataset, partitions, since, until)
 
     def _all_lines(self, dataset: str) -> dict[str, Entry]:
-        return self._lines(self._catch_up(dataset), dataset, None, None, None)
+        log = self._catch_up(dataset)
+        if log is None:
+            return {}
+        # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
+        with store_faults(EVENTS):
+            files = sorted(require_whole(log, EVENTS, _of(dataset)))
+        known = self._folded.get(dataset)
+        if known is None or known[0] != files:
+            known = self._folded[dataset] = files, self._lines(log, dataset, None, None, None)
+        return dict(known[1])
 
     def _lines(
         self,
@@ -372,6 +382,10 @@ def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
     return max((version for version in versions if version is not None), default=-1)
 
 
+def _of(dataset: str) -> str:
+    return f"dataset = {arrow.text(dataset)}"
+
+
 def _rows(
     log: DeltaTable,
     dataset: str | None,
@@ -383,12 +397,12 @@ def _rows(
 ) -> list[dict[str, Any]]:
     wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
     if dataset is not None:
-        wanted.append(f"dataset = {arrow.text(dataset)}")
+        wanted.append(_of(dataset))
     if since is not None:
         wanted.append(f"partition >= {arrow.text(since)}")
     if until is not None:
         wanted.append(f"partition < {arrow.text(until)}")
     with store_faults(EVENTS):
-        condition = None if dataset is None else f"dataset = {arrow.text(dataset)}"
+        condition = None if dataset is None else _of(dataset)
         query = f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}"
         return arrow.select(log, query, where=EVENTS, rows=condition)

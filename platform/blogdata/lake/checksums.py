@@ -11,7 +11,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -125,7 +125,7 @@ def seal_newest(table: DeltaTable) -> None:
             seal(commit)
 
 
-def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> None:
+def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> Sequence[str]:
     """Verify the data files of a table before they are read without a JVM: that reader does not.
 
     A file is verified once in a process, and again when it has changed.
@@ -135,15 +135,19 @@ def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> Non
         where: The dataset concerned.
         rows: SQL condition of the rows that are read; files that cannot have any of them are not verified.
 
+    Returns:
+        The addresses of the files that may have such rows.
+
     Raises:
         DataFileDamaged: A data file differs from its checksums.
     """
+    uris: Sequence[str] = table.file_uris(file_pruning_predicate=rows)
     folder = local_folder(table)
     if folder is None:
-        return
+        return uris
     # The addresses encode the table's folder, and not what is in it.
     encoded = urlparse(table.table_uri).path
-    for uri in table.file_uris(file_pruning_predicate=rows):
+    for uri in uris:
         file = folder / uri.removeprefix("file://").removeprefix(encoded)
         if not file.exists():
             # Its reader names it.
@@ -152,6 +156,7 @@ def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> Non
         found = _verified(file, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
         if found is not None and not found.sums:
             raise data_file_damaged(where, str(found.file), found.problem)
+    return uris
 
 
 def local_folder(table: DeltaTable) -> Path | None:
