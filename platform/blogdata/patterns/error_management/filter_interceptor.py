@@ -5,7 +5,8 @@ one step and its plan counts them together.
 How it works: the filters become one CASE that names the first filter that removes a row (:func:`first_match`). The
 rows are counted by that name in the pass that writes them, like any measure of a dataset, and its readers skip them.
 No accumulator, because retried tasks would count twice, and no Python worker. The dataset's check `filters` compares
-each share with those of the preceding partitions.
+each share with those of the preceding partitions. In the lineage only lines of access logs are filtered, and these come
+in batches: the streams read visit events, which have no filters.
 The trap: a condition that is null removes nothing under CASE, but would remove the row under `WHERE NOT`.
 Here only true removes.
 When not to use it: for rows that are *wrong*; those are dead letters and keep all their reasons.
