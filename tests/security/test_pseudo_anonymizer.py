@@ -104,7 +104,7 @@ def test_an_engineer_sees_e_mails_as_delivered_by_their_mask(spark: Any) -> None
         USERS_DELIVERED,
         columns=tuple(one for one in USERS_DELIVERED.columns if one.name in ("email", "load_date")),
     )
-    rows = spark.createDataFrame([("ann@mail.example", "2026-01-05")], contract.ddl)
+    rows = spark.createDataFrame([("2026-01-05", "ann@mail.example")], contract.ddl)
     seen = fine_grained_accessor_for_tables.restricted(rows, contract, Role.ENGINEER).collect()
     assert [row.asDict() for row in seen] == [{"email": "a***@mail.example", "load_date": "2026-01-05"}]
     assert sight_of(USERS_DELIVERED, Role.ANALYST) is None
