@@ -42,22 +42,22 @@ def rotate(
     left = behind(planner.look, key, current.mark)
     wanted = left or behind(planner.look, key, None)
     _require_computable(planner, wanted)
-    plan = planner.plan_of_replay(wanted)
+    plan = planner.plan_of_replay(_with_stale(planner, wanted))
     if left:
         console.print(f"{_count(left)} partitions follow from another key than version {current.version} of {key}:")
     else:
-        console.print(f"version {current.version + 1} of {key} is made, and computed again is what follows from it:")
+        console.print(f"version {current.version + 1} of {key} is made, and what follows from it is computed again:")
     show(plan.runs, planner.look, nothing="nothing that is published follows from it")
     if not (yes or agreed("rotate it?", otherwise="nothing was changed; to rotate it: --yes")):
         return
     if not left:
         keys.renew(settings, key, current)
-    if plan.runs:
-        lifted = frozenset({keys.ROTATING, FROZEN})
-        outcome = Pipeline(settings, command="blogdata rotate", lifted=lifted).run_plan(plan)
+    lifted = frozenset({keys.ROTATING, FROZEN})
+    outcome = Pipeline(settings, command="blogdata rotate", lifted=lifted).run_plan(plan) if plan.runs else None
+    if outcome is not None:
         say(outcome)
-    current, rest = keys.current(settings, key), behind(_planner(settings).look, key, keys.current(settings, key).mark)
-    if rest:
+    current = keys.current(settings, key)
+    if rest := behind(_planner(settings).look, key, current.mark):
         raise NotRotated(
             what=f"{_count(rest)} partitions still follow from an earlier key: {', '.join(rest)}",
             where=key,
@@ -67,6 +67,19 @@ def rotate(
         f"all published rows follow from version {current.version} of {key}; earlier versions of the tables still do "
         "from earlier ones, until their files are removed"
     )
+    if outcome is not None and not outcome.ok:
+        raise typer.Exit(1)
+
+
+def _with_stale(planner: Planner, wanted: Wanted) -> Wanted:
+    """Add published partitions that are stale: others are computed from what an interrupted rotation leaves of them."""
+    from blogdata.planning.plan import STALE
+
+    stale = {
+        main: {key: STALE for key in keys if key in planner.look.published(main)}
+        for main, keys in planner.all_stale().items()
+    }
+    return {name: {**stale.get(name, {}), **wanted.get(name, {})} for name in {*stale, *wanted}}
 
 
 def _planner(settings: Settings) -> Planner:
