@@ -65,7 +65,7 @@ class Definitions:
         """Every definition."""
         return {
             (module, name): self._read(module, name, nodes)
-            for module, tree in self._trees.items()
+            for module, tree in self.trees.items()
             for name, nodes in _top(tree)
         }
 
@@ -93,23 +93,24 @@ class Definitions:
 
     def docstring(self, module: str) -> str:
         """Return the docstring of a module; empty if it has none."""
-        return ast.get_docstring(self._trees[module]) or ""
+        return ast.get_docstring(self.trees[module]) or ""
 
     @cached_property
-    def _trees(self) -> dict[str, ast.Module]:
+    def trees(self) -> dict[str, ast.Module]:
+        """The syntax tree of each module."""
         return {
             module: ast.parse((self.root / file).read_text(encoding="utf-8")) for module, file in self.files.items()
         }
 
     @cached_property
     def _imports(self) -> dict[str, dict[str, Name]]:
-        return {module: dict(self._imported(tree)) for module, tree in self._trees.items()}
+        return {module: dict(self._imported(tree)) for module, tree in self.trees.items()}
 
     @cached_property
     def _constants(self) -> dict[Name, str]:
         return {
             (module, name): node.value
-            for module, tree in self._trees.items()
+            for module, tree in self.trees.items()
             for name, nodes in _top(tree)
             for node in nodes[:1]
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
@@ -130,7 +131,7 @@ class Definitions:
         for part in [part for node in nodes for part in ast.walk(node)]:
             if isinstance(part, ast.Attribute):
                 found.attributes.add(part.attr)
-            if isinstance(part, ast.Attribute | ast.Name) and (used := self._meant(module, part)):
+            if isinstance(part, ast.Attribute | ast.Name) and (used := self.meant(module, part)):
                 found.uses.add(used)
         found.texts.update(self._texts(module, nodes))
         for call in [call for node in nodes for call in _made_by(node)]:
@@ -142,16 +143,16 @@ class Definitions:
         for part in [part for node in nodes for part in ast.walk(node)]:
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 yield part.value
-            elif isinstance(part, ast.Name) and (meant := self._meant(module, part)) in self._constants:
+            elif isinstance(part, ast.Name) and (meant := self.meant(module, part)) in self._constants:
                 yield self._constants[meant]
 
-    def _meant(self, module: str, node: ast.expr) -> Name | None:
+    def meant(self, module: str, node: ast.expr) -> Name | None:
         """Resolve a name, or an attribute of a module, to its definition."""
         if isinstance(node, ast.Name):
             return self._defined(self._imports[module].get(node.id, (module, node.id)))
         if not isinstance(node, ast.Attribute):
             return None
-        owner = self._meant(module, node.value)
+        owner = self.meant(module, node.value)
         if owner is None or owner[1]:
             return None
         whole = f"{owner[0]}.{node.attr}"

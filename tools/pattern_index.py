@@ -21,6 +21,7 @@ from tools import pattern_card, seeded_defects
 from tools.call_graph import Definitions, Name
 from tools.pattern_card import Card
 from tools.seeded_defects import Defect
+from tools.tried_only import Options
 
 COMMAND = re.compile(r"platform/blogdata/cli/(\w+)_(?:commands?|logs)\.py$")
 CHAPTERS = {
@@ -63,7 +64,9 @@ class Pattern:
         starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands that
             call it.
         callers: Files of the modules that call it or those functions, relative to the root, without tests.
-        works: Whether code outside the pattern library has it do its work, directly or through other modules.
+        works: Which of the functions that its card names code outside the pattern library runs, directly or through
+            other modules.
+        only_tested: What of it only tests try: other functions that its card names, and options that only tests give.
         tests: Test modules named after it or with its name in their docstring; if there are none, those that import it.
         defects: Seeded defects in these files or in a module beside its own that belongs to it, and those that the
             tests named after it notice.
@@ -76,7 +79,8 @@ class Pattern:
     parts: Mapping[tuple[str, ...], tuple[str, ...]]
     starters: tuple[str, ...]
     callers: tuple[str, ...]
-    works: bool
+    works: tuple[str, ...]
+    only_tested: tuple[str, ...]
     tests: tuple[str, ...]
     defects: tuple[Defect, ...]
 
@@ -97,6 +101,7 @@ def find(code: Definitions, definitions: dg.Definitions) -> list[Pattern]:
         The patterns, by chapter and name.
     """
     tests = Definitions(code.root, ("tests",))
+    options = Options(code, Definitions(code.root, (*CODE, "tests")))
     datasets, starters = _users(definitions)
     modules = _modules(code)
     work = {module: _verbs(code, module, card) for module, card in modules.items()}
@@ -125,7 +130,11 @@ def find(code: Definitions, definitions: dg.Definitions) -> list[Pattern]:
                 parts={part: tuple(datasets) for part, datasets in by_part.items()},
                 starters=tuple(starters.get(label, () if named else _commands(callers))),
                 callers=tuple(callers),
-                works=bool(verbs & works),
+                works=tuple(sorted(name for _, name in verbs & works)),
+                only_tested=(
+                    *sorted(f"`{name}`" for _, name in verbs - works),
+                    *options.only_tested([of for of in own if code.files[of].startswith(MECHANICS)]),
+                ),
                 tests=tuple(sorted(bear or _importing(module, tests))),
                 defects=tuple(_defects(defects, bear, code, module, own, modules)),
             )

@@ -14,6 +14,7 @@ from tools import pattern_card, pattern_index
 from tools.call_graph import Definitions
 from tools.pattern_card import PARTS
 from tools.pattern_index import EVERY_DATASET, Pattern
+from tools.tried_only import Options
 
 CARD = '''"""Full Loader: whole.
 
@@ -62,6 +63,29 @@ def test_the_index_says_which_part_of_a_pattern_is_used(index: dict[str, Pattern
     first_come = index["Windowed Deduplicator"].parts["first_come",]
     assert {"silver.visits_live", "silver.visits_enriched_live"} <= set(first_come)
     assert "silver.visits" in index["Windowed Deduplicator"].parts["conflicting", "deduplicate"]
+
+
+def test_the_index_says_what_only_tests_try(index: dict[str, Pattern]) -> None:
+    """Of what a card names the lineage runs all; an option may be for another lineage."""
+    assert index["Bucket"].only_tested == ("`tasks` of `read`",)
+    assert index["Manifest"].only_tested == (), "the clock of a test is no part of a pattern"
+    assert {"read"} <= set(index["Bucket"].works)
+
+
+def test_an_option_is_given_by_name_by_position_or_in_a_mapping(tmp_path: Path) -> None:
+    written = {
+        "tools/pattern.py": "def use(rows, key=1, *, seen=2, many=3, partial_=4, all_=5, now=6, never=7): ...\n",
+        "tools/lineage.py": "from functools import partial\nfrom tools.pattern import use\n"
+        "use(0, 1)\npartial(use, partial_=1)\ndef more(given):\n    use(0, seen=1, many=1)\n",
+        "tests/test_pattern.py": "from tools.pattern import use\nuse(0, 1, seen=2, partial_=3, all_=4, now=5)\n",
+    }
+    for name, text in written.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    code, tests = (Definitions(tmp_path, sources) for sources in (("tools",), ("tools", "tests")))
+    assert Options(code, tests).only_tested(["tools.pattern"]) == ["`all_` of `use`"]
+    (tmp_path / "tools" / "lineage.py").write_text(f"{written['tools/lineage.py']}    use(**given)\n", encoding="utf-8")
+    assert Options(*(Definitions(tmp_path, one.sources) for one in (code, tests))).only_tested(["tools.pattern"]) == []
 
 
 def test_a_pattern_names_the_functions_that_do_its_work(code: Definitions, index: dict[str, Pattern]) -> None:
