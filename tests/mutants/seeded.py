@@ -8,6 +8,7 @@ from mutants.of_datasets import DATASETS
 from mutants.of_events import EVENTS
 from mutants.of_expiry import EXPIRED
 from mutants.of_flow import FLOW
+from mutants.of_loaders import LOADED
 from mutants.of_merges import MERGED
 from mutants.of_patterns import PATTERNS
 from mutants.of_quality import QUALITY
@@ -22,4 +23,5 @@ MUTANTS = (
     *VALUES,
     *EXPIRED,
     *RIGHTS,
+    *LOADED,
 )

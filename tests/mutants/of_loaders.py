@@ -1,0 +1,70 @@
+"""Defects of loading tables."""
+
+from __future__ import annotations
+
+from mutants.mutant import in_code
+
+FOLDER = "platform/blogdata/patterns/ingestion"
+ROWS, FULL = f"{FOLDER}/table_rows.py", f"{FOLDER}/full_loader.py"
+INCREMENTAL, PARTITIONS = f"{FOLDER}/incremental_loader.py", f"{FOLDER}/time_partitions.py"
+OF_ROWS, OF_HOURS = "tests/ingestion/test_table_rows.py", "tests/ingestion/test_incremental_loader.py"
+OF_PARTITIONS = "tests/ingestion/test_time_partitions.py"
+
+LOADED = (
+    in_code(
+        "what COPY escapes stays escaped",
+        ROWS,
+        r'.replace(b"\\\\", b"\\")',
+        "",
+        f"{OF_ROWS}::test_full_loader_adapts_each_type_as_it_says",
+    ),
+    in_code(
+        "times are in the zone of the server",
+        ROWS,
+        "connection.execute(\"SET LOCAL TIME ZONE 'UTC'\")",
+        "pass",
+        f"{OF_ROWS}::test_full_loader_adapts_each_type_as_it_says",
+    ),
+    in_code(
+        "a load may write to its source",
+        ROWS,
+        "connection.read_only = True",
+        "connection.read_only = False",
+        f"{OF_ROWS}::test_full_loader_changes_nothing_of_the_source",
+    ),
+    in_code(
+        "a table lands beside files of another producer",
+        FULL,
+        "        _require_alone(target)\n",
+        "",
+        f"{OF_ROWS}::test_full_loader_refuses_a_day_that_has_other_files",
+    ),
+    in_code(
+        "a row between two windows is in both",
+        INCREMENTAL,
+        '"{0} >= {1} AND {0} < {2}"',
+        '"{0} >= {1} AND {0} <= {2}"',
+        f"{OF_HOURS}::test_incremental_loader_windows_are_half_open",
+    ),
+    in_code(
+        "rows without a time are in no window and nowhere else",
+        INCREMENTAL,
+        '"{0} IS NULL OR {0} >= {1}"',
+        '"{0} >= {1}"',
+        f"{OF_HOURS}::test_incremental_loader_lands_rows_without_a_usable_time_apart_and_once",
+    ),
+    in_code(
+        "rows of forgotten persons land again with each load",
+        INCREMENTAL,
+        "        if not kept:\n",
+        "        if False:\n",
+        f"{OF_HOURS}::test_incremental_loader_does_not_bring_back_rows_of_forgotten_persons",
+    ),
+    in_code(
+        "an hour of another producer is complete when a loader says so",
+        PARTITIONS,
+        "if (folder / FLAG).exists() if others else left or not (folder / FLAG).exists():",
+        "if left or not (folder / FLAG).exists():",
+        f"{OF_PARTITIONS}::test_incremental_loader_by_time_partition_leaves_the_flag_to_another_producer",
+    ),
+)

@@ -1,0 +1,80 @@
+"""Rows of forgotten persons in a table of a database, or in a provider's files, do not come back by a load.
+
+Patterns: Incremental Loader, In-Place Overwriter.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from assets import table_loads
+from blogdata.patterns.ingestion.erased_lines import FILLER
+from blogdata.services import config
+from blogdata.services.config import Settings
+from blogdata.services.table_settings import TableSettings
+from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.suppression_list import SuppressionList
+
+BOB = Identifiers(user_ids=frozenset({"user-bob-1"}), logins=frozenset({"bob"}))
+FORGOTTEN = datetime(2026, 5, 1, tzinfo=timezone.utc).timestamp()
+
+
+@pytest.fixture
+def home(tmp_path: Path, database: str) -> Settings:
+    """A deployment that loads visits, in which Bob was forgotten."""
+    (tmp_path / "home").mkdir()
+    found = config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")})
+    SuppressionList.of(found).add(BOB, FORGOTTEN)
+    tables = TableSettings(
+        url=database, legacy_visits="visits", since="2026-04-01", provider_visits=tmp_path / "provider" / "visits"
+    )
+    return replace(found, tables=tables)
+
+
+def users(home: Settings) -> list[str]:
+    lines = [line for file in home.landing.rglob("*.json*") for line in file.read_bytes().splitlines()]
+    assert not any(b"bob" in line for line in lines)
+    return [json.loads(line)["user_id"] for line in lines if line.strip(FILLER)]
+
+
+def test_incremental_loader_lands_nothing_of_forgotten_persons(home: Settings, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as source:
+        source.execute(
+            "CREATE TABLE visits (visit_id text, event_time timestamptz, user_id text, keep_private boolean, page text,"
+            " referral text, ad_id text, ip text, login text, connected_since timestamptz, browser text,"
+            " browser_version text, network_type text, device_type text, device_version text,"
+            " ingestion_time timestamptz, is_deleted boolean)"
+        )
+        for user, login in (("user-bob-1", None), ("other", "bob"), ("user-ann-2", "ann")):
+            source.execute(
+                "INSERT INTO visits (visit_id, event_time, user_id, page, login, ingestion_time)"
+                " VALUES ('v', '2026-04-01 10:05+00', %s, '/', %s, '2026-04-01 10:06+00')",
+                [user, login],
+            )
+        for _ in range(2):
+            table_loads.load_hours(home, ["2026-04-01T10"])
+    assert users(home) == ["user-ann-2"]
+    # What was overwritten is compared as rows that have not landed; it lands once, with the first load.
+    assert len(list(home.landing.rglob("legacy_visits-*"))) == 1
+
+
+def test_incremental_loader_by_time_partition_lands_nothing_of_forgotten_persons(home: Settings) -> None:
+    assert home.tables.provider_visits is not None
+    folder = home.tables.provider_visits / "date=2026-04-01" / "hour=10"
+    folder.mkdir(parents=True)
+    lines = [
+        json.dumps({"visit_id": "v", "event_time": "2026-04-01T10:05:00Z", "user_id": user, "page": "/"})
+        for user in ("user-bob-1", "user-ann-2")
+    ]
+    (folder / "part-0.json").write_text("\n".join(lines) + "\n")
+    (folder / "_SUCCESS").touch()
+    for _ in range(2):
+        table_loads.load_provided(home, ["2026-04-01T10"])
+    assert users(home) == ["user-ann-2"]
+    assert table_loads._provided(home).new() == []
