@@ -101,7 +101,7 @@ def whole(entries: dict[str, Entry]) -> set[str]:
 def world(deploy: Deploy) -> World:
     """Two hours of arrival, each of which was run; the tests of this module go on from each other."""
     made = World(deploy("slices"))
-    assert whole(made.arrive(event("10:05", "/a"), event("10:06", "/b"))) == {"10"}
+    assert whole(made.arrive(event("10:05", "/a"), event("10:06", "/b"), how=ONLY)) == {"10"}
     assert whole(made.arrive(event("11:05", "/c"))) == {"11"}
     return made
 
@@ -145,13 +145,13 @@ def test_a_late_conflict_is_kept_beside_the_row_it_lost_to(world: World) -> None
 
 def test_an_arrival_that_is_published_again_has_its_hours_computed_whole(world: World) -> None:
     world.deployment.land(hour(12), [event("10:33", "/corrected")], name="more.json")
-    found = world.run()
+    found = world.run(**ONLY)
     assert (added(found), whole(found)) == ({}, {"10", "11", "12"})
     # A row of an earlier arrival would have been the first of its identity.
     gap, world.now = world.now, world.now + 1
-    assert added(world.arrive(event("10:41", "/again"))) == {"10": 1}
+    assert added(world.arrive(event("10:41", "/again"), how=ONLY)) == {"10": 1}
     world.deployment.land(hour(gap), [event("10:41", "/early")])
-    assert whole(world.run()) == {"10", f"{gap}"}
+    assert whole(world.run(**ONLY)) == {"10", f"{gap}"}
 
 
 def test_who_asks_for_hours_has_them_computed_whole(world: World) -> None:
@@ -189,16 +189,16 @@ def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch
 
     with monkeypatch.context() as patch:
         patch.setattr(computation, "run_context", newer)
-        assert "10" in whole(world.arrive(event("10:45", "/newer")))
-        assert added(world.arrive(event("10:46", "/added"))) == {"10": 1}
-    assert "10" in whole(world.arrive(event("10:47", "/older")))
+        assert "10" in whole(world.arrive(event("10:45", "/newer"), how=ONLY))
+        assert added(world.arrive(event("10:46", "/added"), how=ONLY)) == {"10": 1}
+    assert "10" in whole(world.arrive(event("10:47", "/older"), how=ONLY))
 
 
 def test_an_hour_that_is_lost_or_taken_back_is_computed_whole(world: World) -> None:
     (lost, *_) = world.files()["10"]
     (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
     world.deployment.events.take_back(VISITS, partitions=[hour(11)])
-    found = world.arrive(event("10:48", "/mends"), event("11:48", "/too"))
+    found = world.arrive(event("10:48", "/mends"), event("11:48", "/too"), how=ONLY)
     assert (added(found), whole(found) >= {"10", "11"}) == ({}, True)
     assert world.deployment.problems() == []
 
@@ -270,15 +270,15 @@ def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypat
         return result
 
     monkeypatch.setattr(slices, "additions", moved)
-    assert whole(world.arrive(event("10:58", "/moved"))) >= {"10"}, "somebody else has changed the table by then"
+    assert whole(world.arrive(event("10:58", "/moved"), how=ONLY)) >= {"10"}, "somebody else has changed it by then"
     assert retries(world.deployment, VISITS)[-1:] == ["ConcurrentWrite"]
 
 
 def test_hours_that_are_compacted_are_added_to(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.arrive(event("10:56", "/before"))
-    world.arrive(event("10:57", "/before"))
+    world.arrive(event("10:56", "/before"), how=ONLY)
+    world.arrive(event("10:57", "/before"), how=ONLY)
     assert len(world.files()["10"]) > 1
     monkeypatch.setattr(compactor, "MANY", 2)
     monkeypatch.setattr(compactor, "AT_REST", timedelta(0))
@@ -291,7 +291,7 @@ def test_hours_that_are_compacted_are_added_to(
     assert (done["partitions"], done["files_after"], done["left"]) == (due["partitions"], len(due["partitions"]), None)
     assert len(world.files()["10"]) == 1
     assert said("maintain", VISITS)[1] == "nothing is due\n"
-    found = world.arrive(event("10:46", "/after"))
+    found = world.arrive(event("10:46", "/after"), how=ONLY)
     assert added(found) == {"10": 1}, "a compaction is no change by somebody else"
     assert len(world.files()["10"]) == 2
     assert world.deployment.problems() == []
@@ -307,18 +307,6 @@ def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> No
     assert {page: json.loads(line)["page"] for page, line in lines.items()} == {"/old": "/old", "/older": "/older"}
 
 
-def test_an_hour_that_is_due_computes_no_day_or_week_again(world: World) -> None:
-    assert world.deployment.run().problems == []
-    before = world.deployment.versions()
-    assert world.arrive(event("10:59", "/due"), how={"due": True}) != {}
-    moved = {dataset for dataset, version in world.deployment.versions().items() if version != before.get(dataset)}
-    waiting = {each.task.main for each in world.deployment.outstanding().runs}
-    assert moved >= {VISITS, ENRICHED, "gold.audience_hourly"}
-    assert waiting >= {"gold.visits_weekly", "gold.visits_cube_weekly", "gold.visits_cube_daily", "gold.page_stats"}
-    assert moved.isdisjoint(waiting)
-    assert world.deployment.run(due=True).runs == 0
-
-
 def test_all_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(world: World, deploy: Deploy) -> None:
     assert world.deployment.run().problems == []
     assert (world.deployment.problems(), world.deployment.run().runs) == ([], 0)
@@ -327,3 +315,14 @@ def test_all_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
     assert fresh.run().problems == []
     assert world.deployment.contents() == fresh.contents()
     assert not any(entry.added for dataset in (VISITS, ENRICHED) for entry in fresh.published(dataset).values())
+
+
+def test_an_hour_that_is_due_computes_no_day_or_week_again(world: World) -> None:
+    before = world.deployment.versions()
+    assert world.arrive(event("10:59", "/due"), how={"due": True}) != {}
+    moved = {dataset for dataset, version in world.deployment.versions().items() if version != before.get(dataset)}
+    waiting = {each.task.main for each in world.deployment.outstanding().runs}
+    assert moved >= {VISITS, ENRICHED, "gold.audience_hourly"}
+    assert waiting >= {"gold.visits_weekly", "gold.visits_cube_weekly", "gold.visits_cube_daily", "gold.page_stats"}
+    assert moved.isdisjoint(waiting)
+    assert world.deployment.run(due=True).runs == 0
