@@ -31,7 +31,9 @@ from blogdata.orchestration import owners, turns
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, How, Subject, Whose
+from blogdata.publish.writes import InOrder, Write
 from blogdata.services import config, secrets
 from blogdata.services.config import Settings
 from blogdata.services.locations import journal_of
@@ -237,10 +239,23 @@ def test_a_dataset_that_another_run_publishes_is_left(settings: Settings) -> Non
     assert _clear(settings).remaining == ()
 
 
-def test_a_version_that_was_kept_is_gone_by_name_and_one_made_since_stays(settings: Settings) -> None:
-    """A share stands for every reason to keep a version."""
-    lake, folder = Lake(root=str(settings.lake)), settings.lake / "silver" / "letters"
+@pytest.mark.parametrize(
+    ("write", "gone"), [(LETTERS.write, ["version 0", "version 2"]), (InOrder(period=Grain.DAY), ["version 0"])]
+)
+def test_a_version_that_was_made_before_all_was_computed_again_is_gone(
+    settings: Settings, write: Write, gone: list[str]
+) -> None:
+    """Not if it is one of a table that is built on what was computed again."""
     began = time.time()
+    _share_two_versions(settings)
+    found = clear(settings, [replace(LETTERS, write=write)], PERSONS, since=time.time() + 1, began=began)
+    assert [sorted(one.gone) for one in found.cleared if one.place == LETTERS.dataset] == [gone]
+    assert Lake(root=str(settings.lake)).is_whole(LETTERS.dataset, 3)
+
+
+def _share_two_versions(settings: Settings) -> None:
+    """Publish two more versions, and share the oldest one and one of these."""
+    folder = settings.lake / "silver" / "letters"
     for _ in range(2):
         write_deltalake(folder, _rows(OTHER), mode="overwrite")
     for file in folder.rglob("*.parquet"):
@@ -252,6 +267,12 @@ def test_a_version_that_was_kept_is_gone_by_name_and_one_made_since_stays(settin
         record = settings.lake / "_shares" / LETTERS.dataset / share.name / "_share.json"
         record.parent.mkdir(parents=True)
         record.write_text(json.dumps(share.as_json()))
+
+
+def test_a_version_that_was_kept_is_gone_by_name_and_one_made_since_stays(settings: Settings) -> None:
+    """A share stands for every reason to keep a version."""
+    lake, began = Lake(root=str(settings.lake)), time.time()
+    _share_two_versions(settings)
     found = clear(settings, [LETTERS], PERSONS, since=began)
     (letters,) = (one for one in found.cleared if one.place == LETTERS.dataset)
     assert list(letters.gone) == ["version 0"]

@@ -36,6 +36,8 @@ from resources.zone import zone_of
 _FILES_AT_ONCE = 100
 """Landed files that are overwritten while other runs wait to read theirs."""
 _NAMED = 5
+COMPUTED = "computed again"
+"""What the step has done that computes again what was computed from their lines."""
 
 
 NEVER_COMPUTED_AGAIN = (*STREAMED.values(), CONTRACTS["silver.places"])
@@ -136,7 +138,10 @@ def clear(settings: Settings, erasure: Erasure) -> None:
     from assets.code_version import version
 
     journal = Journal.of(settings)
-    done = clearing.clear(settings, EVERY.values(), erasure.persons, since=erasure.at, aside=(FILE,), note=journal.note)
+    since = erasure.done.get(COMPUTED, erasure.at)
+    done = clearing.clear(
+        settings, EVERY.values(), erasure.persons, since=since, began=erasure.at, aside=(FILE,), note=journal.note
+    )
     _require_cleared(done.cleared)
     for one in done.cleared:
         journal.note(one)
@@ -165,7 +170,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         "put on the suppression list": suppress,
         "landed lines overwritten": overwrite,
         "taken out of what is not computed again": take_out,
-        "computed again": recompute,
+        COMPUTED: recompute,
         "cleared elsewhere": clear,
     }
 )
@@ -180,9 +185,9 @@ def go_on(settings: Settings, journal: Journal, say: Callable[[str], None]) -> N
         journal: The journal, with an erasure.
         say: Tells the person at the terminal what has been done.
     """
-    erasure = journal.under_way()
-    assert erasure is not None
     for name, step in STEPS.items():
+        erasure = journal.under_way()
+        assert erasure is not None
         if name not in erasure.done:
             step(settings, erasure)
             journal.finish(name)

@@ -53,6 +53,7 @@ def clear(
     persons: Identifiers,
     *,
     since: float,
+    began: float | None = None,
     aside: Collection[str] = (),
     note: Note = unnoted,
 ) -> Clearing:
@@ -62,7 +63,9 @@ def clear(
         settings: Settings of the deployment.
         contracts: Contracts of all datasets of the lake.
         persons: Who is forgotten.
-        since: When the erasure began, in seconds since 1970; what was published later has no row of the persons.
+        since: When all was computed again, in seconds since 1970; what was published later has no row of the persons.
+        began: When the erasure began: a table whose periods build on one another has none in what it was built of
+            since. None: as `since`.
         aside: Beginnings of paths below the home that keep the values on purpose, such as the erasure's own journal.
         note: Called with what is about to be cleared.
 
@@ -73,7 +76,10 @@ def clear(
     lake = Lake(root=str(settings.lake))
     events = EventLog(lake)
     of_persons = [contract for contract in all_ if any(column.singles_out for column in contract.columns)]
-    done = [older_files.clear(lake, events, contract, since, note) for contract in of_persons]
+    done = [
+        older_files.clear(lake, events, contract, since if began is None or contract.executed is None else began, note)
+        for contract in of_persons
+    ]
     done += sqlite_rows.clear(settings, persons, note)
     done += exported.clear(settings, of_persons, note)
     values = {value for value in persons.values() if is_searched_for(value)}

@@ -6,12 +6,14 @@ It has the persons' values as they are, since steps search for them after no tab
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.erasure.cleared import Cleared
 from blogdata.errors import PlatformError
+from blogdata.planning import clock
 from blogdata.services.config import Settings
 from blogdata.suppression.identifiers import Identifiers
 
@@ -32,13 +34,14 @@ class Erasure:
         persons: All that the persons are known by.
         at: When they were forgotten, seconds since 1970.
         registered: The newest time at which any of them registered; None: unknown.
-        done: Names of the steps that are done.
+        done: Names of the steps that are done, to when they were, seconds since 1970; those that an earlier version has
+            done: when the erasure began.
     """
 
     persons: Identifiers
     at: float
     registered: float | None = None
-    done: frozenset[str] = frozenset()
+    done: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +51,7 @@ class Journal(SqliteStore):
     schema = (
         "CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL,"
         " registered REAL);"
-        "CREATE TABLE done (step TEXT PRIMARY KEY);"
+        "CREATE TABLE done (step TEXT PRIMARY KEY, at REAL);"
         f"CREATE TABLE {_CLEARED}"
     )
     busy_seconds = 60.0
@@ -73,7 +76,8 @@ class Journal(SqliteStore):
             self._extend()
         for row in self._file.read("SELECT * FROM erasure"):
             persons = {kind: frozenset(values) for kind, values in json.loads(row["persons"]).items()}
-            done = frozenset(row["step"] for row in self._file.read("SELECT step FROM done"))
+            steps = self._file.read("SELECT * FROM done")
+            done = {each["step"]: row["at"] if each["at"] is None else each["at"] for each in steps}
             return Erasure(persons=Identifiers(**persons), at=row["at"], registered=row["registered"], done=done)
         return None
 
@@ -81,13 +85,14 @@ class Journal(SqliteStore):
         """Add what a journal of an earlier version lacks."""
         with self._file.writing() as connection:
             connection.execute(f"CREATE TABLE IF NOT EXISTS {_CLEARED}")
-            if "registered" not in {column["name"] for column in connection.execute("PRAGMA table_info(erasure)")}:
-                connection.execute("ALTER TABLE erasure ADD COLUMN registered REAL")
+            for table, added in (("erasure", "registered"), ("done", "at")):
+                if added not in {column["name"] for column in connection.execute(f"PRAGMA table_info({table})")}:
+                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {added} REAL")
 
     def finish(self, step: str) -> None:
         """Record that a step is done."""
         with self._file.writing() as connection:
-            connection.execute("INSERT OR IGNORE INTO done VALUES (?)", (step,))
+            connection.execute("INSERT OR IGNORE INTO done VALUES (?, ?)", (step, clock.now().timestamp()))
 
     def note(self, one: Cleared) -> None:
         """Record what is about to be cleared, before it is: whoever goes on finds only the rest of it."""

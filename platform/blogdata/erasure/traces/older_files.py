@@ -1,7 +1,8 @@
 """Older versions of tables: each file with rows that the current version does not need, whatever it was kept for.
 
 A restore point or a shared version that has the persons' rows cannot stay; it is named as gone. Versions that were made
-since the erasure began have none of their rows, and stay if somebody holds them.
+since all was computed again have none of their rows, and stay if somebody holds them; so do restore points that were
+made since the erasure began.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ from blogdata.orchestration import owners, turns
 from blogdata.orchestration.maintenance import BUSY
 from blogdata.publish.contract import Contract
 
-_NEVER = 2**63 - 1
-
 
 def clear(lake: Lake, events: EventLog, contract: Contract, since: float, note: Note) -> Cleared:
     """Remove the older versions of a dataset.
@@ -36,7 +35,7 @@ def clear(lake: Lake, events: EventLog, contract: Contract, since: float, note: 
         lake: The tables' root.
         events: The event log.
         contract: Contract of the dataset.
-        since: When the erasure began, in seconds since 1970; what was published later has no row of the persons.
+        since: From when on, in seconds since 1970, what was published has no row of the persons.
         note: Called with what is about to be cleared.
 
     Returns:
@@ -75,7 +74,8 @@ def _clear(lake: Lake, events: EventLog, contract: Contract, since: float, alone
         opened = lake.table(table)
         if opened is None:
             continue
-        first = min((version for version, commit in lake.commits(opened) if _at(commit) >= since), default=_NEVER)
+        clean = (version for version, commit in lake.commits(opened) if _at(commit) >= since)
+        first = min(clean, default=opened.version())
         held = held_versions(lake, events, contract, table)
         lost = {_name(dataset, table, version): why for version, why in held.items() if version < first}
         kept = [version for version in held if first <= version < opened.version()]
