@@ -1,0 +1,88 @@
+"""landing.legacy_visits, landing.provider_visits and landing.devices_table: what a run of the assets loads.
+
+Patterns: Full Loader, Incremental Loader.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import psycopg
+import pytest
+
+from assets import sources
+from assets.bronze import tables
+from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.services import config
+from blogdata.services.config import Settings
+from blogdata.services.table_settings import TableSettings
+
+CALENDAR = calendar("2026-01-05", "2026-01-05")
+
+
+@pytest.fixture
+def loading(tmp_path: Path, database: str) -> Settings:
+    """A deployment that names all tables."""
+    (tmp_path / "blogdata.toml").write_text(
+        f'[tables]\nurl = "{database}"\ndevices = "devices"\nlegacy_visits = "visits"\nsince = "2026-01-05"\n'
+        f'provider_visits = "{tmp_path}/provider/visits"\n'
+    )
+    return config.load({"HOME": str(tmp_path), "BLOGDATA_HOME": str(tmp_path)})
+
+
+def materialized(settings: Settings, asset: dg.AssetsDefinition, partition: str | None) -> dict[str, object]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        resources = {"deployment": DeploymentResource(home=str(settings.home))}
+        result = dg.materialize([asset], instance=instance, partition_key=partition, resources=resources)
+        (event,) = result.asset_materializations_for_node(asset.node_def.name)
+        return {name: value.value for name, value in event.metadata.items()}
+
+
+def test_incremental_loader_backfills_the_window_of_the_run_and_no_other(loading: Settings, database: str) -> None:
+    devices, legacy_visits, provider_visits = tables.configured(loading, CALENDAR)
+    with psycopg.connect(database) as source:
+        source.execute(
+            "CREATE TABLE devices AS SELECT 'PC' AS type, 'One' AS full_name, 14 AS version;"
+            "CREATE TABLE visits AS SELECT 'v' || n AS visit_id, at AS event_time, 'u' AS user_id,"
+            " false AS keep_private, '/' AS page, ''::text AS referral, ''::text AS ad_id, ''::text AS ip,"
+            " ''::text AS login,"
+            " at AS connected_since, ''::text AS browser, ''::text AS browser_version, ''::text AS network_type,"
+            " ''::text AS device_type, ''::text AS device_version, at AS ingestion_time, false AS is_deleted"
+            " FROM (SELECT n, '2026-01-05 00:30+00'::timestamptz + n * interval '1 hour' AS at"
+            " FROM generate_series(0, 12) n) t"
+        )
+    folder = loading.home / "provider" / "visits" / "date=2026-01-05"
+    for hour in ("10", "11"):
+        (folder / f"hour={hour}").mkdir(parents=True)
+        (folder / f"hour={hour}" / "part.json").write_text("{}\n")
+        (folder / f"hour={hour}" / "_SUCCESS").touch()
+
+    found = materialized(loading, legacy_visits, "2026-01-05T10")
+    assert (found["windows"], found["rows"], found["new"]) == ("2026-01-05T10..2026-01-05T10", 1, 1)
+    assert materialized(loading, provider_visits, "2026-01-05T11") == {"hours": 1, "files": 1}
+    landed = sorted(str(file.relative_to(loading.landing / "visits")) for file in loading.landing.rglob("*.json*"))
+    assert landed == [
+        "date=2026-01-05/hour=10/legacy_visits-1.jsonl",
+        "date=2026-01-05/hour=11/provider_visits-part.json",
+    ]
+
+    # The devices are loaded whenever they are asked for.
+    assert [materialized(loading, devices, None)["changed"] for _ in range(2)] == [True, False]
+    (file,) = loading.landing.glob("devices/*/devices.json")
+    assert json.loads(file.read_text()) == {"type": "PC", "full_name": "One", "version": "14"}
+
+
+def test_tables_are_in_the_lineage_where_they_are_named(loading: Settings) -> None:
+    assert tables.configured(replace(loading, tables=TableSettings()), CALENDAR) == []
+    specs = {spec.key.to_user_string(): spec for spec in sources.specs(tables.configured(loading, CALENDAR))}
+    above = {name: sorted(dep.asset_key.to_user_string() for dep in spec.deps) for name, spec in specs.items()}
+    assert above["landing/devices"] == ["landing/devices_table"]
+    assert above["landing/visits"] == [
+        "landing/hourly_access_logs",
+        "landing/legacy_visits",
+        "landing/provider_visits",
+    ]
