@@ -221,7 +221,6 @@ percent. Seconds would depend on the machine, and on what else runs there; the s
 - *warm hour*: `blogdata run --due` after another hour has landed, the second after a first run, with the late and
   repeated rows of the simulator's defaults, or with none.
 - *own log, cold*: `blogdata run` of an access log of two days, in a new deployment.
-- *backfill of 100 days*: `blogdata run --from DAY` after all of them have run; a day has a fortieth of the visits.
 
 async-profiler samples Java every 5 ms of a thread's processor time, py-spy the command fifty times a second; each
 part is weighed by the processor time that the system counted. A sample belongs to the innermost frame that a group

@@ -32,7 +32,6 @@ from tools.sample_deployment import log_lines
 
 VISITS_A_DAY = 20_000
 HOURS = 12
-DAYS = 100
 LOG_HOURS = 48
 _SAMPLED = "event=ctimer,interval=5ms,threads"
 _COMMAND = """
@@ -50,7 +49,7 @@ used.write_text(f"{code or 0} {own.ru_utime + own.ru_stime}", encoding="utf-8")
 
 
 def measure(bench: Bench, size: Size) -> Result:
-    """Profile five runs, with this many visits a day in the simulated ones, and a fortieth of it in many days."""
+    """Profile four runs, with this many visits a day in the simulated ones."""
     visits = size.visits or VISITS_A_DAY
     say(f"profiles: {visits:,} visits a day, a day and {HOURS} hours of history, a log of {LOG_HOURS} hours")
     profiler = Profiler.fetched(bench)
@@ -65,7 +64,6 @@ def measure(bench: Bench, size: Size) -> Result:
         _land(punctual, other.settings.landing)
         other.run()
         profiles["warm hour, none late"] = _hour(other)
-        profiles[f"backfill of {DAYS} days"] = _backfill(Profiled.beside(bench, "days", cold), visits // 40)
     with Profiled.started(bench, "log", profiler) as own:
         log = own.settings.home / "access.log"
         log.write_text("".join(log_lines(7, hours=LOG_HOURS)), encoding="utf-8")
@@ -87,14 +85,6 @@ def _hour(deployment: Profiled) -> dict[str, float]:
         simulator.add(1, deployment.settings.landing, now=datetime.now(timezone.utc))
         shares = deployment.run("--due")
     return shares
-
-
-def _backfill(deployment: Profiled, visits: int) -> dict[str, float]:
-    """Profile computing all of many days once more."""
-    _land(SimulationSpec(days=DAYS, visits_per_day=visits, seed=7), deployment.settings.landing)
-    deployment.command("run")
-    first = min(folder.name for folder in (deployment.settings.landing / "visits").glob("date=*"))
-    return deployment.run("--from", first.removeprefix("date="))
 
 
 @dataclass(frozen=True, kw_only=True)
