@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, schema
 
 from blogdata.erasure import clearing
 from blogdata.erasure.cleared import unnoted
@@ -103,10 +102,10 @@ def test_rows_still_join_and_all_other_values_are_as_they_were(deployment: Deplo
         return sum(user in users for user in lake.columns("silver.visits", ("user_id",)).to_pydict()["user_id"])
 
     assert known(copy) == known(deployment.lake) > 0
-    shown = transformation_replicator.sight_of(EVERY["bronze.visits"])
+    shown = transformation_replicator.sight_of(EVERY["silver.visits"])
     assert shown is not None
     assert (shown.columns["connected_since"], shown.columns["login"]) == (Shown.BY_DAY, Shown.HASHED)
-    assert "raw" not in DeltaTable(copy.path("bronze.visits")).schema().to_json()
+    assert "raw" not in {field.name for field in DeltaTable(copy.path("bronze.visits")).schema().fields}
 
 
 def test_what_has_changed_is_copied_and_readers_go_on(deployment: Deployment, staging: Path, said: Said) -> None:
@@ -154,12 +153,8 @@ def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: P
 def test_a_column_that_nobody_has_classified_stops_the_copy_and_is_named(
     deployment: Deployment, staging: Path, said: Said
 ) -> None:
-    write_deltalake(
-        deployment.lake.path("silver.devices"),
-        pa.table({"device_type": ["t"], "owner": [{"name": "Ann"}]}),
-        mode="append",
-        schema_mode="merge",
-    )
+    owner = schema.StructType([schema.Field("name", schema.PrimitiveType("string"))])
+    DeltaTable(deployment.lake.path("silver.devices")).alter.add_columns([schema.Field("owner", owner)])
     code, _, errors = said("replicate", str(staging), "--group", GROUP)
     assert (code, "nobody has said whom these columns identify: owner" in " ".join(errors.split())) == (1, True)
     assert [file for file in staging.rglob("*") if file.is_file()] == [], "nothing else is copied, either"
@@ -182,7 +177,7 @@ def test_a_field_within_a_column_has_to_be_declared_too() -> None:
     kind = "STRUCT<at: TIMESTAMP, by: ARRAY<STRUCT<browser: STRING>>>"
     seen = Column(name="seen", type=kind, description="When")
     contract = replace(CONTRACT, columns=(seen,))
-    with pytest.raises(Unclassified, match=r"these columns identify: seen$"):
+    with pytest.raises(Unclassified, match=r"(?m)these columns identify: seen$"):
         require_classified(contract, contract.fields)
     declared = replace(contract, columns=(replace(seen, subject=NOBODY),))
     require_classified(declared, declared.fields)
