@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.erasure import certificates as written
 from blogdata.erasure.certificates import certificates, issue
 from blogdata.erasure.cleared import Cleared
 from blogdata.erasure.clearing import Clearing
 from blogdata.erasure.search import Searched
-from blogdata.evidence import own_tables
+from blogdata.evidence import compaction, own_tables
 from blogdata.evidence.erasure_certificates import CERTIFICATES
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -63,7 +62,7 @@ def test_a_damaged_file_loses_no_certificate_but_its_own(lake: Lake, part: str) 
 
 
 def test_files_of_certificates_are_compacted_and_then_removed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written, "COMPACT_EVERY", 4)
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 4)
     before = data_files(lake, CERTIFICATES)
     certify(lake, 3)
     assert len(certificates(lake)) == 8

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 import published
-from blogdata.evidence import events
+from blogdata.evidence import compaction, events
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
@@ -120,7 +120,7 @@ def test_files_of_commits_that_were_lost_stay_for_the_backup_of_the_log(lake: La
 @pytest.fixture
 def years(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """An event log of long ago, compacted several times, with notes that are nowhere else."""
-    monkeypatch.setattr(events, "COMPACT_EVERY", 10)
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 10)
     monkeypatch.setattr(events, "CHECKPOINT_EVERY", 5)
     for note in range(35):
         EventLog(lake).append([Event(kind="noted", dataset=ARRIVED.dataset, payload={"note": note})])

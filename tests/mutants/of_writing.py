@@ -57,9 +57,9 @@ WRITING = (
     ),
     in_code(
         "two compact the event log at once",
-        "platform/blogdata/evidence/events.py",
-        'write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)',
-        "log.optimize.compact()",
+        "platform/blogdata/evidence/compaction.py",
+        'write_deltalake(table, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)',
+        "table.optimize.compact()",
         "tests/evidence/test_event_log.py::test_of_two_compactions_at_once_one_succeeds",
     ),
     in_code(

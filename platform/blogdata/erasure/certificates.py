@@ -17,8 +17,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from blogdata.erasure.clearing import Clearing
+from blogdata.evidence import compaction
 from blogdata.evidence.erasure_certificates import CERTIFICATES, SCHEMA
-from blogdata.evidence.events import COMPACT_EVERY, compact
 from blogdata.lake import arrow
 from blogdata.lake.checksums import seal_newest
 from blogdata.lake.data_files import ZSTD
@@ -93,8 +93,7 @@ def issue(lake: Lake, name: str, at: datetime, code_version: str, persons: Itera
     written = table or lake.table(CERTIFICATES)
     assert written is not None
     seal_newest(written)
-    if written.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
-        compact(written, CERTIFICATES)
+    compaction.compact_if_due(written, CERTIFICATES)
 
 
 def _lines(clearing: Clearing) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from blogdata.errors import PlatformError
+from blogdata.evidence import compaction
 from blogdata.evidence.event import (
     COMPARED,
     EXPIRED,
@@ -41,8 +42,6 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import store_faults
 
 EVENTS = "ops.events"
-COMPACT_EVERY = 100
-"""Number of appends after which the log's small files are compacted."""
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
@@ -111,8 +110,7 @@ class EventLog:
         if table is None:
             return
         seal_newest(table)
-        if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
-            compact(table)
+        compaction.compact_if_due(table, EVENTS)
         if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
             table.create_checkpoint()
 
@@ -266,7 +264,7 @@ class EventLog:
         """
         log = self._log.table()
         commits = self._lake.commits(log) if log is not None else ()
-        return next((version - 1 for version, commit in commits if _is_compaction(commit)), None)
+        return next((version - 1 for version, commit in commits if compaction.is_compaction(commit)), None)
 
     def changed_at(self) -> datetime | None:
         """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
@@ -339,32 +337,6 @@ def _contended(what: str, where: str) -> RecordingContended:
         where=where,
         next_step="run it again; when it repeats, fewer runs at once",
     )
-
-
-def compact(log: DeltaTable, name: str = EVENTS) -> bool:
-    """Rewrite a table's many small files as few; return False if another process has committed since it was opened.
-
-    `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
-    Instead the table is overwritten with its own rows, which is refused if another commit was added.
-
-    Args:
-        log: The table, at the version at which it was opened.
-        name: Its name.
-    """
-    require_whole(log, name)
-    rows = log.to_pyarrow_dataset().to_table()
-    try:
-        once = CommitProperties(max_commit_retries=0)
-        write_deltalake(log, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
-    except CommitFailedError:
-        return False
-    seal_newest(log)
-    return True
-
-
-def _is_compaction(commit: Mapping[str, Any]) -> bool:
-    # Everything else that is written here is appended.
-    return bool(commit.get("operationParameters", {}).get("mode") == "Overwrite")
 
 
 def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
