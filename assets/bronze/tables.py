@@ -2,7 +2,9 @@
 of ingestion and `landing.provider_visits` by hours of files (Incremental Loader)."""
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import dagster as dg
 
@@ -36,14 +38,22 @@ def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Non
         return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
 
 
-def legacy_visits(calendar: Calendar) -> dg.AssetsDefinition:
-    """Build the asset of a table of visits; `calendar` has the deployment's partition definitions."""
+def _by_hour(
+    table: str,
+    calendar: Calendar,
+    load: Callable[[Settings, Sequence[str]], dict[str, Any]],
+    *,
+    description: str,
+    kind: str,
+    tags: Mapping[str, str] = MappingProxyType({}),
+) -> dg.AssetsDefinition:
+    """Build the asset of a table of visits, whose runs load the hours of their partitions and no other ones."""
 
     @dg.asset(
-        key=KEYS[table_loads.LEGACY_VISITS],
-        description="Rows of a table of visits that had not landed yet, by their hour of ingestion",
-        kinds={"postgres"},
-        tags={"pattern/incremental-loader": ""},
+        key=KEYS[table],
+        description=description,
+        kinds={kind},
+        tags=tags,
         partitions_def=calendar[Grain.HOUR],
         backfill_policy=dg.BackfillPolicy.single_run(),
         group_name="landing",
@@ -52,35 +62,34 @@ def legacy_visits(calendar: Calendar) -> dg.AssetsDefinition:
         pool="landing",
     )
     def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        """Load the windows of the run, and no other ones."""
         with reported(context):
             settings = context.resources.deployment.settings()
-            return dg.MaterializeResult(metadata=table_loads.load_hours(settings, list(context.partition_keys)))
+            return dg.MaterializeResult(metadata=load(settings, list(context.partition_keys)))
 
     return asset
+
+
+def legacy_visits(calendar: Calendar) -> dg.AssetsDefinition:
+    """Build the asset of a table of visits; `calendar` has the deployment's partition definitions."""
+    return _by_hour(
+        table_loads.LEGACY_VISITS,
+        calendar,
+        table_loads.load_hours,
+        description="Rows of a table of visits that had not landed yet, by their hour of ingestion",
+        kind="postgres",
+        tags={"pattern/incremental-loader": ""},
+    )
 
 
 def provider_visits(calendar: Calendar) -> dg.AssetsDefinition:
     """Build the asset of a provider's files of visits; `calendar` has the deployment's partition definitions."""
-
-    @dg.asset(
-        key=KEYS[table_loads.PROVIDER_VISITS],
+    return _by_hour(
+        table_loads.PROVIDER_VISITS,
+        calendar,
+        table_loads.load_provided,
         description="A provider's files of visits, byte for byte, by their hour",
-        kinds={"file"},
-        partitions_def=calendar[Grain.HOUR],
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        group_name="landing",
-        owners=["team:platform"],
-        required_resource_keys={"deployment"},
-        pool="landing",
+        kind="file",
     )
-    def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        """Load the hours of the run, and no other ones."""
-        with reported(context):
-            settings = context.resources.deployment.settings()
-            return dg.MaterializeResult(metadata=table_loads.load_provided(settings, list(context.partition_keys)))
-
-    return asset
 
 
 def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefinition]:

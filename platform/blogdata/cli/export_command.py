@@ -98,7 +98,7 @@ def _write(settings: Settings, role: Role, chosen: Export, group: int) -> dict[s
             name: role_folders.write(
                 chosen.folder,
                 name,
-                role_folders.named(lake, name, version, role_folders.seen_by(seen[name], sight.mark)),
+                role_folders.named(lake, name, version, role_folders.rights_of(seen[name], sight.mark)),
                 group,
                 partial(_written, spark, lake, sight, name, version),
             )

@@ -135,7 +135,7 @@ class _Target:
     def _seen(self, contract: Contract) -> str:
         sight = transformation_replicator.sight_of(contract)
         assert sight is not None
-        return role_folders.seen_by(sight, self._mark)
+        return role_folders.rights_of(sight, self._mark)
 
     def _copied(self, contract: Contract, version: int, name: str, copy: Path) -> None:
         replicated_tables.copy_table(self._lake, contract.dataset, version, copy)

@@ -98,7 +98,7 @@ def named(lake: Lake, dataset: str, version: int, seen: str) -> str:
         lake: The tables' root.
         dataset: Name as `layer.table`; it has a table.
         version: Its version.
-        seen: What is seen of it, as :func:`seen_by` writes it, or another text.
+        seen: What is seen of it, as :func:`rights_of` writes it, or another text.
     """
     table = lake.table(dataset)
     assert table is not None
@@ -106,7 +106,7 @@ def named(lake: Lake, dataset: str, version: int, seen: str) -> str:
     return f"{version}-{str(table.metadata().id)[:8]}-{digest[:8]}"
 
 
-def seen_by(sight: Sight, mark: str) -> str:
+def rights_of(sight: Sight, mark: str) -> str:
     """Write what is seen of a dataset, with what tells the key of the masks from another one if there are any."""
     is_masked = Shown.HASHED in (*sight.columns.values(), *sight.private.values())
     return f"{sight!r}{mark if is_masked else ''}"
