@@ -20,9 +20,9 @@ from blogdata.patterns.ingestion.whole_files import write_whole
 
 
 def deployment(home: Path) -> LakeResource:
-    """Return the lake resource of an empty deployment."""
-    (home / "landing").mkdir(parents=True)
-    (home / "lake").mkdir()
+    """Return the lake resource of a deployment, which is empty if it is new."""
+    (home / "landing").mkdir(parents=True, exist_ok=True)
+    (home / "lake").mkdir(exist_ok=True)
     return LakeResource(root=str(home / "lake"), landing=str(home / "landing"))
 
 

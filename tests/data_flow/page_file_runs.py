@@ -17,7 +17,7 @@ from blogdata.patterns.data_flow.parallel_split import Receipt
 from blogdata.patterns.observability.reported_results import EXPORTS
 from blogdata.publish.partitions import Grain
 from published import deployment, publish
-from sensors.page_files import write_page_files
+from sensors.page_files import page_files_due, write_page_files
 
 DAY = "2026-01-05"
 CALENDAR = {Grain.DAY: dg.DailyPartitionsDefinition("2025-12-01", end_offset=500)}
@@ -124,6 +124,19 @@ class Files:
 
     def due(self) -> Mapping[str, list[str]]:
         return page_files.due(self.access.lake, self.access.events, page_files.folder(self.access))
+
+    def asked(self) -> dict[str, list[str]]:
+        """Return the branches that the sensor asks for, by day."""
+        context = dg.build_sensor_context(
+            instance=self.instance, definitions=self.definitions, resources={"lake": self.access}
+        )
+        data = page_files_due().evaluate_tick(context)
+        return {
+            str(request.partition_key): [
+                key.path[-1].removeprefix("page_stats_") for key in request.asset_selection or ()
+            ]
+            for request in data.run_requests or ()
+        }
 
     def file(self, branch: str, day: str) -> Path:
         (found,) = [each for each in page_files.branches if each.name == branch]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +34,23 @@ FAILED, SKIPPED = dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKI
 def files(tmp_path: Path) -> Iterator[Files]:
     with dg.DagsterInstance.ephemeral() as instance:
         yield Files(tmp_path, instance)
+
+
+KILLED_COMPARING = """
+import os, signal, sys
+from pathlib import Path
+import dagster as dg
+from blogdata.patterns.data_flow import parallel_split
+from data_flow.page_file_runs import DAY, Files
+compare = parallel_split.compare
+def killed(*of, **named):
+    compare(*of, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+parallel_split.compare = killed
+with dg.DagsterInstance.ephemeral() as instance:
+    Files(Path(sys.argv[1]), instance).run(DAY)
+"""
+"""A program that is killed between the files of a day and the result of their comparison."""
 
 
 def blocked(files: Files, branch: str) -> Path:
@@ -159,14 +180,23 @@ def test_files_of_other_versions_are_not_compared(files: Files) -> None:
     assert "csv: version 2; parquet: version 0" in run.faults()
 
 
-def test_a_comparison_that_was_cut_off_is_due(files: Files) -> None:
-    """The run ends between the branches and their comparison; later also with the files of the next version."""
-    for views in (1, 3):
-        files.publish(DAY, views=views)
-        assert files.run(DAY, "csv", "parquet").success
-        assert files.due() == {DAY: ["compared"]}
-        assert files.run(DAY, "compared").success
-        assert files.due() == {}
+def test_a_comparison_that_was_cut_off_is_made_again(files: Files, tmp_path: Path) -> None:
+    """The run's process is killed when it has compared, before it has written the result; an older one is there."""
+    files.publish(DAY)
+    assert files.run(DAY).success
+    files.publish(DAY, views=3)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_COMPARING, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    written = [files.receipt(branch, DAY) for branch in ("csv", "parquet")]
+    asked = files.asked()
+    assert asked == {DAY: ["compared"]}
+    assert files.run(DAY, *asked[DAY]).materialized() == {"compared"}
+    assert [files.receipt(branch, DAY) for branch in ("csv", "parquet")] == written
+    assert files.asked() == {}
     assert compared(files.folder) == {DAY: Comparison(equal=len(PAGES), examples=())}
     # An earlier release did not record the compared version.
     file = files.folder / "compared" / f"date={DAY}" / "comparison.json"
