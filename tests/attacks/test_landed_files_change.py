@@ -75,16 +75,13 @@ FIRST, SECOND, OTHER = (f"replay-{stem * 16}-{payload * 16}.json" for stem, payl
         pytest.param(BEFORE, {}, 5, id="the hour is emptied"),
         pytest.param(BEFORE, {"a.json": ["1", "2", "3"]}, 2, id="a file is removed"),
         pytest.param(BEFORE, {**BEFORE, "a.json": ["1"]}, 2, id="a file is cut off"),
-        pytest.param(BEFORE, {**BEFORE, "a.json": []}, 3, id="a file is emptied"),
-        pytest.param(
-            BEFORE, {"a.json": ["1", "2", "3"], "c.json": ["6", "7", "8"]}, 2, id="another file comes instead"
-        ),
         pytest.param(BEFORE, {"c.json": ["1", "2", "3", "4"]}, 1, id="delivered anew with fewer lines"),
         pytest.param({"a.json": ["1", "1"], "b.json": ["1"]}, {"a.json": ["1", "1"]}, 1, id="a copy of a line is one"),
         pytest.param({**BEFORE, FIRST: ["6"]}, {**BEFORE, OTHER: ["7"]}, 1, id="a correction is removed"),
         pytest.param(
             {"a.json": ["1"], "b.json": ["2"]}, {"a.json": ["2"]}, 0, id="the lines of a file are in another one"
         ),
+        pytest.param({**BEFORE, FIRST: ["6"]}, {**BEFORE, SECOND: ["7"]}, 0, id="a correction is corrected"),
     ],
 )
 def test_lines_that_vanish_are_counted(tmp_path: Path, before: Files, after: Files, lines: int) -> None:
@@ -95,14 +92,12 @@ def test_lines_that_vanish_are_counted(tmp_path: Path, before: Files, after: Fil
 @pytest.mark.parametrize(
     "after",
     [
-        pytest.param(BEFORE, id="nothing changed"),
         pytest.param({**BEFORE, "c.json": ["6"]}, id="a late file comes"),
         pytest.param({**BEFORE, "a.json": ["1", "two", "3"]}, id="a file is corrected in place"),
         pytest.param({**BEFORE, "a.json": ["0", "1", "2", "3"]}, id="a file grows"),
         pytest.param({"z.json": BEFORE["a.json"], "b.json": BEFORE["b.json"]}, id="a file is renamed"),
         pytest.param({"a.json.gz": BEFORE["a.json"], "b.json": BEFORE["b.json"]}, id="a file is compressed"),
         pytest.param({"all.json": ["5", "4", "3", "2", "1"]}, id="the files are joined"),
-        pytest.param({"a.json": ["1", "2", "3", "4", "5"]}, id="one file takes in the other"),
         pytest.param({**BEFORE, "a.json": ["1"], "c.json": ["3", "2"]}, id="a file is split"),
         pytest.param({"x.json": ["a", "b", "c", "d", "e"]}, id="delivered anew, whole, under new names"),
     ],
@@ -133,20 +128,6 @@ def test_no_line_of_a_lacking_file_vanishes_unseen(before: Files, after: Files) 
     missed = sum((Counter(lacking) - Counter(line for lines in after.values() for line in lines)).values())
     assert (found.lines if found is not None else 0) >= missed
     assert (found is None) or found.lines <= len(lacking)
-
-
-def test_a_corrected_correction_is_no_loss(tmp_path: Path) -> None:
-    assert lost(tmp_path, {**BEFORE, FIRST: ["6"]}, {**BEFORE, SECOND: ["7"]}) is None
-
-
-def test_the_refusal_names_files_and_the_way_on() -> None:
-    found = vanished_lines.refusal(
-        [Loss(partition=HOUR, published={"x/a.json": 3, "x/b.json": 2}, landed={"x/a.json": 1}, lines=4)],
-        where="bronze.visits",
-    )
-    assert f"{HOUR} (4 lines: a.json has 1 of 3, b.json with 2 is gone)" in found.what
-    assert "--accept size" in found.next_step
-    assert found.partitions == {HOUR}
 
 
 @pytest.fixture
@@ -226,20 +207,6 @@ def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource, re
     assert (stale(lake), found_touched(lake)) == ([], [])
 
 
-@pytest.mark.parametrize("same", [True, False])
-def test_a_copy_without_its_times_is_compared_once(lake: LakeResource, same: bool) -> None:
-    publish(lake, published_files.state_of)
-    folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
-    for file in (folder / "a.json", folder / "b.json"):
-        os.utime(file, (1, 1))
-    (folder / "a.json").write_text("1\n2\n" if same else "1\n7\n")
-    assert (stale(lake), found_touched(lake)) == ([], [HOUR])
-    assert compare(lake) == ({} if same else {"bronze.visits": [HOUR]})
-    assert (stale(lake), found_touched(lake)) == ([] if same else [HOUR], [])
-    publish(lake, published_files.state_of)
-    assert (stale(lake), found_touched(lake)) == ([], [])
-
-
 def test_what_was_compared_before_a_kill_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, hours = published.deployment(tmp_path / "home"), [f"2026-01-05T{hour:02}" for hour in range(5)]
     for hour in hours:
@@ -266,15 +233,6 @@ def test_what_was_compared_before_a_kill_is_not_compared_again(tmp_path: Path, m
     assert (found_touched(made), len(read)) == ([], 4 + 3)
 
 
-@pytest.mark.parametrize("touch", [lambda file: file.write_text("1\n2\n3\n"), lambda file: file.rename(f"{file}.1")])
-def test_other_names_and_sizes_are_another_delivery_at_once(
-    lake: LakeResource, touch: Callable[[Path], object]
-) -> None:
-    publish(lake, published_files.state_of)
-    touch(lake.landing_path / "visits" / "date=2026-01-05" / "hour=10" / "a.json")
-    assert (stale(lake), found_touched(lake)) == ([HOUR], [])
-
-
 @pytest.mark.parametrize("release", RECORDS)
 def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource, release: str) -> None:
     publish(lake, RECORDS[release])
@@ -285,11 +243,12 @@ def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource,
         restore(folder)
 
     touches: tuple[Callable[[], None], ...] = (
+        lambda: os.utime(folder / "a.json", (1, 1)),
         lambda: (folder / "a.json").chmod(0o640),
         lambda: os.link(folder / "b.json", folder / ".linked"),
         replace_folder,
     )
-    for touch in touches:
+    for touch in touches[release != "now" :]:  # earlier releases recorded the times, too
         touch()
         assert (stale(lake), found_touched(lake)) == ([], [HOUR])
         assert compare(lake) == {}

@@ -43,7 +43,7 @@ EXPIRED = (
         "platform/blogdata/evidence/ledger.py",
         "if rows_there != entry.rows_kept:",
         "if rows_there != entry.rows_kept and rows_there:",
-        f"{PLANS}::test_rows_that_are_lost_beside_those_that_expired_are_still_found",
+        f"{PLANS}::test_the_ledger_counts_what_expired_and_finds_what_is_lost_beside_it",
     ),
     in_code(
         "what was published after it expired counts as expired",

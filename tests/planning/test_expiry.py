@@ -136,44 +136,31 @@ def span(first: str, last: str, *select: str) -> Selection:
 
 
 def test_partitions_leave_when_their_retention_is_over_counted_from_their_end(published: Lake) -> None:
+    before, stale = published.versions(["bronze.visits", "silver.visits"]), planned(published)
     assert expired(published, 0) == {}
-    assert expired(published, 1) == {"silver.visits": {H[0]: 4}, "bronze.visits": {H[0]: 3}}
+    over = {"silver.visits": {H[0]: 4}, "bronze.visits": {H[0]: 3}}
+    assert retention(published, ONE_DAY).look(DAY + timedelta(hours=1)).rows_of == over
+    assert published.versions(["bronze.visits", "silver.visits"]) == before, "a dry run only tells"
+    assert expired(published, 1) == over
     assert published.row_counts("silver.visits", "event_hour") == {H[1]: 4, H[2]: 5}
     assert published.row_counts("bronze.visits", "arrival_hour") == {H[1]: 5, H[2]: 5}
     assert expired(published, 1) == {}, "once only"
     assert expired(published, 3) == {"silver.visits": {H[1]: 4, H[2]: 5}, "bronze.visits": {H[1]: 5, H[2]: 5}}
+    after = planned(published)
+    assert {"silver.visits", "silver.visits_enriched", "gold.page_stats"}.isdisjoint(after), "nothing becomes stale"
+    assert {name: keys for name, keys in stale.items() if name in after} == after
 
 
-def test_a_dry_run_only_tells_what_would_leave(published: Lake) -> None:
-    versions = published.versions(["bronze.visits", "silver.visits"])
-    found = retention(published, ONE_DAY).look(DAY + timedelta(hours=1))
-    assert found.rows_of == {"silver.visits": {H[0]: 4}, "bronze.visits": {H[0]: 3}}
-    assert published.versions(["bronze.visits", "silver.visits"]) == versions
-
-
-def test_the_ledger_counts_what_expired_and_adds_up(published: Lake) -> None:
+def test_the_ledger_counts_what_expired_and_finds_what_is_lost_beside_it(published: Lake) -> None:
     before = balanced(published, "silver.visits")
     expired(published, 1)
     assert before == {H[0]: (4, {}), H[1]: (4, {}), H[2]: (5, {})}
     assert balanced(published, "silver.visits") == {**before, H[0]: (0, {"expired": 4})}
     assert balanced(published, "bronze.visits")[H[0]] == (0, {"expired": 3})
     assert balanced(published, "gold.page_stats") == {"2026-01-05": (2, {})}
-
-
-def test_rows_that_are_lost_beside_those_that_expired_are_still_found(published: Lake) -> None:
-    expired(published, 1)
-    table = DeltaTable(published.path("silver.visits"))
-    table.delete(f"event_hour = '{H[1]}'")
+    DeltaTable(published.path("silver.visits")).delete(f"event_hour = '{H[1]}'")
     problems = {line.entry.partition: line.problem for line in ledger.audit(published, EventLog(published), SILVER)}
     assert problems == {H[0]: None, H[1]: "4 rows were published but 0 are in the table", H[2]: None}
-
-
-def test_nothing_becomes_stale_when_its_inputs_expire(published: Lake) -> None:
-    before = planned(published)
-    expired(published, 3)
-    after = planned(published)
-    assert {"silver.visits", "silver.visits_enriched", "gold.page_stats"}.isdisjoint(after)
-    assert {name: keys for name, keys in before.items() if name in after} == after
 
 
 def test_an_hour_whose_table_keeps_longer_is_not_computed_from_what_is_left(published: Lake) -> None:
@@ -333,16 +320,12 @@ SECOND_ONLY = ["date=2026-01-05", SECOND, f"{SECOND}/_SUCCESS", f"{SECOND}/visit
 def test_landed_files_go_with_the_rows_that_were_read_from_them(home: LakeResource) -> None:
     assert len(kept(home, 0)) == 7
     assert kept(home, 1) == SECOND_ONLY
-    assert kept(home, 2) == [], "the folder of the day goes with its last hour"
-
-
-def test_nothing_is_missed_of_landed_files_that_were_removed(home: LakeResource) -> None:
-    kept(home, 1)
     look = Snapshot(home.landing_zone, home.events)
     contract = graph(bronze__visits=1).contracts["bronze.visits"]
     assert Landed(table="visits", grain=Grain.HOUR).behind(look, Edge(above="landing.visits", below=contract)) == {}
     overdue = Arrivals.of(contract, home.landing_zone).overdue(home.events, DAY - timedelta(hours=22))
     assert overdue.warning is None
+    assert kept(home, 2) == [], "the folder of the day goes with its last hour"
 
 
 def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(home: LakeResource) -> None:
