@@ -7,7 +7,7 @@ import dagster as dg
 from assets import detector_checks, landing_checks, ops, serving, sources, streamed_datasets
 from assets.bronze import tables
 from assets.bronze.access_logs import hourly_access_logs
-from assets.code import code
+from assets.code import code_of
 from assets.gold.visits_weekly import frozen_years
 from assets.maintenance import maintained_tables
 from assets.serving.page_files import page_files
@@ -40,7 +40,7 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions; partitions begin and end where the deployment's data do.
     """
-    sinks = serving.configured(settings)
+    sinks, lineage = serving.configured(settings), code_of(settings)
     requested = dg.ResourceDefinition(
         Request().get_resource_definition().resource_fn, config_schema=values_only(Request)
     )
@@ -54,9 +54,9 @@ def build(settings: Settings) -> dg.Definitions:
             *sources.specs(loaded),
             hourly_access_logs,
             *loaded,
-            *AssetBuilder(code=code(), calendar=partitions, ended=ended).assets(),
+            *AssetBuilder(code=lineage, calendar=partitions, ended=ended).assets(),
             *map(streamed_datasets.assets, STREAMS),
-            *[sink.asset(partitions, code().version) for sink in sinks],
+            *[sink.asset(partitions, lineage.version) for sink in sinks],
             *page_files.assets(partitions),
             frozen_years,
             ops.lineage,
@@ -67,7 +67,7 @@ def build(settings: Settings) -> dg.Definitions:
             profiles,
         ],
         asset_checks=[*landing_checks.CHECKS, *detector_checks.CHECKS],
-        jobs=[jobs.refresh(sinks, settings.steps_at_once), *JOBS],
+        jobs=[jobs.refresh(lineage, sinks, settings.steps_at_once), *JOBS],
         schedules=schedules,
         sensors=sensors,
         resources={**fixed(connections(settings)), "request": requested, "shared_rows": shared_rows},

@@ -8,10 +8,10 @@ import dagster as dg
 
 from assets import ops
 from assets.bronze.access_logs import split_access_logs
-from assets.code import code
 from assets.gold.visits_weekly import frozen_years
 from assets.maintenance import maintained_tables
 from assets.streams import STREAMS
+from blogdata.orchestration.computation import LineageCode
 from blogdata.orchestration.feeds import PartnerFeed
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.refresh import refresh_job
@@ -21,15 +21,16 @@ from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new
 
 
-def refresh(sinks: Sequence[Sink | PartnerFeed], at_once: int = 1) -> dg.JobDefinition:
+def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed], at_once: int = 1) -> dg.JobDefinition:
     """Build the job over the whole lineage.
 
     Args:
+        code: The computations and the lineage.
         sinks: Datasets served outside the lake.
         at_once: Most steps that are executed side by side.
     """
     served = [(sink.contract, sink.step()) for sink in sinks]
-    return refresh_job(code(), first=split_access_logs, served=served, at_once=at_once)
+    return refresh_job(code, first=split_access_logs, served=served, at_once=at_once)
 
 
 def _tick(name: str, stream: str, what: str) -> dg.UnresolvedAssetJobDefinition:

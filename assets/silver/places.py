@@ -1,35 +1,52 @@
-"""silver.places: where the addresses of visits are, asked for once while an answer is valid."""
+"""silver.places: where the addresses of visits are, asked for once while an answer is valid.
+
+A geolocation service is asked in a step of its own, `landing.place_answers`, which stores the answers in the journal;
+the step of the table publishes what the journal has, and asks nobody. Its retry, a re-execution of what has failed and
+a later run find the answers there.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import place_answers as rules
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
+from assets.transforms.place_answers import Question
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
 from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import computes
+from blogdata.orchestration.computation import PaidStep, computes
 from blogdata.orchestration.step import FullDelivery, Step
-from blogdata.services.locations import journal_of, locator_of
+from blogdata.services.locations import EmbeddedTable, journal_of, locator_of
 from quality.contracts.places import WAITING
+
+
+def _ask(step: Step) -> Mapping[str, Any]:
+    """Ask the service for the addresses of new visits that no valid answer covers."""
+    settings = step.deployment.settings()
+    asked = rules.ask(_questions(step, _known(step), disclosed=True), locator_of(settings), journal_of(settings))
+    return {"answered": len(asked.answers), "waiting": len(asked.missing)}
+
+
+place_answers = PaidStep(
+    name="landing.place_answers",
+    dataset="silver.places",
+    description="Answers of the geolocation service about addresses of new visits, paid for once and kept in a journal "
+    "until they are published; an address without an answer waits",
+    pay=_ask,
+)
 
 
 @computes("silver.places")
 def places(step: Step) -> Mapping[str, Commit]:
-    """Ask for the addresses of new visits that no valid answer covers; answers that were given do not change."""
-    known = step.events.publications("silver.places").get(WHOLE_TABLE)
-    # The newest version: that of the publication may be gone, if nothing was published for a long time.
-    before = step.lake.read(step.spark, "silver.places") if known else _nothing(step)
-    read = known.inputs.get("silver.visits", -1) if known else -1
-    hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
-    visits = step.read("silver.visits")
+    """Publish the answers for addresses of new visits that no valid answer covers; given answers do not change."""
     settings = step.deployment.settings()
-    locator = locator_of(settings)
-    new = visits.where(F.col("event_hour").isin(*hours))
-    asked = rules.questions(new, before, visits=visits, disclosed=locator.paid)
+    by_service, known = settings.geolocation.url is not None, _known(step)
+    asked = _questions(step, known, disclosed=by_service)
     journal = journal_of(settings)
-    rows = rules.answers(asked, locator, journal, datetime.now(timezone.utc))
+    answers = journal.stored() if by_service else rules.look_up(asked, EmbeddedTable())
+    rows = rules.answers(asked, answers, datetime.now(timezone.utc), by_service=by_service)
     given = step.spark.createDataFrame(rows, step.contract.ddl)
 
     def after(published: DataFrame) -> DataFrame:
@@ -38,13 +55,21 @@ def places(step: Step) -> Mapping[str, Commit]:
         return answered.join(given, on=["ip", "valid_from"], how="left_anti").unionByName(given)
 
     kept = known.rows_out - int(known.measures[WAITING] or 0) if known else 0
-    account = Account(rows_in=kept + len(rows))
-    commits = step.publish(FullDelivery(rows=after, account=account))
-    if locator.paid:
-        # The journal has nothing that is not published now: what a killed run stored was a question of this one, too.
+    commits = step.publish(FullDelivery(rows=after, account=Account(rows_in=kept + len(rows))))
+    if by_service:
+        # What is dropped is published: it is a day old, and so was a question of this publication or an earlier one.
         journal.settle()
     return commits
 
 
-def _nothing(step: Step) -> DataFrame:
-    return step.spark.createDataFrame([], step.contract.ddl)
+def _known(step: Step) -> Entry | None:
+    return step.events.publications("silver.places").get(WHOLE_TABLE)
+
+
+def _questions(step: Step, known: Entry | None, *, disclosed: bool) -> list[Question]:
+    # The newest version: that of the publication may be gone, if nothing was published for a long time.
+    before = step.lake.read(step.spark, "silver.places") if known else step.spark.createDataFrame([], step.contract.ddl)
+    read = known.inputs.get("silver.visits", -1) if known else -1
+    hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
+    visits = step.read("silver.visits")
+    return rules.questions(visits.where(F.col("event_hour").isin(*hours)), before, visits=visits, disclosed=disclosed)

@@ -7,12 +7,13 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from blogdata.patterns.data_flow import local_sequencer
-from blogdata.patterns.data_flow.local_sequencer import Answer, Journal
+from blogdata.patterns.data_flow.local_sequencer import Answer, Asked, Journal
 from blogdata.services.locations import AT_MOST, UNUSABLE, Location, Locator, question_of
 from quality.contracts.places import WAITING
 
@@ -91,39 +92,58 @@ def questions(new: DataFrame, places: DataFrame, *, visits: DataFrame, disclosed
     )
 
 
-def answers(asked: Sequence[Question], locator: Locator, journal: Journal, now: datetime) -> list[Row]:
-    """Answer the questions: reserved addresses here, the others by the locator; each paid answer is stored first.
+def ask(asked: Sequence[Question], service: Locator, journal: Journal) -> Asked:
+    """Ask a paid service for the answers that the journal does not have; each is stored before anything else happens.
 
     Args:
-        asked: The questions.
-        locator: Who knows the places.
-        journal: Where the answers of a paid service are stored before they are published.
-        now: The time, for answers without a usable end.
-
-    Returns:
-        Rows of silver.places, one per question; the outcome of those without an answer is `waiting`.
+        asked: The questions; of reserved addresses nobody is asked.
+        service: Who knows the places.
+        journal: Where the answers are stored before they are published.
 
     Raises:
         LocationsRefused: The service refuses the requests.
         LockTimeout: Another run has been asking for too long.
     """
-    public = {question.text: address for question in asked if (address := _public(question.address)) is not None}
+    public = _to_ask(asked)
+    told = local_sequencer.ask_once(journal, list(public), partial(_located, service, public), at_most=AT_MOST)
+    if told.fault is not None:
+        _log.warning("%d addresses wait for an answer: %s", len(told.missing), told.fault)
+    return told
 
-    def ask(batch: Sequence[str]) -> Mapping[str, Answer]:
-        found = locator.locate([public[text] for text in batch])
-        return {text: asdict(found[public[text]]) for text in batch if public[text] in found}
 
-    if locator.paid:
-        told = local_sequencer.ask_once(journal, list(public), ask, at_most=AT_MOST)
-        given = told.answers
-        if told.fault is not None:
-            _log.warning("%d addresses wait for an answer: %s", len(told.missing), told.fault)
-    else:
-        given = ask(list(public))
+def look_up(asked: Sequence[Question], table: Locator) -> Mapping[str, Answer]:
+    """Look the questions up where an answer costs nothing."""
+    public = _to_ask(asked)
+    return _located(table, public, list(public))
+
+
+def answers(asked: Sequence[Question], given: Mapping[str, Answer], now: datetime, *, by_service: bool) -> list[Row]:
+    """Answer the questions: reserved addresses here, the others with what was given.
+
+    Args:
+        asked: The questions.
+        given: Answers by the text of their question; others may be among them.
+        now: The time, for answers without a usable end.
+        by_service: Whether a service has given them.
+
+    Returns:
+        Rows of silver.places, one per question; the outcome of those without an answer is `waiting`.
+    """
+    public = _to_ask(asked)
     return [
-        _row(question, _location(question, public, given), now, by_service=locator.paid and question.text in public)
+        _row(question, _location(question, public, given), now, by_service=by_service and question.text in public)
         for question in asked
     ]
+
+
+def _to_ask(asked: Sequence[Question]) -> Mapping[str, str]:
+    """Return the addresses in public networks by their question, each in its usual form."""
+    return {question.text: address for question in asked if (address := _public(question.address)) is not None}
+
+
+def _located(locator: Locator, public: Mapping[str, str], batch: Sequence[str]) -> Mapping[str, Answer]:
+    found = locator.locate([public[text] for text in batch])
+    return {text: asdict(found[public[text]]) for text in batch if public[text] in found}
 
 
 def _location(question: Question, public: Collection[str], given: Mapping[str, Answer]) -> Location:

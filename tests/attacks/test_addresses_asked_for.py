@@ -26,7 +26,8 @@ def server() -> Iterator[LocationServer]:
 
 def rows(server: LocationServer, journal: AnswerJournal, *addresses: str) -> dict[str, str]:
     asked = [Question(address=address, valid_from=ALWAYS, seen=NOW) for address in addresses]
-    found = place_answers.answers(asked, LocationService(url=server.url, rate=1000), journal, NOW)
+    given = place_answers.ask(asked, LocationService(url=server.url, rate=1000), journal).answers
+    found = place_answers.answers(asked, given, NOW, by_service=True)
     return {row[0]: row[3] for row in found}
 
 
@@ -57,8 +58,8 @@ def test_private_addresses_are_not_requested(server: LocationServer, tmp_path: P
     assert not server.paid
 
 
-def test_the_embedded_table_knows_mapped_addresses(tmp_path: Path) -> None:
+def test_the_embedded_table_knows_mapped_addresses() -> None:
     asked = [Question(address=address, valid_from=ALWAYS, seen=NOW) for address in ("8.8.8.8", "::ffff:8.8.8.8")]
-    plain, mapped = place_answers.answers(asked, EmbeddedTable(), AnswerJournal(path=tmp_path / "answers"), NOW)
+    plain, mapped = place_answers.answers(asked, place_answers.look_up(asked, EmbeddedTable()), NOW, by_service=False)
     assert plain[1:] == mapped[1:]
     assert plain[3:5] == ("found", "US")

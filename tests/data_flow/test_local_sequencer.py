@@ -13,13 +13,20 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from dagster._core.execution.api import create_execution_plan
 
 from alert_servers import web_server
+from assets.code import code_of
+from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.dataset import AssetBuilder
+from blogdata.orchestration.names import asset_key
 from blogdata.patterns.data_flow.local_sequencer import Answer, ask_once
+from blogdata.services import config
 from blogdata.services.answer_journal import AnswerJournal
 from blogdata.services.locations import AT_MOST, LocationService, LocationsRefused, LocationsUnavailable
 from blogdata.simulator.locations import LocationFaults, LocationServer, _Handler, serving
 from held_keys import held
+from sensors import jobs
 
 ADDRESSES = [f"{8 + n // 250}.{n % 7}.3.{n % 250 + 1}" for n in range(1500)]
 PRIVATE = "10.1.2.3"
@@ -83,6 +90,21 @@ def test_answers_are_the_truth_whatever_fails(faulty: LocationServer, tmp_path: 
     lost = faulty.met["timed_out"] + faulty.met["crashed"]
     assert again <= 20 * lost + 10 * faulty.met["partial"]
     assert again >= lost
+
+
+@pytest.mark.parametrize("service", ["", "http://127.0.0.1:1"])
+def test_a_service_is_asked_in_a_step_before_the_one_that_publishes(tmp_path: Path, service: str) -> None:
+    """Without a service, the graph of a run has no such step."""
+    given = {"BLOGDATA_GEOLOCATION": service} if service else {}
+    code = code_of(config.load({"BLOGDATA_HOME": str(tmp_path), **given}))
+    steps = create_execution_plan(jobs.refresh(code, [])).get_executable_step_deps()
+    built = AssetBuilder(code=code, calendar=calendar("2026-01-05")).assets()
+    assets = {"__".join(key.path): above for asset in built for key, above in asset.asset_deps.items()}
+    paid = {"landing__place_answers"} if service else set[str]()
+    assert {step for step in steps if "answers" in step} == {key for key in assets if "answers" in key} == paid
+    for step in ("silver__places", *paid):
+        assert steps[step] == {"silver__visits"} | (paid - {step})
+        assert assets[step] == {asset_key(above.replace("__", ".")) for above in steps[step]}
 
 
 def test_later_failure_does_not_ask_again(healthy: LocationServer, tmp_path: Path) -> None:

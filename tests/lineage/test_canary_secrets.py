@@ -15,6 +15,7 @@ import pytest
 
 from alert_servers import Posted, web_server
 from blogdata.erasure.search import search
+from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.services import dagster_home
 from blogdata.services.postgres_roles import LOGINS, secret_of
 from blogdata.simulator.locations import LocationServer, serving
@@ -23,6 +24,7 @@ from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import COMMON_KEY, event
 from lineage.origins import three_hours
+from quality.contracts import GRAPH
 
 HOUR = "2026-01-05T03"
 OWN = ("partner-tokens", "masks", dagster_home.UI_TOKEN, *map(secret_of, LOGINS))
@@ -156,6 +158,7 @@ def test_the_values_of_secrets_are_nowhere_but_in_their_store(
         seen += processes()
     for refused in REFUSED:
         assert refused in str(told), f"nobody was told: {refused}"
+    assert [*made.planner.waiting(GRAPH.task_of("silver.places"))] == [WHOLE_TABLE], "and a person is told later, too"
     # The servers were shown what they were to be shown.
     assert values["hook"] in str(refusing.hook.headers)
     assert not (home / "secrets").rename(tmp_path / "secrets").is_relative_to(home)

@@ -76,6 +76,20 @@ VALUES = (
         f"{STEPS}::test_requests_keep_to_the_rate_and_the_wanted_pause",
     ),
     in_code(
+        "answers are published without waiting for the step that asks",
+        "platform/blogdata/orchestration/refresh.py",
+        "above.append(_paid_step",
+        "above and (_paid_step",
+        f"{STEPS}::test_a_service_is_asked_in_a_step_before_the_one_that_publishes",
+    ),
+    in_code(
+        "nobody is told that the geolocation service refuses the key",
+        "platform/blogdata/orchestration/refresh.py",
+        "self._request.leave_unpaid(task.main, error)",
+        "pass",
+        "tests/lineage/test_canary_secrets.py::test_the_values_of_secrets_are_nowhere_but_in_their_store",
+    ),
+    in_code(
         "answers are stored only by who publishes them",
         "platform/blogdata/patterns/data_flow/local_sequencer.py",
         "            journal.append(found)\n",

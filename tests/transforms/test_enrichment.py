@@ -175,8 +175,13 @@ def test_an_address_is_asked_for_once_while_its_answer_holds(
     known, unknown = (next(ip for ip, of in outcomes.items() if of == wanted) for wanted in ("found", "unknown"))
     service, journal = LocationService(url=server.url, rate=1000), AnswerJournal(path=tmp_path / "answers")
     january, expired = utc("2026-01-05"), utc("2026-02-01")
+
+    def answered(questions: list[place_answers.Question], now: datetime) -> list[place_answers.Row]:
+        given = place_answers.ask(questions, service, journal).answers
+        return place_answers.answers(questions, given, now, by_service=True)
+
     visits = [visit("/", january, ip=ip) for ip in (known, unknown, "10.0.0.1", "no address")]
-    rows = place_answers.answers(asked(spark, table_of_places(spark), *visits), service, journal, january)
+    rows = answered(asked(spark, table_of_places(spark), *visits), january)
     assert {row[0]: row[1:4] for row in rows} == {
         known: (ALWAYS, expired, "found"),
         unknown: (ALWAYS, january + timedelta(days=30), "unknown"),
@@ -192,14 +197,13 @@ def test_an_address_is_asked_for_once_while_its_answer_holds(
     (again,) = asked(spark, told, visit("/", expired, ip=known))
     assert (again.address, again.valid_from) == (known, expired)
     # The service repeats that its answer expired in January; requesting it for every visit would cost every time.
-    (row,) = place_answers.answers([again], service, journal, expired)
+    (row,) = answered([again], expired)
     assert row[1:4] == (expired, expired + timedelta(days=1), "found")
     assert server.paid[known] == 2
 
 
-def test_the_embedded_table_is_not_paid_for(tmp_path: Path) -> None:
-    journal = AnswerJournal(path=tmp_path / "answers")
+def test_the_embedded_table_is_not_paid_for() -> None:
     question = place_answers.Question(address=PUBLIC, valid_from=ALWAYS, seen=utc("2026-01-05"))
-    (row,) = place_answers.answers([question], EmbeddedTable(), journal, utc("2026-01-05"))
+    given = place_answers.look_up([question], EmbeddedTable())
+    (row,) = place_answers.answers([question], given, utc("2026-01-05"), by_service=False)
     assert (row[3], row[4], row[7]) == ("found", "US", place_answers.HERE)
-    assert not journal.path.exists()

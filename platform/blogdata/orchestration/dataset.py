@@ -16,11 +16,13 @@ from blogdata.orchestration.computation import (
     RESOURCES,
     Done,
     LineageCode,
+    PaidStep,
     Publication,
     access_of,
     compute,
     evaluation,
     log_event,
+    pay,
     refused_checks,
 )
 from blogdata.orchestration.freshness import freshness_of
@@ -52,11 +54,12 @@ class AssetBuilder:
     ended: bool = False
 
     def assets(self) -> list[dg.AssetsDefinition]:
-        """Build one asset definition per task that has a computation."""
+        """Build one asset definition per task that has a computation, and one per expensive step before these."""
         # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dg.BetaWarning)
-            return [self._asset(task) for task in self.code.graph.tasks if task.main in self.code.computations]
+            tasks = [task for task in self.code.graph.tasks if task.main in self.code.computations]
+            return [*map(self._asset, tasks), *map(self._paid, self.code.paid.values())]
 
     def _asset(self, task: Task) -> dg.AssetsDefinition:
         main = task.contracts[0]
@@ -83,10 +86,29 @@ class AssetBuilder:
 
         return asset
 
+    def _paid(self, paid: PaidStep) -> dg.AssetsDefinition:
+        contract = self.code.graph.contracts[paid.dataset]
+
+        @dg.asset(
+            key=asset_key(paid.name),
+            description=paid.description,
+            group_name="landing",
+            owners=[contract.owner],
+            deps=deps(contract),
+            required_resource_keys=set(RESOURCES),
+            code_version=self.code.version,
+        )
+        def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+            with reported(context):
+                return dg.MaterializeResult(metadata=pay(context, self.code, paid))
+
+        return asset
+
     def _spec(self, contract: Contract, task: Task, *, skippable: bool) -> dg.AssetSpec:
+        paid = self.code.paid.get(contract.dataset)
         return dg.AssetSpec(
             **described(contract, self.code.version),
-            deps=deps(contract),
+            deps=[*deps(contract), *([asset_key(paid.name)] if paid else [])],
             skippable=skippable,
             freshness_policy=None if self.ended else freshness_of(contract),
         )

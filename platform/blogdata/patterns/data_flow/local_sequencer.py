@@ -6,8 +6,10 @@ How it works: the answers of the expensive step are stored before any later step
 journal and synced to disk as soon as it is there. A later run reads the journal first and asks only for the rest. A
 lock serves one run at a time, so a second run finds the answers of the first. Answers that a later step has published
 are dropped from the journal, but not before they are a day old: a run that read the table before the publication
-still finds them. The boundary is the journal: in the lineage, asking and publishing are one step of the run's graph,
-and a retry of that step, or a later run, reads the journal first.
+still finds them. The boundary is the journal. In the lineage of a deployment with a geolocation service, asking is a
+step of the run's graph, `landing.place_answers`, before that of `silver.places`, which publishes what the journal has
+and asks nobody: its retry, Dagster's re-execution from failure, and a later run pay for nothing again. Without a
+service there is no such step.
 
 The trap: an answer that was paid for and never arrived, or arrived in a process that was killed before it was stored,
 is paid for twice. Small batches bound that loss; only a service that recognizes repeated requests avoids it. The lock
