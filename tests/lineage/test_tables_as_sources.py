@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import psycopg
 import pytest
 
 from assets import table_loads
-from blogdata.services.table_settings import TableSettings
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from lineage.tables import DEVICES, LEGACY_VISITS, reading
 
 ROWS = [("PC", "Work station", "1"), ("Phone", None, "14.10"), ("Phone", 'The "ü" \\ one', "15"), ("", "Nothing", "2")]
 COLUMNS = ("type", "full_name", "version", "reasons")
@@ -33,23 +31,9 @@ def blog(deploy: Deploy) -> Deployment:
 def source(database: str) -> Iterator[psycopg.Connection]:
     """A database with a table of devices."""
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("CREATE TABLE devices (type text, full_name varchar(40), version text)")
+        connection.execute(DEVICES)
         connection.cursor().executemany("INSERT INTO devices VALUES (%s, %s, %s)", ROWS)
         yield connection
-
-
-def reading(deployment: Deployment, database: str, **tables: Any) -> Deployment:
-    """Name tables as sources of a deployment; the password is a secret by its name."""
-    password, place = database.removeprefix("postgresql://blogdata:").split("@")
-    found = TableSettings(url=f"postgresql://blogdata@{place}", secret="tables", **tables)
-    secret = deployment.settings.home / "secrets" / "tables"
-    secret.touch(mode=0o600)
-    secret.write_text(password, encoding="utf-8")
-    file = deployment.settings.home / "blogdata.toml"
-    before = file.read_text(encoding="utf-8").partition("\n[tables]")[0]
-    lines = "".join(f'{name} = "{getattr(found, name)}"\n' for name in ("url", "secret", *tables))
-    file.write_text(f"{before}\n[tables]\n{lines}", encoding="utf-8")
-    return Deployment(settings=replace(deployment.settings, tables=found))
 
 
 @contextmanager
@@ -108,16 +92,6 @@ def test_full_loader_names_a_table_that_is_not_there(loading: Deployment) -> Non
     assert sorted(loading.landing.rglob("*.json")) == landed
 
 
-LEGACY = """
-    CREATE TABLE legacy_visits (
-        visit_id text, event_time timestamptz, user_id bigint, keep_private boolean, page varchar(100), referral text,
-        ad_id text, ip text, login text, connected_since timestamptz, browser text, browser_version text,
-        network_type text, device_type text, device_version numeric, ingestion_time timestamptz,
-        is_deleted boolean DEFAULT false
-    )
-"""
-
-
 def _visit(source: psycopg.Connection, page: str, at: str, came: str | None) -> None:
     source.execute(
         "INSERT INTO legacy_visits (visit_id, event_time, user_id, page, browser, device_version, ingestion_time)"
@@ -130,7 +104,7 @@ def test_incremental_loader_brings_each_event_once_and_takes_deleted_ones_out(de
     made = reading(deploy("legacy"), database, legacy_visits="legacy_visits", since="2026-01-05")
     made.land("2026-01-05T10", [event("10:05", "/both"), event("10:06", "/web")])
     with psycopg.connect(database, autocommit=True) as source:
-        source.execute(LEGACY)
+        source.execute(LEGACY_VISITS)
         for page, at, came in [
             ("/both", "10:05", "10:59:59.999999"),
             ("/b", "10:07", "10:30"),
