@@ -10,8 +10,9 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -43,9 +44,22 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(PRELOADED)
 
 
+class Work(Protocol):
+    """What a process does.
+
+    Args:
+        folder: Folder of its output.
+    """
+
+    @property
+    def folder(self) -> str: ...
+
+    def do(self) -> None: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The job of a process.
+    """A run, or a statement.
 
     Args:
         home: Home of the deployment.
@@ -69,14 +83,21 @@ class Job:
     retries: int = 3
     statement: str = ""
 
+    def do(self) -> None:
+        deployment = Deployment(settings=config.load(overrides={"BLOGDATA_HOME": self.home}))
+        try:
+            (_maintain if self.statement else _run)(deployment, self)
+        finally:
+            deployment.close()
+
 
 class Worker:
-    """A process that does a job."""
+    """A process that does some work."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Work) -> None:
         self.folder = Path(job.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._process = _FORKS.Process(target=_work, args=(asdict(job), dict(os.environ), sys.executable), daemon=True)
+        self._process = _FORKS.Process(target=_work, args=(job, dict(os.environ), sys.executable), daemon=True)
         self._process.start()
 
     @property
@@ -90,9 +111,13 @@ class Worker:
         self._process.join(PATIENCE_SECONDS)
         return self._process.exitcode == -9
 
+    def join(self) -> None:
+        """Wait for its end, whatever that is."""
+        self._process.join(PATIENCE_SECONDS)
+
     def wait(self) -> None:
         """Wait for its end, which must be successful."""
-        self._process.join(PATIENCE_SECONDS)
+        self.join()
         assert self._process.exitcode == 0, f"{self._process.exitcode}: {self.said}"
 
     @property
@@ -144,23 +169,19 @@ def start(
     return Worker(job)
 
 
-def _work(job: Mapping[str, object], environment: Mapping[str, str], executable: str) -> None:
+def _work(job: Work, environment: Mapping[str, str], executable: str) -> None:
     # The forked process inherits the environment of the first request, which may name another Python.
     os.environ.clear()
     os.environ.update(environment)
     sys.executable = executable
-    todo = Job(**job)  # type: ignore[arg-type]
-    log = os.open(Path(todo.folder) / "worker.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log = os.open(Path(job.folder) / "worker.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    deployment = Deployment(settings=config.load(overrides={"BLOGDATA_HOME": todo.home}))
     try:
-        (_maintain if todo.statement else _run)(deployment, todo)
+        job.do()
     except PlatformError as error:
         print(f"{error.what}\n{error.where}", file=sys.stderr)  # noqa: T201 - into its log
         raise
-    finally:
-        deployment.close()
 
 
 def _run(deployment: Deployment, job: Job) -> None:

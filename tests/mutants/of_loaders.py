@@ -9,6 +9,7 @@ ROWS, FULL = f"{FOLDER}/table_rows.py", f"{FOLDER}/full_loader.py"
 INCREMENTAL, PARTITIONS = f"{FOLDER}/incremental_loader.py", f"{FOLDER}/time_partitions.py"
 OF_ROWS, OF_HOURS = "tests/ingestion/test_table_rows.py", "tests/ingestion/test_incremental_loader.py"
 OF_PARTITIONS = "tests/ingestion/test_time_partitions.py"
+CUT_OFF = "tests/laws/test_moved_rows.py::test_cut_off_and_run_again_is_run_once"
 
 LOADED = (
     in_code(
@@ -66,5 +67,26 @@ LOADED = (
         "if (folder / FLAG).exists() if others else left or not (folder / FLAG).exists():",
         "if left or not (folder / FLAG).exists():",
         f"{OF_PARTITIONS}::test_incremental_loader_by_time_partition_leaves_the_flag_to_another_producer",
+    ),
+    in_code(
+        "a delivery whose load died before its flag is never complete",
+        FULL,
+        "        mark(folder)\n",
+        "        if changed:\n            mark(folder)\n",
+        f"{CUT_OFF}[devices_table-0]",
+    ),
+    in_code(
+        "an hour whose load died before its flag is never complete",
+        INCREMENTAL,
+        """part == "-" and files and not (self._folder(key) / FLAG).exists():""",
+        "False:",
+        f"{CUT_OFF}[legacy_visits-2]",
+    ),
+    in_code(
+        "what a copy has left that died is never removed",
+        "platform/blogdata/durable/switched_folder.py",
+        "        if path.name in {CURRENT, *keep}:\n",
+        """        if path.name in {CURRENT, *keep} or path.name.startswith("."):\n""",
+        f"{CUT_OFF}[passthrough_replicator-2]",
     ),
 )
