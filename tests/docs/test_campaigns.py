@@ -19,7 +19,7 @@ def rows(lines: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines.splitlines()]
 
 
-@pytest.mark.parametrize(("log", "least"), [("crash-campaign", 500), ("every-writer", 10)])
+@pytest.mark.parametrize(("log", "least"), [("crash-campaign", 500), ("every-writer", 10), ("movers", 10)])
 def test_the_page_states_the_crash_campaigns_kills(log: str, least: int) -> None:
     rounds = rows(gzip.decompress((KEPT / f"{log}.jsonl.gz").read_bytes()).decode())
     kills = Counter(hit["kill"]["writer"] for each in rounds for hit in each["hits"])
