@@ -17,6 +17,7 @@ import published
 from blogdata.evidence import compaction, events
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.lake import arrow
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import LogDamaged
 
@@ -138,6 +139,36 @@ def test_readers_open_a_log_again_only_when_it_changed(lake: Lake, monkeypatch: 
     assert times.count(EVENTS) == times.count("silver.visits") == 1
     one_more(lake, 3)
     assert [entry.rows_out for entry in log.history("silver.visits")] == [0, 1, 2, 3]
+
+
+def test_lines_are_read_again_only_when_their_dataset_has_new_events(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    files, select = DeltaTable.file_uris, arrow.select
+
+    def looked_up(self: DeltaTable, *given: Any, **options: Any) -> list[str]:
+        looked.append("files")
+        return files(self, *given, **options)
+
+    def selected(*given: Any, **options: Any) -> list[dict[str, Any]]:
+        looked.append("rows")
+        return select(*given, **options)
+
+    monkeypatch.setattr(DeltaTable, "file_uris", looked_up)
+    monkeypatch.setattr(arrow, "select", selected)
+    log = EventLog(lake)
+
+    def rows_of_the_hour() -> int:
+        looked.clear()
+        return log.publications("silver.visits")[HOUR].rows_out
+
+    assert (rows_of_the_hour(), looked) == (2, ["files", "rows"]), "each once"
+    assert (rows_of_the_hour(), looked) == (2, [])
+    log.append([Event(kind="note", dataset="silver.users")])
+    assert (rows_of_the_hour(), looked) == (2, ["files"]), "an event of another dataset"
+    one_more(lake, 3)
+    assert (rows_of_the_hour(), looked) == (3, ["files", "rows"])
 
 
 def test_readers_notice_a_log_that_was_replaced_or_cut_off(lake: Lake) -> None:

@@ -56,6 +56,13 @@ WRITING = (
         "tests/evidence/test_event_log.py::test_two_writers_at_once_begin_one_log",
     ),
     in_code(
+        "what was read of a dataset is never read again",
+        "platform/blogdata/evidence/events.py",
+        "if known is None or known.log is not log:",
+        "if known is None:",
+        "tests/evidence/test_event_log.py::test_lines_are_read_again_only_when_their_dataset_has_new_events",
+    ),
+    in_code(
         "two compact the event log at once",
         "platform/blogdata/evidence/compaction.py",
         'write_deltalake(table, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)',

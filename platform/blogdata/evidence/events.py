@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -46,6 +46,7 @@ CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
 _TRIES = 100
+_OF_LINES = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
 
 
@@ -55,6 +56,14 @@ class RecordingContended(PlatformError):
     transient = True
 
 
+class _Folded(NamedTuple):
+    """The lines of a dataset, and the files of the log that they are from."""
+
+    log: DeltaTable
+    files: Sequence[str]
+    lines: Mapping[str, Entry]
+
+
 class EventLog:
     """Reads and appends `ops.events`, and adds missing events from the tables' own logs."""
 
@@ -62,7 +71,7 @@ class EventLog:
         self._lake = lake
         self._log = NewestLog(lake, EVENTS)
         self._tables: dict[str, NewestLog] = {}
-        self._folded: dict[str, tuple[Sequence[str], Mapping[str, Entry]]] = {}
+        self._folded: dict[str, _Folded] = {}
 
     @property
     def lake(self) -> Lake:
@@ -145,13 +154,15 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return {}
-        # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
-        with store_faults(EVENTS):
-            files = sorted(require_whole(log, EVENTS, _of(dataset)))
         known = self._folded.get(dataset)
-        if known is None or known[0] != files:
-            known = self._folded[dataset] = files, self._lines(log, dataset, None, None, None)
-        return dict(known[1])
+        if known is None or known.log is not log:
+            # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
+            with store_faults(EVENTS):
+                files = sorted(require_whole(log, EVENTS, _of(dataset)))
+            is_same = known is not None and known.files == files
+            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES, whole=True))
+            known = self._folded[dataset] = _Folded(log, files, lines)
+        return dict(known.lines)
 
     def _lines(
         self,
@@ -164,8 +175,7 @@ class EventLog:
         keys = None if partitions is None else sorted(set(partitions))
         if log is None or (keys is not None and not keys):
             return {}
-        kinds = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED)
-        rows = _rows(log, dataset, kinds, since=keys[0] if keys else since, until=until)
+        rows = _rows(log, dataset, _OF_LINES, since=keys[0] if keys else since, until=until)
         asked = None if keys is None else set(keys)
         return newest_lines(row for row in rows if asked is None or row["partition"] in asked)
 
@@ -366,6 +376,7 @@ def _rows(
     since: str | None = None,
     until: str | None = None,
     columns: Sequence[str] = _READ,
+    whole: bool = False,
 ) -> list[dict[str, Any]]:
     wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
     if dataset is not None:
@@ -377,4 +388,4 @@ def _rows(
     with store_faults(EVENTS):
         condition = None if dataset is None else _of(dataset)
         query = f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}"
-        return arrow.select(log, query, where=EVENTS, rows=condition)
+        return arrow.select(log, query, where=EVENTS, rows=condition, whole=whole)

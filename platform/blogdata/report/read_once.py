@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from deltalake import DeltaTable
 
 from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
 
 
@@ -25,19 +24,14 @@ class OpenedOnce(Lake):
 
 
 class ReadOnce(EventLog):
-    """An event log that reads the events of each dataset once, from tables that are opened once."""
+    """An event log whose tables are opened once, so that it reads the events of each dataset once."""
 
     def __init__(self, lake: Lake) -> None:
         super().__init__(OpenedOnce(root=lake.root, storage_options=lake.storage_options))
-        self._known: dict[str, dict[str, Entry]] = {}
         self._logs: dict[str, DeltaTable | None] = {}
-        self.fresh = _Fresh(lake, self._known)
-        """The same log, read again each time; what it reads of a whole dataset replaces what is known here."""
-
-    def _all_lines(self, dataset: str) -> dict[str, Entry]:
-        if dataset not in self._known:
-            self._known[dataset] = super()._all_lines(dataset)
-        return self._known[dataset]
+        self.fresh = _Fresh(lake)
+        """The same log, opened again each time; what it read last of a dataset is known here."""
+        self._folded = self.fresh.known
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         if dataset not in self._logs:
@@ -47,18 +41,14 @@ class ReadOnce(EventLog):
 
 
 class _Fresh(EventLog):
-    def __init__(self, lake: Lake, known: dict[str, dict[str, Entry]]) -> None:
+    def __init__(self, lake: Lake) -> None:
         super().__init__(lake)
-        self._known = known
         self._logs: dict[str, DeltaTable | None] = {}
+        self.known = self._folded
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
         """Return the log with the events of all commits of a dataset, as when it was last caught up."""
         return self._logs[dataset] if dataset in self._logs else self._catch_up(dataset)
-
-    def _all_lines(self, dataset: str) -> dict[str, Entry]:
-        self._known[dataset] = super()._all_lines(dataset)
-        return self._known[dataset]
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         self._logs[dataset] = super()._catch_up(dataset)
