@@ -127,6 +127,7 @@ def load_hours(settings: Settings, hours: Sequence[str]) -> dict[str, Any]:
         announced=landed.LEGACY_VISIT,
         shape=SHAPE,
         prefix=PREFIX,
+        grain=Grain.HOUR,
     )
     with _connected(settings) as connection:
         found = incremental_loader.load(

@@ -52,6 +52,7 @@ def _by_hours(url: str, folder: Path, hours: int) -> None:
         announced=landed.DEVICE,
         shape={name: name for name in ("type", "full_name", "version", "at")},
         prefix="benchmark",
+        grain=Grain.HOUR,
     )
     last = key_of(BEGIN + timedelta(hours=hours - 1), Grain.HOUR)
     with psycopg.connect(url) as connection:

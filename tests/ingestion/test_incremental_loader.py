@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED, DeltaTable, Load
 from blogdata.patterns.ingestion.table_rows import TableRefused
 from blogdata.publish.column_types import parse_fields
+from blogdata.publish.partitions import Grain
 
 NOW = datetime(2026, 1, 5, 13, 30, tzinfo=timezone.utc)
 FIRST, LAST = "2026-01-05T10", "2026-01-05T12"
@@ -29,6 +31,7 @@ TABLE = DeltaTable(
     announced=parse_fields("id STRING, text STRING, at TIMESTAMP, is_deleted BOOLEAN"),
     shape={"id": "id", "context": {"text": "text"}, "at": "at", "is_deleted": "is_deleted"},
     prefix="legacy",
+    grain=Grain.HOUR,
 )
 MADE = """
     CREATE TABLE legacy (id bigint, text text, at timestamptz, is_deleted boolean DEFAULT false);
@@ -91,6 +94,32 @@ def test_incremental_loader_windows_are_half_open(source: psycopg.Connection, la
         "at": "2026-01-05T10:00:00+00:00",
         "is_deleted": False,
     }
+
+
+def test_incremental_loader_reads_the_present_day_up_to_now_and_again(
+    source: psycopg.Connection, database: str, landed: Path
+) -> None:
+    """Windows of days are half-open, too, and what has no time lands in the folder of a day."""
+    source.execute("INSERT INTO legacy VALUES (1, '', '2026-01-04 23:59:59.999999+00'), (2, '', '2026-01-04 00:00+00')")
+    add(source, 3, "00:00")
+    add(source, 4, "15:00")
+    by_day = replace(TABLE, grain=Grain.DAY)
+
+    def day(now: datetime, first: str = "2026-01-04", last: str = "2026-01-05") -> Load:
+        with psycopg.connect(database) as connection:
+            return incremental_loader.load(connection, by_day, landed, first, last, now=now, untimed_in=last)
+
+    assert day(NOW).new == {"2026-01-04": 2, "2026-01-05": 1, UNTIMED: 1}
+    assert day(NOW).new == {}
+    assert day(NOW + timedelta(hours=2), first="2026-01-05").rows == {"2026-01-05": 2}
+    files = sorted(landed.rglob("legacy-*"))
+    assert [str(file.relative_to(landed)) for file in files] == [
+        "date=2026-01-04/legacy-1.jsonl",
+        "date=2026-01-05/legacy-1.jsonl",
+        "date=2026-01-05/legacy-2.jsonl",
+        "date=2026-01-05/legacy-untimed-1.jsonl",
+    ]
+    assert [json.loads(line)["id"] for file in files for line in file.read_text().splitlines()] == list("21344")
 
 
 def test_incremental_loader_reads_the_rows_of_its_window_only(source: psycopg.Connection, landed: Path) -> None:

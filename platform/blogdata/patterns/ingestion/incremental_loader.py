@@ -3,15 +3,16 @@
 Problem: a table grows without bound, and reading all of it each time costs more each time. It has a column with the
 time at which a row was written or changed.
 
-How it works: a window is an hour, half-open: a row at the instant between two hours is in the later one only. The
-condition is sent to the server (:func:`load`), which reads the rows of the windows by the column's index; a backfill of
-an old window reads that window. All windows of a load are read at one state of the database. The rows land in the hours
-of the landing zone in which the column says they were written.
+How it works: a window is an hour or a day, half-open: a row at the instant between two windows is in the later one
+only. The condition is sent to the server (:func:`load`), which reads the rows of the windows by the column's index; a
+backfill of an old window reads that window. All windows of a load are read at one state of the database. The rows land
+in the hours or days of the landing zone in which the column says they were written. The window of the present is read
+up to now, if it is loaded, and again later.
 
 A window is compared with what has landed of it, line by line, and only rows that have not landed are added, as a
 further file. So a load may be repeated, cut off or run for old windows at any time, and no row is lost or doubled. Each
 load reads the windows of an overlap again, which finds rows that were committed late with an early time. The bound: a
-transaction that stays open for longer than the overlap after the hour of its rows. Its rows come when its window is
+transaction that stays open for longer than the overlap after the window of its rows. Its rows come when its window is
 loaded by name.
 
 Rows whose time is null or still to come are in no window. They land apart, once each, to be dead-lettered
@@ -58,7 +59,7 @@ AHEAD = timedelta(hours=1)
 """How far the clock of who writes the rows may be ahead."""
 _ENDING = ".jsonl"
 """The stream of visits, which takes what comes within seconds, leaves files with this ending to the batch."""
-_KEY_FORMAT = 'YYYY-MM-DD"T"HH24'
+_KEY_FORMATS = {Grain.HOUR: 'YYYY-MM-DD"T"HH24', Grain.DAY: "YYYY-MM-DD"}
 
 Shape = Mapping[str, Any]
 """Fields of a line: each is a column of the table, or a shape again."""
@@ -75,6 +76,7 @@ class DeltaTable:
         announced: The columns that it has to have.
         shape: The lines.
         prefix: Beginning of the names of its files.
+        grain: Length of a window, hour or day.
     """
 
     name: str
@@ -83,6 +85,7 @@ class DeltaTable:
     announced: tuple[Field, ...]
     shape: Shape
     prefix: str
+    grain: Grain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +93,7 @@ class Load:
     """What a load found in its windows.
 
     Args:
-        rows: Rows in each window, by its hour; :data:`UNTIMED` for the rows in no window. Windows without rows are left
+        rows: Rows in each window, by its key; :data:`UNTIMED` for the rows in no window. Windows without rows are left
             out.
         new: Those of them that had not landed, and landed now.
         moved: Rows that landed earlier in these windows and have another time by now: they are in a later window.
@@ -120,11 +123,11 @@ def load(
     Args:
         connection: A connection to the database, without an open transaction.
         table: The table.
-        landed: Folder of the landed table in the landing zone; it has folders of hours.
-        first: The first hour, `2026-01-05T10`.
-        last: The last hour, included.
+        landed: Folder of the landed table in the landing zone; it has folders of hours or days.
+        first: The first window, `2026-01-05T10` or `2026-01-05`.
+        last: The last window, included.
         now: Rows of a later time are still to come.
-        untimed_in: The hour in which rows without a usable time land that have not landed yet; None: they are not
+        untimed_in: The window in which rows without a usable time land that have not landed yet; None: they are not
             read.
         prepare: Called with each file before it is visible; it may overwrite lines of it.
 
@@ -133,18 +136,18 @@ def load(
 
     Raises:
         TableRefused: The table is not there, lacks a column, or has a type that is not adapted.
-        LinkRefused: An hour is a link that leads out of the landing zone.
+        LinkRefused: A window's folder is a link that leads out of the landing zone.
     """
     from psycopg import sql
 
     delta, future = sql.Identifier(table.delta), now + AHEAD
-    begin, end = start_of(first, Grain.HOUR), min(start_of(following(last, Grain.HOUR), Grain.HOUR), future)
+    begin, end = start_of(first, table.grain), min(start_of(following(last, table.grain), table.grain), future)
     timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
     untimed = sql.SQL("{0} IS NULL OR {0} >= {1}").format(delta, sql.Literal(future))
     with alone(landed), table_rows.snapshot(connection):
         source = table_rows.describe(connection, table.name, table.announced)
         loading = _Loading(table, landed, prepare)
-        loading.windows(_lines(connection, table, source, timed), between(first, last, Grain.HOUR))
+        loading.windows(_lines(connection, table, source, timed), between(first, last, table.grain))
         if untimed_in is not None:
             lines = [line for _, line in _lines(connection, table, source, untimed)]
             loading.window(untimed_in, lines, UNTIMED)
@@ -156,12 +159,13 @@ def load(
 def _lines(
     connection: psycopg.Connection, table: DeltaTable, source: table_rows.SourceTable, where: sql.Composable
 ) -> Iterator[tuple[str, bytes]]:
-    """Read rows in the order of their times, each as its hour and its line."""
+    """Read rows in the order of their times, each as its window and its line."""
     from psycopg import sql
 
-    hour = sql.SQL("to_char({} AT TIME ZONE 'UTC', {})").format(sql.Identifier(table.delta), sql.Literal(_KEY_FORMAT))
+    key_format = sql.Literal(_KEY_FORMATS[table.grain])
+    window = sql.SQL("to_char({} AT TIME ZONE 'UTC', {})").format(sql.Identifier(table.delta), key_format)
     query = sql.SQL("SELECT coalesce({}, '') || ' ' || {}::text FROM ({} WHERE {}) r ORDER BY {}").format(
-        hour, _object(table.shape), table_rows.columns_of(source), where, sql.Identifier(table.delta)
+        window, _object(table.shape), table_rows.columns_of(source), where, sql.Identifier(table.delta)
     )
     for row in table_rows.read(connection, query):
         key, _, line = row.partition(b" ")
@@ -261,7 +265,7 @@ class _Loading:
         return kept
 
     def _complete(self, folder: Path) -> None:
-        """Flag an hour, unless another producer writes in it: then it is complete when that producer says so."""
+        """Flag a window, unless another producer writes in it: then it is complete when that producer says so."""
         others = any(is_data(path.name) and not self._is_own(path.name) for path in folder.iterdir())
         if not others or (folder / FLAG).exists():
             mark(folder)
@@ -280,16 +284,22 @@ class _Loading:
         return tuple("" if value is None else str(value) for value in values)
 
     def _files(self, key: str, part: str) -> list[Path]:
-        # Rows without a time may have landed in any hour.
-        hours = "date=*/hour=*" if part == UNTIMED else f"date={key[:10]}/hour={key[11:]}"
-        found = self.landed.glob(f"{hours}/{self.table.prefix}{part}[0-9]*{_ENDING}")
+        # Rows without a time may have landed in any window.
+        folder = _folder_of(None if part == UNTIMED else key, self.table.grain)
+        found = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
         return sorted(found, key=lambda file: int(file.stem.rpartition("-")[2]))
 
     def _folder(self, key: str) -> Path:
-        return self.landed / f"date={key[:10]}" / f"hour={key[11:]}"
+        return self.landed / _folder_of(key, self.table.grain)
 
     def _is_own(self, name: str) -> bool:
         return name.startswith(f"{self.table.prefix}-") and name.endswith(_ENDING)
+
+
+def _folder_of(key: str | None, grain: Grain) -> str:
+    """Return the folder of a window below that of its table; of any window without a key, as a pattern."""
+    day, hour = (key[:10], key[11:]) if key else ("*", "*")
+    return f"date={day}" if grain is Grain.DAY else f"date={day}/hour={hour}"
 
 
 def _digest(line: bytes) -> bytes:
