@@ -14,7 +14,10 @@ LANDING_VISITS = dg.AssetSpec(
     kinds={"json"},
 )
 LANDING_USERS = dg.AssetSpec(
-    ["landing", "users"], description="Daily full delivery of the users", group_name="landing", kinds={"json"}
+    ["landing", "users"],
+    description="Daily full delivery of the users, and changed users of a table",
+    group_name="landing",
+    kinds={"json"},
 )
 LANDING_DEVICES = dg.AssetSpec(
     ["landing", "devices"], description="Full delivery of the devices", group_name="landing", kinds={"csv"}
@@ -38,11 +41,11 @@ def specs(loaded: Sequence[dg.AssetsDefinition]) -> list[dg.AssetSpec]:
     """Return the external assets of a deployment, each with the assets that write to it.
 
     Args:
-        loaded: The assets that load tables: `landing/devices_table` writes to `landing/devices`, others to
-            `landing/visits`.
+        loaded: The assets that load tables: `landing/devices_table` writes to `landing/devices`, `landing/users_table`
+            to `landing/users`, others to `landing/visits`.
     """
     writers: dict[str, list[dg.AssetsDefinition]] = {}
     for asset in loaded:
-        table = asset.key.path[-1]
-        writers.setdefault("devices" if table == "devices_table" else "visits", []).append(asset)
+        table, dash, _ = asset.key.path[-1].partition("_table")
+        writers.setdefault(table if dash else "visits", []).append(asset)
     return [spec.replace_attributes(deps=[*spec.deps, *writers.get(spec.key.path[-1], ())]) for spec in SOURCES]

@@ -24,10 +24,16 @@ if TYPE_CHECKING:
     import psycopg
 
     from blogdata.evidence.events import EventLog
+    from blogdata.patterns.ingestion.incremental_loader import DeltaTable
     from blogdata.services.config import Settings
 
-DEVICES, LEGACY_VISITS, PROVIDER_VISITS = "devices", "legacy_visits", "provider_visits"
-READERS = {DEVICES: "bronze.devices", LEGACY_VISITS: "bronze.visits", PROVIDER_VISITS: "bronze.visits"}
+DEVICES, USERS, LEGACY_VISITS, PROVIDER_VISITS = "devices", "users", "legacy_visits", "provider_visits"
+READERS = {
+    DEVICES: "bronze.devices",
+    USERS: "bronze.users",
+    LEGACY_VISITS: "bronze.visits",
+    PROVIDER_VISITS: "bronze.visits",
+}
 """Table to the dataset that reads what it lands."""
 
 
@@ -35,8 +41,8 @@ def due(settings: Settings, events: EventLog) -> list[str]:
     """List the tables of a deployment that have something to load.
 
     Devices are due if today's state is neither published nor delivered otherwise: a delivery that was refused is loaded
-    again, in case the table was mended meanwhile. Visits of a table are due if an hour has ended since the last load,
-    those of a provider if an hour is complete that has not landed.
+    again, in case the table was mended meanwhile. Changed users and visits of a table are due if an hour has ended
+    since the last load, visits of a provider if an hour is complete that has not landed.
 
     Args:
         settings: The deployment.
@@ -47,8 +53,9 @@ def due(settings: Settings, events: EventLog) -> list[str]:
         published = events.publications(READERS[DEVICES]).get(WHOLE_TABLE)
         if published is None or delivered_on(published) < _today():
             found.append(DEVICES)
-    if tables.legacy_visits is not None and (_loaded_until(settings) or "") < _last_hour():
-        found.append(LEGACY_VISITS)
+    for table, name in ((USERS, tables.users), (LEGACY_VISITS, tables.legacy_visits)):
+        if name is not None and (_loaded_until(settings, table) or "") < _last_hour():
+            found.append(table)
     if tables.provider_visits is not None and _provided(settings).new():
         found.append(PROVIDER_VISITS)
     return found
@@ -71,11 +78,14 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
         return load_devices(settings)
     if table == PROVIDER_VISITS:
         return load_provided(settings, _provided(settings).new())
-    until, last = _loaded_until(settings), _last_hour()
-    begin = f"{settings.tables.since}T00"
-    again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap) if until else None
-    found = load_hours(settings, [max(begin, key_of(again, Grain.HOUR)) if again else begin, last])
-    write_atomically(_progress(settings), last.encode())
+    until, last = _loaded_until(settings, table), _last_hour()
+    grain = _delta_table(settings, table).grain
+    begin = key_of(start_of(settings.tables.since, Grain.DAY), grain)
+    if until:
+        again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
+        begin = max(begin, key_of(again, grain))
+    found = load_windows(settings, table, [begin, _newest_window(grain)])
+    write_atomically(_progress(settings, table), last.encode())
     return found
 
 
@@ -103,12 +113,13 @@ def load_devices(settings: Settings) -> dict[str, Any]:
     }
 
 
-def load_hours(settings: Settings, hours: Sequence[str]) -> dict[str, Any]:
-    """Load the visits of the windows from the first to the last of some hours, and no other ones.
+def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict[str, Any]:
+    """Load the rows of the windows from the first to the last of some, and no other ones.
 
     Args:
-        settings: A deployment that names a table of visits.
-        hours: Hours of ingestion, in order.
+        settings: A deployment that names the table.
+        table: Changed users, by days, or visits, by hours.
+        windows: Days or hours, in order.
 
     Returns:
         Metadata of the load.
@@ -116,43 +127,61 @@ def load_hours(settings: Settings, hours: Sequence[str]) -> dict[str, Any]:
     Raises:
         PlatformError: As of :func:`load`.
     """
-    from assets.transforms.legacy_visits import DELTA, KEY, PREFIX, SHAPE
     from blogdata.patterns.ingestion import incremental_loader
 
-    assert settings.tables.legacy_visits is not None
-    table = incremental_loader.DeltaTable(
-        name=settings.tables.legacy_visits,
-        delta=DELTA,
-        key=KEY,
-        announced=landed.LEGACY_VISIT,
-        shape=SHAPE,
-        prefix=PREFIX,
-        grain=Grain.HOUR,
-    )
+    source = _delta_table(settings, table)
     with _connected(settings) as connection:
         found = incremental_loader.load(
             connection,
-            table,
-            settings.landing / "visits",
-            hours[0],
-            hours[-1],
+            source,
+            settings.landing / _folder(table),
+            windows[0],
+            windows[-1],
             now=clock.now(),
-            untimed_in=_last_hour(),
+            untimed_in=_newest_window(source.grain),
             prepare=_without_forgotten(settings),
         )
     return {
-        "table": table.name,
-        "windows": f"{hours[0]}..{hours[-1]}",
+        "table": source.name,
+        "windows": f"{windows[0]}..{windows[-1]}",
         "rows": sum(found.rows.values()),
         "new": sum(found.new.values()),
         "without a usable time": found.rows.get(incremental_loader.UNTIMED, 0),
-        "moved to a later hour": found.moved,
+        f"moved to a later {source.grain.value}": found.moved,
         "hard deletes, unseen": found.unseen,
     }
 
 
+def _delta_table(settings: Settings, table: str) -> DeltaTable:
+    """Describe a table that is loaded by its delta column."""
+    from assets.transforms import legacy_visits, user_changes
+    from blogdata.patterns.ingestion.incremental_loader import DeltaTable
+
+    tables = settings.tables
+    lines, name, announced, grain = (
+        (user_changes, tables.users, landed.CHANGED_USER, Grain.DAY)
+        if table == USERS
+        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT, Grain.HOUR)
+    )
+    assert name is not None
+    return DeltaTable(
+        name=name,
+        delta=lines.DELTA,
+        key=lines.KEY,
+        announced=announced,
+        shape=lines.SHAPE,
+        prefix=lines.PREFIX,
+        grain=grain,
+    )
+
+
+def _folder(table: str) -> str:
+    """Return the folder of the landing zone in which rows of a table land."""
+    return READERS[table].partition(".")[2]
+
+
 def load_provided(settings: Settings, hours: Sequence[str]) -> dict[str, Any]:
-    """Land a provider's files of some hours, and of no other ones; arguments and result as of :func:`load_hours`."""
+    """Land a provider's files of some hours, and of no other ones; result as of :func:`load`."""
     found = _provided(settings).load(hours, prepare=_without_forgotten(settings))
     return {"hours": len(found), "files": sum(found.values())}
 
@@ -181,15 +210,20 @@ def _address(settings: Settings) -> Address:
     return Address(url=settings.tables.url, password=secrets.pointer(settings, name) if name else None)
 
 
-def _loaded_until(settings: Settings) -> str | None:
-    """Return the last hour up to which visits were loaded; without it they are compared with all that has landed."""
-    file = _progress(settings)
+def _loaded_until(settings: Settings, table: str) -> str | None:
+    """Return the last hour up to which a table was loaded; without it, it is compared with all that has landed."""
+    file = _progress(settings, table)
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-def _progress(settings: Settings) -> Path:
+def _progress(settings: Settings, table: str) -> Path:
     # Beside the files that it tells of: a copy of the landing zone has it, too.
-    return settings.landing / "visits" / ".legacy_visits"
+    return settings.landing / _folder(table) / f".{_delta_table(settings, table).prefix}"
+
+
+def _newest_window(grain: Grain) -> str:
+    """Return the window that a load ends with: the last whole hour, or today."""
+    return _last_hour() if grain is Grain.HOUR else _today()
 
 
 def _last_hour() -> str:

@@ -105,10 +105,14 @@ def silver(
     return version
 
 
-def days(lake: Lake, *keys: str, dead: int = 0) -> int:
+def days(lake: Lake, *keys: str, dead: int = 0, changes: int = 0) -> int:
     """Publish deliveries of bronze.users, one row and some dead letters each; return the table's version."""
     return publish(
-        lake, "bronze.users", "load_date", dict.fromkeys(keys, 1), measures={key: {"dead": dead} for key in keys}
+        lake,
+        "bronze.users",
+        "load_date",
+        dict.fromkeys(keys, 1),
+        measures={key: {"dead": dead, "changes": changes} for key in keys},
     )
 
 

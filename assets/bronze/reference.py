@@ -1,13 +1,15 @@
-"""bronze.users and bronze.devices: reference data, loaded in full."""
+"""bronze.users and bronze.devices: reference data, loaded in full, and changed users of a table."""
 
 from collections.abc import Mapping
+from pathlib import PurePath
 
 from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
+from assets.transforms import user_changes
 from assets.transforms import users as user_rules
 from blogdata.errors import PlatformError
-from blogdata.lake.commit import WHOLE_TABLE, Commit
+from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.landing import Landed, newest_day
 from blogdata.orchestration.step import Step, Upstream
@@ -19,18 +21,22 @@ from blogdata.publish.partitions import Grain
 
 @computes("bronze.users")
 def users(step: Step) -> Mapping[str, Commit]:
-    """Load each day's full delivery next to the earlier ones, unless its size shows that it is broken."""
+    """Load what landed on each day next to earlier days, unless the size of a full delivery shows that it is broken."""
     landed = Landed.of(step, "users", Grain.DAY)
     _require_believable(step, landed)
     landed.announce_new_fields()
     lines = landed.lines().withColumnRenamed("partition", "load_date")
-    return step.publish(user_rules.judge(lines), landed.source())
+    judged = user_rules.judge(lines)
+    if any(_has_changes(file.name) for part in landed.partitions.values() for file in part.files):
+        judged = user_changes.judged(judged)
+    return step.publish(judged, landed.source())
 
 
 def _require_believable(step: Step, landed: Landed) -> None:
     """Refuse deliveries that are empty, truncated or far too large: users absent from a delivery are closed.
 
-    A delivery is compared with the previous one. A delivery published from the same files was accepted then.
+    A delivery is compared with the previous one. A delivery published from the same files was accepted then. Changed
+    users are no delivery: nobody is absent from them.
     """
     if full_loader.ACCEPT_SIZE in step.accepted:
         return
@@ -39,15 +45,28 @@ def _require_believable(step: Step, landed: Landed) -> None:
     for day in sorted({*published, *landed.partitions}):
         known, there = published.get(day), landed.partitions.get(day)
         if there is None or (known is not None and is_published(there, known.landed)):
-            # By what landed: lines that were erased since make no delivery smaller.
-            before = (known.rows_in if known else 0) or before
+            before = (_delivered_lines(known) if known else 0) or before
             continue
+        files = {name: size for name, size in landed.measured[day].items() if not _has_changes(name)}
+        if landed.measured[day] and not files:
+            continue
+        lines = sum(size.lines for size in files.values())
         try:
-            full_loader.guard(before, landed.line_count(day), where=f"bronze.users {day}")
+            full_loader.guard(before, lines, where=f"bronze.users {day}")
         except PlatformError as error:
             error.partitions = frozenset({day})
             raise
-        before = landed.line_count(day)
+        before = lines
+
+
+def _has_changes(file: str) -> bool:
+    return user_changes.is_of_table(PurePath(file).name)
+
+
+def _delivered_lines(day: Entry) -> int:
+    """Count the lines of a day's full delivery; those erased since only if nothing else landed on it."""
+    changes = int(day.measures.get("changes", 0))
+    return day.rows_in if day.rows_out and not changes else day.rows_out - changes
 
 
 @computes("bronze.devices")

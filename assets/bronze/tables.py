@@ -1,5 +1,6 @@
-"""What tables land: `landing.devices_table` as the delivery of the day (Full Loader), `landing.legacy_visits` by hours
-of ingestion and `landing.provider_visits` by hours of files (Incremental Loader)."""
+"""What tables land: `landing.devices_table` as the delivery of the day (Full Loader), `landing.users_table` by days of
+change, `landing.legacy_visits` by hours of ingestion and `landing.provider_visits` by hours of files (Incremental
+Loader)."""
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,6 +18,7 @@ from blogdata.services.config import Settings
 
 KEYS = {
     table_loads.DEVICES: dg.AssetKey(["landing", "devices_table"]),
+    table_loads.USERS: dg.AssetKey(["landing", "users_table"]),
     table_loads.LEGACY_VISITS: dg.AssetKey(["landing", "legacy_visits"]),
     table_loads.PROVIDER_VISITS: dg.AssetKey(["landing", "provider_visits"]),
 }
@@ -38,23 +40,23 @@ def devices_table(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Non
         return dg.MaterializeResult(metadata=table_loads.load_devices(context.resources.deployment.settings()))
 
 
-def _by_hour(
+def _by_window(
     table: str,
-    calendar: Calendar,
+    partitions: dg.PartitionsDefinition[str],
     load: Callable[[Settings, Sequence[str]], dict[str, Any]],
     *,
     description: str,
     kind: str,
     tags: Mapping[str, str] = MappingProxyType({}),
 ) -> dg.AssetsDefinition:
-    """Build the asset of a table of visits, whose runs load the hours of their partitions and no other ones."""
+    """Build the asset of a table whose runs load the windows of their partitions and no other ones."""
 
     @dg.asset(
         key=KEYS[table],
         description=description,
         kinds={kind},
         tags=tags,
-        partitions_def=calendar[Grain.HOUR],
+        partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         group_name="landing",
         owners=["team:platform"],
@@ -69,12 +71,24 @@ def _by_hour(
     return asset
 
 
+def users_table(calendar: Calendar) -> dg.AssetsDefinition:
+    """Build the asset of a table of users; `calendar` has the deployment's partition definitions."""
+    return _by_window(
+        table_loads.USERS,
+        calendar[Grain.DAY],
+        lambda settings, days: table_loads.load_windows(settings, table_loads.USERS, days),
+        description="Changed users of a table that had not landed yet, by the day of their change",
+        kind="postgres",
+        tags={"pattern/incremental-loader": ""},
+    )
+
+
 def legacy_visits(calendar: Calendar) -> dg.AssetsDefinition:
     """Build the asset of a table of visits; `calendar` has the deployment's partition definitions."""
-    return _by_hour(
+    return _by_window(
         table_loads.LEGACY_VISITS,
-        calendar,
-        table_loads.load_hours,
+        calendar[Grain.HOUR],
+        lambda settings, hours: table_loads.load_windows(settings, table_loads.LEGACY_VISITS, hours),
         description="Rows of a table of visits that had not landed yet, by their hour of ingestion",
         kind="postgres",
         tags={"pattern/incremental-loader": ""},
@@ -83,9 +97,9 @@ def legacy_visits(calendar: Calendar) -> dg.AssetsDefinition:
 
 def provider_visits(calendar: Calendar) -> dg.AssetsDefinition:
     """Build the asset of a provider's files of visits; `calendar` has the deployment's partition definitions."""
-    return _by_hour(
+    return _by_window(
         table_loads.PROVIDER_VISITS,
-        calendar,
+        calendar[Grain.HOUR],
         table_loads.load_provided,
         description="A provider's files of visits, byte for byte, by their hour",
         kind="file",
@@ -105,6 +119,7 @@ def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefiniti
         warnings.simplefilter("ignore", dg.BetaWarning)
         return [
             *([devices_table] if tables.devices is not None else []),
+            *([users_table(calendar)] if tables.users is not None else []),
             *([legacy_visits(calendar)] if tables.legacy_visits is not None else []),
             *([provider_visits(calendar)] if tables.provider_visits is not None else []),
         ]

@@ -2,39 +2,40 @@
 silver.identities, what users are called by."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import devices as device_rules
+from assets.transforms import user_changes
 from assets.transforms import users as user_rules
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
 from blogdata.orchestration import accounts, encryption
 from blogdata.orchestration.computation import computes
-from blogdata.orchestration.step import FullDelivery, Step, Upstream
+from blogdata.orchestration.step import Changes, FullDelivery, Step, Upstream
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.security import encryptor
 from blogdata.planning.continued import Continued, continued
-from blogdata.planning.reach import delivered_on, usable_rows
+from blogdata.planning.reach import delivered_on, delivered_rows, first_delivery, usable_rows
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
 
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
     """Refuse a full load if most of its rows are dead letters: users or devices absent from it would be removed."""
-    usable = usable_rows(delivery)
-    dead = delivery.rows_out - usable
+    usable, rows = delivered_rows(delivery), delivery.rows_out - int(delivery.measures.get("changes", 0))
+    dead = rows - usable
     if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.ACCEPT_SIZE in step.accepted:
         return
     dataset, partitioning = step.contract.dataset, CONTRACTS[above].partitioning
     own = f"{partitioning.column} = '{delivery.partition}' AND " if partitioning else ""
     query = dead_letter.query(above, f"{own}size(reasons) > 0")
     raise full_loader.FullLoadRefused(
-        what=f"{dead} of {delivery.rows_out} rows are dead letters; {usable} can be used, there were {before}",
+        what=f"{dead} of {rows} rows are dead letters; {usable} can be used, there were {before}",
         where=f"{above} {delivery.partition}".strip(),
         next_step=Remedy(
             "nobody was removed; why they are dead: ",
@@ -50,8 +51,8 @@ def _require_usable_users(step: Step) -> None:
     read = max((entry.inputs.get("bronze.users", -1) for entry in published), default=-1)
     before = 0
     for _, delivery in sorted(accounts.entries(step, "bronze.users").items()):
-        usable = usable_rows(delivery)
-        # A day without a usable row is not a delivery: it removes nobody.
+        usable = delivered_rows(delivery)
+        # A day without a usable row is not a delivery, nor are changes: they remove nobody who is absent.
         if usable and delivery.version > read:
             _require_usable(step, "bronze.users", delivery, before)
         before = usable or before
@@ -59,12 +60,15 @@ def _require_usable_users(step: Step) -> None:
 
 @computes("silver.identities")
 def identities(step: Step) -> Mapping[str, Commit]:
-    """Add what users are called by in the newest deliveries, encrypted; by another key, all of it is derived anew."""
+    """Add what users are called by on the newest days, encrypted; by another key, all of it is derived anew."""
     contract = step.contract
     assert contract.encrypted is not None
     name = contract.encrypted.key
     key = encryption.offer(step.spark, step.deployment.settings(), name)
-    delivered, source = _delivered(step)
+    landed, delivered = accounts.entries(step, "bronze.users").values(), _delivered(step)
+    # What a deletion says of its user is used by nothing, so it is not encrypted.
+    account = _account(landed, deleted=sum(int(day.measures.get("deletions", 0)) for day in landed))
+    source = Upstream(accounts={WHOLE_TABLE: account})
     step.judged_by[name] = key.mark
     known = _known(step)
     left = delivered if known is None else _left(delivered, known)
@@ -76,14 +80,18 @@ def identities(step: Step) -> Mapping[str, Commit]:
 
 @computes("silver.users")
 def users(step: Step) -> Mapping[str, Commit]:
-    """Continue the history of the users with the newest deliveries; the order of loads does not matter.
+    """Continue the history of the users with the newest deliveries and changes; the order of loads does not matter.
 
-    It is continued from the newest version of the table in which all deliveries before them are as they are now: a late
-    or changed one is merged with all later ones. It is derived from all deliveries if there is no such version, or if
-    nothing has changed and a person asks for it again. The account is that of all deliveries in either case.
+    It is continued from the newest version of the table in which all days before them are as they are now: a late or
+    changed one is merged with all later ones. It is derived from all days if there is no such version, if the first
+    full delivery is a new one, or if nothing has changed and a person asks for it again. The account is that of all
+    days in either case.
     """
     _require_usable_users(step)
-    delivered, source = _delivered(step)
+    landed, delivered = accounts.entries(step, "bronze.users"), _delivered(step)
+    days = [key for key, day in landed.items() if day.measures.get("deletions")]
+    deleted = user_changes.deleted(delivered.where(F.col("load_date").isin(days))) if days else 0
+    source = Upstream(accounts={WHOLE_TABLE: _account(landed.values(), deleted=deleted)})
     known = _known(step)
     if known is not None:
         before = step.lake.read(step.spark, step.contract.dataset, known.version)
@@ -92,10 +100,17 @@ def users(step: Step) -> Mapping[str, Commit]:
     return step.publish(user_rules.history(delivered), source)
 
 
-def _delivered(step: Step) -> tuple[DataFrame, Upstream]:
-    """Return all deliveries of users with their identities, and the account of them."""
-    source = Upstream(accounts=accounts.whole(step, "bronze.users", "dead_lettered", "dead"))
-    return step.read("bronze.users").withColumn(user_rules.IDENTITY, _identity(step)), source
+def _delivered(step: Step) -> DataFrame:
+    """Return all deliveries and changes of users with their identities."""
+    rows = user_changes.with_changes(step.read("bronze.users"))
+    return rows.withColumn(user_rules.IDENTITY, _identity(step))
+
+
+def _account(days: Collection[Entry], *, deleted: int) -> Account:
+    """Account for the rows of some days of users, without dead letters and those that deletions leave out."""
+    rows = sum(day.rows_out for day in days)
+    dead = sum(int(day.measures["dead"]) for day in days)
+    return Account(rows_in=rows, reasons={"dead_lettered": dead, **({"deleted": deleted} if deleted else {})})
 
 
 def _identity(step: Step, user: str = "id") -> Column:
@@ -116,27 +131,39 @@ def _known(step: Step) -> Continued | None:
     own = [entry for entry in step.events.history(dataset) if entry.judged_by == step.judged_by]
     there = accounts.entries(step, "bronze.users")
     found = continued(own, loads, {day: one.version for day, one in there.items() if usable_rows(one)})
-    return next((one for one in found if step.lake.is_whole(dataset, one.version)), None)
+    # Users of the first full delivery were there before it, unless a change says otherwise.
+    first = first_delivery(there.items())
+    return next((one for one in found if first not in one.left and step.lake.is_whole(dataset, one.version)), None)
 
 
 @computes("silver.users_current")
 def users_current(step: Step) -> Mapping[str, Commit]:
-    """Merge each day's delivery into the state after the earlier ones; users no longer delivered are removed."""
-    _require_usable_users(step)
-    delivered = accounts.entries(step, "bronze.users")
-    usable = [day for day, entry in sorted(delivered.items()) if usable_rows(entry)]
+    """Merge what landed on each day into the state after the earlier ones: a full delivery first, then the changes.
 
-    def delivery(day: str) -> FullDelivery:
+    Users that a delivery does not name are removed, of changed ones those that a change deletes (Merger).
+    """
+    _require_usable_users(step)
+    landed = accounts.entries(step, "bronze.users")
+    usable = [day for day, entry in sorted(landed.items()) if usable_rows(entry)]
+
+    def delivery(day: str) -> FullDelivery | Changes:
         # As for silver.users, a day without a usable row is not a delivery: the one before it still holds.
-        newest = max((one for one in usable if one <= day), default=None)
-        entry = delivered.get(newest or day)
-        dead = int(entry.measures["dead"]) if entry else 0
-        rows = step.read("bronze.users").where(F.col("load_date") == (newest or day))
-        rows = rows.withColumn(user_rules.IDENTITY, _identity(step))
-        return FullDelivery(
-            rows=lambda before: user_rules.newest(rows, _with_identities(step, before), newest or day),
-            account=Account(rows_in=entry.rows_out if entry else 0, reasons={"dead_lettered": dead}),
-        )
+        newest = max((one for one in usable if one <= day and delivered_rows(landed[one])), default=None)
+        days = [one for one in usable if (newest or "") <= one <= day] or [day]
+        rows = _delivered(step).where(F.col("load_date").isin(days))
+        entries = [landed[one] for one in days if one in landed]
+        deleted = user_changes.gone(rows) if any(one.measures.get("deletions") for one in entries) else 0
+        account = _account(entries, deleted=deleted)
+        is_change, is_today = user_changes.is_change(), F.col("load_date") == day
+
+        def changed(before: DataFrame) -> DataFrame:
+            return user_rules.changed(rows.where(is_change & is_today), _with_identities(step, before), day)
+
+        def after(before: DataFrame) -> DataFrame:
+            known = user_rules.newest(rows.where(~is_change & is_today), _with_identities(step, before), day)
+            return user_rules.applied(changed(known), known) if landed[day].measures.get("changes") else known
+
+        return FullDelivery(rows=after, account=account) if newest == day else Changes(rows=changed, account=account)
 
     return step.publish(delivery)
 

@@ -1,4 +1,4 @@
-"""The users: judging the lines of each day's full delivery, and their history, continued with each delivery.
+"""The users: judging the lines of each day's full delivery, and their history, continued with each day.
 
 Decisions: only `id` is required; in JSON it must be a string, as in the visits that refer to it. `login` and `email`
 may be missing. What a user is called by is stored apart (Vertical Partitioner): `identity`, a token of the user, the
@@ -9,6 +9,10 @@ contained them; so a delivery changes the history before its day only if it is t
 delivery is closed on its day, and begins a new version when delivered again. A rejected row that names its user shows
 only that the user is present: an open version continues, but a new or closed user gets no version. Only days with at
 least one usable row are deliveries: a day that was not delivered closes nobody.
+
+A change of one user holds from its `updated_at` on, whether it begins a version or deletes the user, and says nothing
+about others; a full delivery after it closes the user if it does not name him. If a user has several rows of one
+instant, the change that landed last is used. A rejected change is none.
 """
 
 from __future__ import annotations
@@ -16,10 +20,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from assets.transforms import delivered_lines
+from assets.transforms import delivered_lines, user_changes
 from assets.transforms.visit_times import iso_time
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule
+from blogdata.patterns.idempotency.merger import DELETED
 from blogdata.patterns.security.pseudo_anonymizer import token
 from quality.contracts import landed
 from quality.contracts.columns import filled
@@ -42,7 +47,8 @@ def judge(lines: DataFrame) -> DataFrame:
             load_date STRING.
 
     Returns:
-        Rows of bronze.users, one per line; the header of a CSV file is a row with the reason `header`.
+        Rows of bronze.users as of full deliveries, one per line; the header of a CSV file is a row with the reason
+        `header`.
         `reasons` has the one reason about the line (see `delivered_lines.read`), or all that apply of
         `missing_field:id`, `wrong_type:<field>` and `invalid_time:<field>`.
     """
@@ -72,6 +78,8 @@ def judge(lines: DataFrame) -> DataFrame:
         "email",
         *(F.col(f"_{name}").alias(name) for name in TIMES),
         F.when(line.isNotNull(), F.array(line)).otherwise(dead_letter.reasons(rules)).alias("reasons"),
+        F.lit(None).cast("TIMESTAMP").alias(user_changes.DELTA),
+        F.lit(None).cast("BOOLEAN").alias(DELETED),
     )
 
 
@@ -93,10 +101,11 @@ def identities(delivered: DataFrame) -> DataFrame:
         delivered: Rows of bronze.users with their identity, including rejected ones.
 
     Returns:
-        Rows of silver.identities; the sum of `snapshots` is the number of usable rows.
+        Rows of silver.identities; the sum of `snapshots` is the number of usable rows, without changes that delete.
     """
     one = F.lit(1).cast("BIGINT").alias("snapshots")
-    return _each_once(delivered.where(_is_usable()).select(IDENTITY, *CALLED, one))
+    names = _is_usable() & ~F.coalesce(DELETED, F.lit(False))
+    return _each_once(delivered.where(names).select(IDENTITY, *CALLED, one))
 
 
 def added(known: DataFrame, new: DataFrame) -> DataFrame:
@@ -110,61 +119,79 @@ def _each_once(rows: DataFrame) -> DataFrame:
 
 
 def history(delivered: DataFrame, known: DataFrame | None = None, last: str | None = None) -> DataFrame:
-    """Derive the versions of every user (SCD2) from deliveries, in one shuffle.
+    """Derive the versions of every user (SCD2) from deliveries and changes, in one shuffle.
 
     Args:
         delivered: Rows of bronze.users with their identity, of all days, or of those after `last`, including rejected
             ones.
-        known: Rows of silver.users after the earlier deliveries; None: there are none.
-        last: Day of the last of the earlier deliveries.
+        known: Rows of silver.users after the earlier days, with the first full delivery if there is any; None: there
+            are none.
+        last: The last of the earlier days.
 
     Returns:
-        Rows of silver.users; the sum of `snapshots` is the number of usable rows. If a user has several on one day,
+        Rows of silver.users; the sum of `snapshots` is the number of usable rows, without those of instants at which a
+        user is deleted (:func:`assets.transforms.user_changes.deleted`). If a user has several on one day's delivery,
         the first by position is used and the others are only counted.
     """
-    day = Window.partitionBy("id", "load_date")
-    days = Window.partitionBy("id").orderBy("load_date")
+    instant = Window.partitionBy("id", "_instant")
+    instants = Window.partitionBy("id").orderBy("_instant")
     kept = _kept(known)
-    usable, tracked, before = F.col("_usable"), F.col("_tracked"), F.col("_before")
-    of_the_first = usable & (F.col("_number") == 0)
-    named = delivered.where(_names_its_user()).select(
-        "load_date", "source_file", "source_offset", "id", *kept, _is_usable().alias("_usable"), *_no_version()
+    usable, deleted, tracked, before = (F.col(f"_{name}") for name in ("usable", "deleted", "tracked", "before"))
+    named = delivered.where(_names_its_user() & (_is_usable() | ~user_changes.is_change())).select(
+        "load_date",
+        "source_file",
+        "source_offset",
+        "id",
+        *kept,
+        _is_usable().alias("_usable"),
+        user_changes.instant().alias("_instant"),
+        user_changes.order().alias("_order"),
+        F.coalesce(DELETED, F.lit(False)).alias("_deleted"),
+        *_no_version(),
     )
-    one_a_day = (
+    one_an_instant = (
         # An open version goes on as if all its rows had been one on the last day.
         (named if known is None else named.unionByName(_open(known, kept, last)))
-        # One shuffle serves all windows and the grouping; otherwise the windows by day would need their own.
+        # One shuffle serves all windows and the grouping; otherwise the windows by instant would need their own.
         .repartition("id")
         .withColumns(
             {
-                "_place": F.row_number().over(day.orderBy(usable.desc(), "source_file", "source_offset")),
-                "_rows": F.coalesce("_snapshots", F.count_if(usable).over(day)),
+                "_place": F.row_number().over(
+                    instant.orderBy(usable.desc(), F.col("_order").desc_nulls_last(), "source_file", "source_offset")
+                ),
+                "_rows": F.coalesce("_snapshots", F.count_if(usable).over(instant)),
             }
         )
         .where(F.col("_place") == 1)
     )
-    numbered = one_a_day.join(F.broadcast(_deliveries(delivered, last)), "load_date")
-    last_tracked = F.last(F.when(usable, tracked), ignorenulls=True).over(
-        days.rowsBetween(Window.unboundedPreceding, -1)
+    dated = one_an_instant.join(F.broadcast(_days(delivered, last)), "load_date")
+    is_delivered = F.col("_order").isNull()
+    is_first = F.lag("_instant").over(instants).isNull()
+    last_tracked = F.last(F.when(usable & ~deleted, tracked), ignorenulls=True).over(
+        instants.rowsBetween(Window.unboundedPreceding, -1)
     )
     versions = (
-        # Gaps and islands: a constant difference means continuous presence.
-        numbered.withColumn("_run", F.col("_number") - F.row_number().over(days))
+        dated.where(~is_delivered | F.col("_is_delivery"))
+        .withColumn("_of_the_first", usable & is_delivered & F.col("_is_first") & is_first)
+        # A full delivery ends what it does not name.
+        .withColumn("_end", F.least(F.lead("_instant").over(instants), user_changes.midnight(F.col("_next"))))
+        .withColumn("_seamless", F.lag(F.when(~deleted, F.col("_end"))).over(instants) == F.col("_instant"))
+        .withColumn("_run", F.count_if(deleted | ~F.coalesce("_seamless", F.lit(False))).over(instants))
         .withColumn("_tracked", F.struct("_run", *TRACKED))
         .withColumn("_before", last_tracked)
-        .withColumn("_starts", usable & ~tracked.eqNullSafe(before))
-        .withColumn("_version", F.count_if("_starts").over(days))
+        .withColumn("_starts", usable & ~deleted & ~tracked.eqNullSafe(before))
+        .withColumn("_version", F.count_if("_starts").over(instants))
         .groupBy("id", "_run", "_version")
         .agg(
-            *(F.max_by(name, F.when(usable, F.col("load_date"))).alias(name) for name in kept),
+            *(F.max_by(name, F.when(usable, F.col("_instant"))).alias(name) for name in kept),
             F.coalesce(
                 F.max("_since"),
-                F.least(_midnight(F.min("load_date")), F.min(F.when(of_the_first, F.col(REGISTERED)))),
+                F.least(F.min("_instant"), F.min(F.when(F.col("_of_the_first"), F.col(REGISTERED)))),
             ).alias("valid_from"),
-            _midnight(F.max_by("_next", "load_date")).alias("valid_to"),
-            F.sum("_rows").alias("snapshots"),
+            F.max_by("_end", "_instant").alias("valid_to"),
+            F.sum(F.when(~deleted, F.col("_rows"))).alias("snapshots"),
         )
-        # Rejected rows before the first usable one of their run form no version.
+        # Neither deletions nor rejected rows before the first usable one of their run form a version.
         .where(F.col("snapshots") > 0)
     )
     current = F.col("valid_to").isNull().alias("is_current")
@@ -176,8 +203,8 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     """Compute the users of one delivery, each with the day of its last change.
 
     Args:
-        delivered: Rows of bronze.users with their identity, of one day, including rejected ones.
-        before: Rows of silver.users_current after the earlier deliveries.
+        delivered: Rows of bronze.users with their identity, of one day, including rejected ones; without changes.
+        before: Rows of silver.users_current after the earlier days.
         day: The delivery's day.
 
     Returns:
@@ -196,6 +223,45 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     current = one_each.join(known, "user_id", "left").withColumn("_row", row).where(F.col("_row").isNotNull())
     changed = F.when(F.col("_row").eqNullSafe(F.col("_before")), F.col("changed_on")).otherwise(F.lit(day))
     return current.select("user_id", "_row.*", changed.alias("changed_on"), "occurrences")
+
+
+def changed(changes: DataFrame, before: DataFrame, day: str) -> DataFrame:
+    """Compute what the changes of one day make of the users: the newest change of each user is used.
+
+    Args:
+        changes: Rows of bronze.users with their identity, of one day, including rejected ones; without deliveries.
+        before: Rows of silver.users_current after the earlier days, or after the day's delivery.
+        day: The day.
+
+    Returns:
+        Rows of silver.users_current with `is_deleted`, one for each changed user. `occurrences` is that of the row
+        before with the number of the user's usable changes.
+    """
+    values = _kept(before)
+    last = F.max_by(F.struct(*values, DELETED), F.struct(user_changes.DELTA, user_changes.order()))
+    one_each = (
+        changes.where(_is_usable())
+        .groupBy(F.col("id").alias("user_id"))
+        .agg(last.alias("_last"), F.count(F.lit(1)).alias("_rows"))
+        .select("user_id", "_last.*", F.struct(*(f"_last.{name}" for name in values)).alias("_now"), "_rows")
+    )
+    known = before.select(
+        "user_id", "changed_on", F.col("occurrences").alias("_occurrences"), F.struct(*values).alias("_before")
+    )
+    is_same = F.col("_now").eqNullSafe(F.col("_before"))
+    return one_each.join(known, "user_id", "left").select(
+        "user_id",
+        *values,
+        F.when(is_same, F.col("changed_on")).otherwise(F.lit(day)).alias("changed_on"),
+        (F.coalesce("_occurrences", F.lit(0)) + F.col("_rows")).alias("occurrences"),
+        DELETED,
+    )
+
+
+def applied(changes: DataFrame, rows: DataFrame) -> DataFrame:
+    """Apply :func:`changed` users to the users that they are computed from."""
+    left = changes.where(~F.col(DELETED)).select(*rows.columns)
+    return rows.join(changes, "user_id", "left_anti").unionByName(left)
 
 
 def _kept(before: DataFrame | None) -> list[str]:
@@ -220,7 +286,7 @@ def _no_version() -> list[Column]:
 
 
 def _open(known: DataFrame, kept: list[str], last: str | None) -> DataFrame:
-    """Return the open versions as rows of their last delivery, with their begin and the rows they stand for."""
+    """Return the open versions as rows of the last day, with their begin and the rows they stand for."""
     return known.where("is_current").select(
         F.lit(last).alias("load_date"),
         F.lit("").alias("source_file"),
@@ -228,19 +294,26 @@ def _open(known: DataFrame, kept: list[str], last: str | None) -> DataFrame:
         F.col("user_id").alias("id"),
         *kept,
         F.lit(True).alias("_usable"),
+        user_changes.midnight(F.lit(last)).alias("_instant"),
+        F.lit(None).alias("_order"),
+        F.lit(False).alias("_deleted"),
         F.col("valid_from").alias("_since"),
         F.col("snapshots").alias("_snapshots"),
     )
 
 
-def _deliveries(delivered: DataFrame, last: str | None) -> DataFrame:
-    """Number the days with a usable row in order, each with the next such day; before them comes `last`."""
-    found = F.collect_set("load_date")
-    all_days = found if last is None else F.array_append(found, F.lit(last))
-    days = delivered.where(_is_usable()).agg(F.array_sort(all_days).alias("_days"))
-    numbered = days.select("_days", F.posexplode("_days").alias("_number", "load_date"))
-    return numbered.select("load_date", "_number", F.get("_days", F.col("_number") + 1).alias("_next"))
-
-
-def _midnight(day: Column) -> Column:
-    return F.to_timestamp(F.concat(day, F.lit("T00:00:00Z")))
+def _days(delivered: DataFrame, last: str | None) -> DataFrame:
+    """List the days with usable rows: whether they have a full delivery, the first one, and the next such day."""
+    day = F.col("load_date")
+    days = delivered.where(_is_usable()).agg(
+        F.collect_set(day).alias("_all"),
+        F.collect_set(F.when(~user_changes.is_change(), day)).alias("_deliveries"),
+    )
+    every = F.col("_all") if last is None else F.array_append("_all", F.lit(last))
+    first = F.lit(False) if last is not None else day.eqNullSafe(F.array_min("_deliveries"))
+    return days.select("_deliveries", F.explode(every).alias("load_date")).select(
+        "load_date",
+        (F.array_contains("_deliveries", day) | day.eqNullSafe(F.lit(last))).alias("_is_delivery"),
+        first.alias("_is_first"),
+        F.array_min(F.filter("_deliveries", lambda one: one > day)).alias("_next"),
+    )

@@ -25,6 +25,13 @@ USER = parse_fields(
     "id STRING, login STRING, email STRING, registered_datetime STRING, first_connection_datetime STRING,"
     " last_connection_datetime STRING"
 )
+CHANGED_USER = parse_fields(
+    "id STRING, login STRING, email STRING, registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP,"
+    " last_connection_datetime TIMESTAMP, updated_at TIMESTAMP, is_deleted BOOLEAN"
+)
+"""Columns of a table of users."""
+OF_CHANGED_USERS = parse_fields("updated_at STRING, is_deleted BOOLEAN")
+"""What lines of such a table have besides the fields of a delivered user."""
 DEVICE = parse_fields("type STRING, full_name STRING, version STRING")
 AD = parse_fields("ad_id STRING, page STRING, visit_id STRING, display_time STRING, campaign STRING")
 

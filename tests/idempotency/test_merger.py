@@ -13,7 +13,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import FullDelivery
-from blogdata.patterns.idempotency.merger import merge, with_removals
+from blogdata.patterns.idempotency.merger import DELETED, merge, with_removals
 from blogdata.publish import tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column, RowRule
@@ -42,7 +42,7 @@ class Letters:
         frame = self.spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
         accounts = {} if rows is None else {"": Account(rows_in=rows)}
         aim = target(self.root, f"run-{self.runs}", self.engine, LETTERS)
-        return merge(frame, aim, Provenance(accounts=accounts))
+        return merge(frame, aim, Provenance(accounts=accounts), deleted=DELETED)
 
     def rows(self) -> list[tuple[str, str | None]]:
         lake = Lake(root=str(self.root))
@@ -155,7 +155,7 @@ def test_concurrent_first_merges_conflict_without_the_jar(
     letters = Letters(spark, lake_root, Engine.CHECKPOINT)
     aim = target(lake_root, "other", engine, LETTERS)
     frame = spark.createDataFrame(new("B"), "letter STRING, says STRING, is_deleted BOOLEAN")
-    meanwhile(monkeypatch, lambda: merge(frame, aim, Provenance()))
+    meanwhile(monkeypatch, lambda: merge(frame, aim, Provenance(), deleted=DELETED))
     with pytest.raises(ConcurrentWrite):
         letters.merge(*new("A"))
     assert letters.rows() == [("B", "new")]
@@ -194,7 +194,7 @@ def test_without_the_jar_removed_rows_stay_removed(
 
     def merged(run: str, engine: Engine, *changes: Change) -> Commit:
         frame = spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
-        return merge(frame, target(lake_root, run, engine, contract), Provenance())
+        return merge(frame, target(lake_root, run, engine, contract), Provenance(), deleted=DELETED)
 
     def rows() -> list[tuple[str, ...]]:
         return sorted(tuple(row) for row in Lake(root=str(lake_root)).read(spark, LETTERS.dataset).collect())
@@ -230,7 +230,12 @@ def test_a_full_delivery_removes_missing_rows(spark: Any, lake_root: Path, engin
     letters.merge(*new("ABC"))
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
     current = Lake(root=str(lake_root)).read(spark, LETTERS.dataset)
-    merge(with_removals(delivered, current, LETTERS), target(lake_root, "full", engine, LETTERS), Provenance())
+    merge(
+        with_removals(delivered, current, LETTERS),
+        target(lake_root, "full", engine, LETTERS),
+        Provenance(),
+        deleted=DELETED,
+    )
     assert letters.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]
 
 
@@ -254,7 +259,7 @@ def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
     keyless = Contract(dataset="silver.keyless", description="No key", owner="team:tests", columns=LETTERS.columns)
     frame = spark.createDataFrame([("A", "new", False)], "letter STRING, says STRING, is_deleted BOOLEAN")
     with pytest.raises(ConfigurationError, match="key"):
-        merge(frame, target(lake_root, contract=keyless), Provenance())
+        merge(frame, target(lake_root, contract=keyless), Provenance(), deleted=DELETED)
 
 
 def test_merging_a_changed_row_copies_no_file(spark: Any, lake_root: Path) -> None:
@@ -265,7 +270,7 @@ def test_merging_a_changed_row_copies_no_file(spark: Any, lake_root: Path) -> No
     def merged(run: str, changes: list[Change], rows: int) -> Commit:
         frame = spark.createDataFrame(changes, "letter STRING, says STRING, is_deleted BOOLEAN")
         provenance = Provenance(accounts={"": Account(rows_in=rows)})
-        return merge(frame, target(lake_root, run, contract=contract), provenance)
+        return merge(frame, target(lake_root, run, contract=contract), provenance, deleted=DELETED)
 
     merged("first", many, 3000)
     for run, says in (("second", "changed"), ("third", "changed again")):

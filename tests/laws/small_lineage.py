@@ -20,7 +20,7 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.idempotency.merger import merge, with_removals
+from blogdata.patterns.idempotency.merger import DELETED, merge, with_removals
 from blogdata.planning.reach import EventsOf
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
@@ -160,7 +160,7 @@ class Lineage:
         if there is None:
             return merge(pages, aim, provenance, deleted=None)
         current = self.lake.read(self.spark, GOLD.dataset, there)
-        return merge(with_removals(pages, current, GOLD), aim, provenance, at=there)
+        return merge(with_removals(pages, current, GOLD), aim, provenance, deleted=DELETED, at=there)
 
     def behind(self) -> list[str]:
         """List the hours of clicks that have not read all arrivals."""

@@ -11,6 +11,7 @@ PLANNER = "tests/planning/test_plan_of_a_replay.py"
 KEYS = "tests/idempotency/test_keyed_idempotency.py"
 DEVICES = "tests/transforms/test_devices.py"
 USERS = "tests/transforms/test_users.py"
+CHANGES = "tests/transforms/test_user_changes.py"
 ANONYMOUS = "tests/security/test_anonymizer.py"
 COMPLETE = "tests/orchestration/test_completeness.py"
 COMPLETENESS = "platform/blogdata/orchestration/completeness.py"
@@ -26,9 +27,30 @@ DATASETS = (
     in_code(
         "who is delivered later was there since he registered",
         "assets/transforms/users.py",
-        'of_the_first = usable & (F.col("_number") == 0)',
-        "of_the_first = usable",
+        'usable & is_delivered & F.col("_is_first") & is_first',
+        "usable & is_delivered & is_first",
         f"{USERS}::test_only_first_delivered_users_begin_at_registration",
+    ),
+    in_code(
+        "a full delivery leaves users open that it does not name",
+        "assets/transforms/users.py",
+        'F.least(F.lead("_instant").over(instants), user_changes.midnight(F.col("_next")))',
+        'F.lead("_instant").over(instants)',
+        f"{CHANGES}::test_a_change_holds_from_its_time_on_and_closes_nobody_else",
+    ),
+    in_code(
+        "of changes of one instant the name of the file decides",
+        "assets/transforms/user_changes.py",
+        r'F.regexp_extract("source_file", r"-(\d+)\.", 1).cast("BIGINT")',
+        'F.col("source_file")',
+        f"{CHANGES}::test_merger_of_one_instant_takes_the_change_that_landed_last",
+    ),
+    in_code(
+        "changes before the first full delivery are taken for it",
+        REACH,
+        "for day, entry in deliveries if delivered_rows(entry)",
+        "for day, entry in deliveries if usable_rows(entry)",
+        f"{PLANNER}::test_changes_of_users_before_the_first_delivery_reach_no_earlier_hours",
     ),
     in_code(
         "a late delivery of users is merged onto later ones",

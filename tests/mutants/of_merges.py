@@ -37,6 +37,13 @@ MERGED = (
         f"{MERGES}::test_a_change_without_a_mark_is_refused",
     ),
     in_code(
+        "changes remove everybody whom they do not name",
+        "platform/blogdata/orchestration/step.py",
+        "return rows if isinstance(delivery, Changes) else merger.with_removals(rows, before, target.contract)",
+        "return merger.with_removals(rows, before, target.contract)",
+        "tests/lineage/test_changed_users.py::test_figure_4_4_merger_inserts_updates_and_deletes_changed_users",
+    ),
+    in_code(
         "an old execution is merged into what the one before it had left",
         MERGER,
         "version = there[len(kept)].version - 1 if kept else EMPTY",

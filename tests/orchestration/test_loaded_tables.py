@@ -1,4 +1,4 @@
-"""landing.legacy_visits, landing.provider_visits and landing.devices_table: what a run of the assets loads.
+"""landing.legacy_visits, .provider_visits, .users_table and .devices_table: what a run of the assets loads.
 
 Patterns: Full Loader, Incremental Loader.
 """
@@ -28,7 +28,8 @@ CALENDAR = calendar("2026-01-05", "2026-01-05")
 def loading(tmp_path: Path, database: str) -> Settings:
     """A deployment that names all tables."""
     (tmp_path / "blogdata.toml").write_text(
-        f'[tables]\nurl = "{database}"\ndevices = "devices"\nlegacy_visits = "visits"\nsince = "2026-01-05"\n'
+        f'[tables]\nurl = "{database}"\ndevices = "devices"\nusers = "users"\nlegacy_visits = "visits"\n'
+        'since = "2026-01-05"\n'
         f'provider_visits = "{tmp_path}/provider/visits"\n'
     )
     return config.load({"HOME": str(tmp_path), "BLOGDATA_HOME": str(tmp_path)})
@@ -43,9 +44,13 @@ def materialized(settings: Settings, asset: dg.AssetsDefinition, partition: str 
 
 
 def test_incremental_loader_backfills_the_window_of_the_run_and_no_other(loading: Settings, database: str) -> None:
-    devices, legacy_visits, provider_visits = tables.configured(loading, CALENDAR)
+    devices, users, legacy_visits, provider_visits = tables.configured(loading, CALENDAR)
     with psycopg.connect(database) as source:
         source.execute(
+            "CREATE TABLE users AS SELECT n AS id, 'u' AS login, NULL::text AS email, at AS registered_datetime,"
+            " at AS first_connection_datetime, at AS last_connection_datetime, at AS updated_at, false AS is_deleted"
+            " FROM (SELECT n, '2026-01-04 22:30+00'::timestamptz + n * interval '1 hour' AS at"
+            " FROM generate_series(0, 3) n) t;"
             "CREATE TABLE devices AS SELECT 'PC' AS type, 'One' AS full_name, 14 AS version;"
             "CREATE TABLE visits AS SELECT 'v' || n AS visit_id, at AS event_time, 'u' AS user_id,"
             " false AS keep_private, '/' AS page, ''::text AS referral, ''::text AS ad_id, ''::text AS ip,"
@@ -64,10 +69,13 @@ def test_incremental_loader_backfills_the_window_of_the_run_and_no_other(loading
     found = materialized(loading, legacy_visits, "2026-01-05T10")
     assert (found["windows"], found["rows"], found["new"]) == ("2026-01-05T10..2026-01-05T10", 1, 1)
     assert materialized(loading, provider_visits, "2026-01-05T11") == {"hours": 1, "files": 1}
-    landed = sorted(str(file.relative_to(loading.landing / "visits")) for file in loading.landing.rglob("*.json*"))
+    found = materialized(loading, users, "2026-01-05")
+    assert (found["windows"], found["rows"], found["new"]) == ("2026-01-05..2026-01-05", 2, 2)
+    landed = sorted(str(file.relative_to(loading.landing)) for file in loading.landing.rglob("*.json*"))
     assert landed == [
-        "date=2026-01-05/hour=10/legacy_visits-1.jsonl",
-        "date=2026-01-05/hour=11/provider_visits-part.json",
+        "users/date=2026-01-05/users_table-1.jsonl",
+        "visits/date=2026-01-05/hour=10/legacy_visits-1.jsonl",
+        "visits/date=2026-01-05/hour=11/provider_visits-part.json",
     ]
 
     # The devices are loaded whenever they are asked for.
@@ -81,6 +89,7 @@ def test_tables_are_in_the_lineage_where_they_are_named(loading: Settings) -> No
     specs = {spec.key.to_user_string(): spec for spec in sources.specs(tables.configured(loading, CALENDAR))}
     above = {name: sorted(dep.asset_key.to_user_string() for dep in spec.deps) for name, spec in specs.items()}
     assert above["landing/devices"] == ["landing/devices_table"]
+    assert above["landing/users"] == ["landing/users_table"]
     assert above["landing/visits"] == [
         "landing/hourly_access_logs",
         "landing/legacy_visits",

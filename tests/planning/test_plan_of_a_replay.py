@@ -130,6 +130,23 @@ def test_only_the_first_user_delivery_reaches_earlier_hours(lake: Lake) -> None:
     assert stale_after("2026-01-04") == hours
 
 
+def test_changes_of_users_before_the_first_delivery_reach_no_earlier_hours(lake: Lake) -> None:
+    """The first full delivery does, and what changed before it."""
+    hours = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
+
+    def stale_after(day: str, changes: int) -> list[str]:
+        read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, day, changes=changes)})
+        found = stale(lake, "silver.visits_enriched")
+        enriched(lake, hours, read=read)
+        return found
+
+    stale_after("2026-01-04", changes=1)
+    assert stale_after("2026-01-05", changes=1) == hours[1:]
+    assert stale_after("2026-01-06", changes=0) == hours
+    assert stale_after("2026-01-05", changes=1) == hours
+    assert stale_after("2026-01-07", changes=1) == hours[2:]
+
+
 def test_compacting_users_makes_no_hour_stale(lake: Lake) -> None:
     hours = ["2026-01-05T23", "2026-01-06T00"]
     whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05")})

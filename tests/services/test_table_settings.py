@@ -19,6 +19,7 @@ def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
         url = "postgresql://reader@db/blog"
         secret = "tables"
         devices = "shop.devices"
+        users = "shop.users"
         legacy_visits = "legacy_visits"
         since = "2026-01-05"
         overlap = "2h"
@@ -28,6 +29,7 @@ def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
         url="postgresql://reader@db/blog",
         secret="tables",
         devices="shop.devices",
+        users="shop.users",
         legacy_visits="legacy_visits",
         since="2026-01-05",
         overlap=7200.0,
@@ -42,6 +44,7 @@ def test_tables_are_named_by_the_settings(tmp_path: Path) -> None:
         ('devices = "a.b.c"', "not the name of a table"),
         ("devices = 'a\"; DROP'", "not the name of a table"),
         ('legacy_visits = "v"', "the first day to load is missing"),
+        ('users = "v"', "the first day to load is missing"),
         ('provider_visits = "visits"', "not the path of a folder"),
         ('url = "postgresql://a:b@db/c"\nsecret = "tables"', "has a password, and secret names another one"),
     ],

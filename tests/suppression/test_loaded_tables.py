@@ -32,15 +32,23 @@ def home(tmp_path: Path, database: str) -> Settings:
     found = config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")})
     SuppressionList.of(found).add(BOB, FORGOTTEN)
     tables = TableSettings(
-        url=database, legacy_visits="visits", since="2026-04-01", provider_visits=tmp_path / "provider" / "visits"
+        url=database,
+        users="users",
+        legacy_visits="visits",
+        since="2026-04-01",
+        provider_visits=tmp_path / "provider" / "visits",
     )
     return replace(found, tables=tables)
 
 
 def users(home: Settings) -> list[str]:
+    return [json.loads(line)["user_id"] for line in _left(home)]
+
+
+def _left(home: Settings) -> list[bytes]:
     lines = [line for file in home.landing.rglob("*.json*") for line in file.read_bytes().splitlines()]
     assert not any(b"bob" in line for line in lines)
-    return [json.loads(line)["user_id"] for line in lines if line.strip(FILLER)]
+    return [line for line in lines if line.strip(FILLER)]
 
 
 def test_incremental_loader_lands_nothing_of_forgotten_persons(home: Settings, database: str) -> None:
@@ -58,10 +66,24 @@ def test_incremental_loader_lands_nothing_of_forgotten_persons(home: Settings, d
                 [user, login],
             )
         for _ in range(2):
-            table_loads.load_hours(home, ["2026-04-01T10"])
+            table_loads.load_windows(home, table_loads.LEGACY_VISITS, ["2026-04-01T10"])
     assert users(home) == ["user-ann-2"]
     # What was overwritten is compared as rows that have not landed; it lands once, with the first load.
     assert len(list(home.landing.rglob("legacy_visits-*"))) == 1
+
+
+def test_incremental_loader_lands_no_change_of_forgotten_persons(home: Settings, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as source:
+        source.execute(
+            "CREATE TABLE users AS SELECT id, login, NULL::text AS email, at AS registered_datetime,"
+            " at AS first_connection_datetime, at AS last_connection_datetime, at AS updated_at, false AS is_deleted"
+            " FROM (SELECT id, login, '2026-04-01 10:06+00'::timestamptz AS at"
+            " FROM (VALUES ('user-bob-1', NULL), ('other', 'bob'), ('user-ann-2', 'ann')) t (id, login)) t"
+        )
+        for _ in range(2):
+            table_loads.load_windows(home, table_loads.USERS, ["2026-04-01"])
+    assert [json.loads(line)["id"] for line in _left(home)] == ["user-ann-2"]
+    assert len(list(home.landing.rglob("users_table-*"))) == 1
 
 
 def test_incremental_loader_by_time_partition_lands_nothing_of_forgotten_persons(home: Settings) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.transforms import users
+from assets.transforms import user_changes, users
 from plans import plan_of
 from quality.contracts import CONTRACTS
 from transforms.user_rows import deliver, identified, in_utc, utc
@@ -39,7 +39,7 @@ def rejected(day: int, user: str | None, *reasons: str, offset: int = 0) -> Any:
 
 
 def delivery(spark: Any, *rows: Any) -> Any:
-    return identified(spark.createDataFrame(list(rows), ROWS))
+    return identified(user_changes.with_changes(spark.createDataFrame(list(rows), ROWS)))
 
 
 def versions(spark: Any, *rows: Any) -> list[Any]:

@@ -52,6 +52,20 @@ class FullDelivery:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Changes:
+    """Changes to be merged into a dataset: what they do not name stays as it is.
+
+    Args:
+        rows: Takes the table before the merge and returns the changed rows, one per key, with the contract's columns
+            and the mark of removed ones, :data:`blogdata.patterns.idempotency.merger.DELETED`.
+        account: Rows of the layer above that the whole table accounts for after the merge.
+    """
+
+    rows: Callable[[DataFrame], DataFrame]
+    account: Account
+
+
+@dataclass(frozen=True, kw_only=True)
 class Upstream(Provenance):
     """The figures of the layer above that a publication is audited against; the step itself adds what it read.
 
@@ -161,7 +175,7 @@ class Step:
 
     def publish(
         self,
-        rows: DataFrame | FullDelivery | Callable[[str], FullDelivery],
+        rows: DataFrame | FullDelivery | Callable[[str], FullDelivery | Changes],
         source: Upstream | None = None,
         *,
         companions: Sequence[Companion] = (),
@@ -170,7 +184,7 @@ class Step:
 
         Args:
             rows: All rows of the step's partitions or of the whole table. For a merged dataset, its delivery. For a
-                dataset whose periods are merged in order, a function from a period to its delivery.
+                dataset whose periods are merged in order, a function from a period to its delivery or its changes.
             source: Expected figures from the layer above; not used with a delivery, which has its own account.
             companions: Companion tables to publish together with it (Transactional Writer).
 
@@ -224,11 +238,11 @@ class Step:
         rows = delivery.rows(self.lake.read(self.spark, contract.dataset, version))
         return merger.merge_all(rows, target, self._provenance_of(delivery), at=version)
 
-    def _provenance_of(self, delivery: FullDelivery) -> Provenance:
+    def _provenance_of(self, delivery: FullDelivery | Changes) -> Provenance:
         accounts = {WHOLE_TABLE: delivery.account}
         return Provenance(inputs=self.inputs, accounts=accounts, judged_by=self.judged_by)
 
-    def _merge_in_order(self, delivery: Callable[[str], FullDelivery]) -> Commit:
+    def _merge_in_order(self, delivery: Callable[[str], FullDelivery | Changes]) -> Commit:
         """Merge the step's periods in order, with undone executions before them and later ones after them."""
         # The table still has retired columns until they are removed.
         contract = carried(self.contract, self.lake.caught_up(self.contract.dataset))
@@ -246,13 +260,17 @@ class Step:
         wanted = {*asked, *(executed - self.events.publications(self.contract.dataset).keys())}
         return executions.due(self.contract, marks, wanted)
 
-    def _execute(self, target: Target, period: str, delivery: FullDelivery) -> Commit:
+    def _execute(self, target: Target, period: str, delivery: FullDelivery | Changes) -> Commit:
+        def changes(before: DataFrame) -> DataFrame:
+            rows = delivery.rows(before)
+            return rows if isinstance(delivery, Changes) else merger.with_removals(rows, before, target.contract)
+
         return stateful_merger.execute(
             self.spark,
             target,
             self.events,
             period,
-            lambda before: merger.with_removals(delivery.rows(before), before, target.contract),
+            changes,
             self._provenance_of(delivery),
             lost=spark_probe.is_lost,
         )

@@ -237,7 +237,7 @@ class Watermarked(Same):
 
 @dataclass(frozen=True, kw_only=True)
 class AsOf(_Versioned):
-    """An hour joins a history as of its events: it depends on the first delivery and on those up to its own day.
+    """An hour joins a history as of its events: it depends on the days up to the first full delivery, or to its own.
 
     Args:
         delivered: The dataset with the full deliveries that the history is computed from.
@@ -373,12 +373,12 @@ def landed_input(contract: Contract) -> Landed | None:
 
 
 def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:
-    """Find the day of the first delivery with a usable row.
+    """Find the day of the first full delivery with a usable row.
 
     Args:
         deliveries: Pairs of a day and its publication.
     """
-    return min((day for day, entry in deliveries if usable_rows(entry)), default=None)
+    return min((day for day, entry in deliveries if delivered_rows(entry)), default=None)
 
 
 def delivered_on(delivery: Entry) -> str:
@@ -388,8 +388,14 @@ def delivered_on(delivery: Entry) -> str:
 
 
 def usable_rows(delivery: Entry) -> int:
-    """Count the rows of a delivery that are not dead letters; a day without usable rows is no delivery."""
+    """Count the rows of a day that are not dead letters."""
     return delivery.rows_out - int(delivery.measures["dead"])
+
+
+def delivered_rows(delivery: Entry) -> int:
+    """Count the usable rows of a full delivery, without changes of the same day; a day without any is no delivery."""
+    changes, dead = (int(delivery.measures.get(name, 0)) for name in ("changes", "dead_changes"))
+    return usable_rows(delivery) - (changes - dead)
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -10,7 +10,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.services import postgres_settings, setting_values
 from blogdata.services.setting_values import Values
 
-KEYS = {"url", "secret", "devices", "legacy_visits", "since", "overlap", "provider_visits"}
+KEYS = {"url", "secret", "devices", "users", "legacy_visits", "since", "overlap", "provider_visits"}
 _NAME = re.compile(r"[^\s.\"]+(\.[^\s.\"]+)?")
 
 
@@ -22,8 +22,9 @@ class TableSettings:
         url: Address of the database, `postgresql://user@host/database`; None: that of the deployment's PostgreSQL.
         secret: Name of the password at that address; None: it needs none, or the address has it.
         devices: Table or view of the devices, `name` or `schema.name`; None: devices are delivered as files.
+        users: Table or view of the users, of which the changed ones are loaded; None: users are delivered as files.
         legacy_visits: Table or view of visits, loaded hour by hour; None: there is none.
-        since: First day whose visits are loaded from it, `2026-01-05`.
+        since: First day whose visits and changes of users are loaded, `2026-01-05`.
         overlap: Seconds before the newest loaded hour that each load reads again, for rows that are committed late.
         provider_visits: Folder in which a provider delivers visits by hours, as `date=2026-01-05/hour=10`, each with
             `_SUCCESS` when it is complete; None: there is none.
@@ -32,6 +33,7 @@ class TableSettings:
     url: str | None = None
     secret: str | None = None
     devices: str | None = None
+    users: str | None = None
     legacy_visits: str | None = None
     since: str = ""
     overlap: float = 21600.0
@@ -40,7 +42,7 @@ class TableSettings:
     @property
     def any(self) -> bool:
         """Whether any table is loaded."""
-        return bool(self.devices or self.legacy_visits or self.provider_visits)
+        return bool(self.devices or self.users or self.legacy_visits or self.provider_visits)
 
 
 def parse(values: Values) -> TableSettings:
@@ -53,19 +55,19 @@ def parse(values: Values) -> TableSettings:
         ConfigurationError: A value cannot be used.
     """
     url = setting_values.database(values, "url") if "url" in values else None
-    legacy_visits = _table(values, "legacy_visits")
+    by_time = {key: _table(values, key) for key in ("users", "legacy_visits")}
     since = setting_values.day(values, "since")
-    if legacy_visits is not None and since is None:
+    if since is None and (named := [key for key, name in by_time.items() if name is not None]):
         raise ConfigurationError(
             what="the first day to load is missing",
-            where=values["legacy_visits"][1],
+            where=values[named[0]][1],
             next_step='write it beside the table: since = "2026-01-05"',
         )
     return TableSettings(
         url=url,
         secret=postgres_settings.password(values, url, example="tables"),
         devices=_table(values, "devices"),
-        legacy_visits=legacy_visits,
+        **by_time,
         since=since or "",
         overlap=setting_values.duration(values, "overlap", "6h", least=0),
         provider_visits=_folder(values, "provider_visits"),

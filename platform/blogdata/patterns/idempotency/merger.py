@@ -11,11 +11,12 @@ without effect are filtered out first. The filter compares with one version of t
 that version or not at all. Where MERGE cannot be audited (``Engine.CHECKPOINT``), the whole table is computed and
 replaced, with the same guarantee: it commits only while the table still has the rows of that version.
 
-The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add
-it for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins
-must be decided where the changes are computed. Here they are refused, even where MERGE would accept them: a change and
-a removal of a missing row, or two changes of which one has no effect. A change without a mark is also refused: it
-meets none of MERGE's conditions, and would be dropped silently.
+The trap: a removed row in the very first delivery. It matches nothing, and an INSERT without the condition would add it
+for ever; a change marked as removed is never inserted. Another trap: several changes with one key. Which one wins must
+be decided where the changes are computed: of changed users it is the newest one, and of one instant the one that landed
+last. Here they are refused, even where MERGE would accept them: a change and a removal of a missing row, or two changes
+of which one has no effect. A change without a mark is also refused: it meets none of MERGE's conditions, and would be
+dropped silently.
 
 When not to use it: when the whole dataset is available and small (Data Overwrite), and when an old delivery must be
 rerun: its changes would be merged into rows of later deliveries (Stateful Merger).
@@ -49,7 +50,7 @@ def merge(
     target: Target,
     provenance: Provenance,
     *,
-    deleted: str | None = DELETED,
+    deleted: str | None,
     at: int | None = None,
 ) -> Commit:
     """Merge changes into an unpartitioned table, audited and in one commit.

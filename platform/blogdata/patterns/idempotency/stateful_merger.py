@@ -38,7 +38,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied, history
 from blogdata.lake.commit import WHOLE_TABLE, Commit, Entry, Execution, entries_of, parse
 from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.merger import merge
+from blogdata.patterns.idempotency.merger import DELETED, merge
 from blogdata.publish import tables
 from blogdata.publish.changes import Rewrite
 from blogdata.publish.contract import Contract
@@ -71,7 +71,8 @@ def execute(
         target: The table, its contract and the run.
         events: The event log.
         period: Key of the execution's period.
-        changes: Computes the changes, in the form that `merge` takes, from the table before the execution.
+        changes: Computes the changes, as `merge` takes them with the mark :data:`DELETED`, from the table before the
+            execution.
         provenance: Inputs and accounts; they describe the table after the execution.
         lost: Checks whether an error that is no `PlatformError` means a lost server, so that a retry can help.
 
@@ -110,7 +111,7 @@ def execute(
         onto = _version_with(contained, target, events, period)
         before = lake.read(spark, contract.dataset, onto)
         said = replace(provenance, execution=Execution(period=period, onto=onto))
-        return merge(changes(before), target, said, at=onto)
+        return merge(changes(before), target, said, deleted=DELETED, at=onto)
     except Exception as error:
         passing = error.transient if isinstance(error, PlatformError) else lost(error)
         if not passing:

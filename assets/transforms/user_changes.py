@@ -1,0 +1,112 @@
+"""Changed users of a table: how its rows become lines, and what bronze finds in them.
+
+Decisions: a row of bronze.users is a change if a table's file has it, and then `is_deleted` is not null; all others are
+of full deliveries. A change whose `updated_at` is null, still to come or not of the day it landed in is a dead letter,
+`missing_field:updated_at` or `impossible_time:updated_at`. At one instant the change that landed last holds: the one
+in the file with the greatest number, and there the last one.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from assets.transforms.visit_times import iso_time
+from blogdata.patterns.idempotency.merger import DELETED
+from blogdata.patterns.ingestion.incremental_loader import UNTIMED, Shape
+from quality.contracts import landed
+
+PREFIX = "users_table"
+DELTA = "updated_at"
+KEY = ("id",)
+SHAPE: Shape = {field.name: field.name for field in landed.CHANGED_USER}
+
+
+def is_of_table(file: str) -> bool:
+    """Return whether a landed file has changes, by its name."""
+    return file.startswith(f"{PREFIX}-")
+
+
+def is_change() -> Column:
+    """Build the condition that a row of bronze.users is a change, and not of a full delivery."""
+    return F.col(DELETED).isNotNull()
+
+
+def with_changes(rows: DataFrame) -> DataFrame:
+    """Add the columns of changes to rows of a table that is older than these: none of them is a change."""
+    for name, type_ in ((DELTA, "TIMESTAMP"), (DELETED, "BOOLEAN")):
+        if name not in rows.columns:
+            rows = rows.withColumn(name, F.lit(None).cast(type_))
+    return rows
+
+
+def instant() -> Column:
+    """Build the instant from which a row of bronze.users holds: of a delivery the midnight of its day."""
+    return F.coalesce(DELTA, midnight(F.col("load_date")))
+
+
+def order() -> Column:
+    """Build what orders changes of one instant: the number of their file and their place in it; null for others."""
+    number = F.regexp_extract("source_file", r"-(\d+)\.", 1).cast("BIGINT")
+    return F.when(is_change(), F.struct(number.alias("file"), F.col("source_offset").alias("place")))
+
+
+def midnight(day: Column) -> Column:
+    """Build the TIMESTAMP at which a day (`2026-01-31`) begins."""
+    return F.to_timestamp(F.concat(day, F.lit("T00:00:00Z")))
+
+
+def deleted(rows: DataFrame) -> int:
+    """Count the usable rows that no version of a user stands for: those of the instants at which a user is deleted.
+
+    Args:
+        rows: Rows of bronze.users, of days with deletions at least.
+    """
+    at_once = rows.where(F.size("reasons") == 0).groupBy("id", instant()).agg(_ends_deleted(), F.count("id").alias("n"))
+    return _sum(at_once.where("is_deleted"))
+
+
+def gone(rows: DataFrame) -> int:
+    """Count the usable rows that no current user stands for: those of users until the last day that ended deleted.
+
+    Args:
+        rows: Rows of bronze.users, of the newest full delivery and the days after it.
+    """
+    daily = rows.where(F.size("reasons") == 0).groupBy("id", "load_date").agg(_ends_deleted(), F.count("id").alias("n"))
+    last = F.max(F.when(F.col(DELETED), F.col("load_date"))).over(Window.partitionBy("id"))
+    return _sum(daily.withColumn("_last", last).where("load_date <= _last"))
+
+
+def _ends_deleted() -> Column:
+    at = F.struct(instant(), order())
+    return F.max_by(F.coalesce(DELETED, F.lit(False)), at).alias(DELETED)
+
+
+def _sum(groups: DataFrame) -> int:
+    (found,) = groups.agg(F.coalesce(F.sum("n"), F.lit(0))).collect()
+    return int(found[0])
+
+
+def judged(rows: DataFrame) -> DataFrame:
+    """Add what only changes have: their time, which may be unusable, and the mark of a deleted user.
+
+    Args:
+        rows: Rows of :func:`assets.transforms.users.judge`, with those of full deliveries among them.
+
+    Returns:
+        The same rows and columns.
+    """
+    text, file = F.col("raw").cast("string"), F.col("source_file")
+    is_of_file = file.contains(f"/{PREFIX}-")
+    time, is_deleted = (F.get_json_object(text, f"$.{name}") for name in (DELTA, DELETED))
+    updated = iso_time(time)
+    is_of_its_day = ~file.contains(f"/{PREFIX}{UNTIMED}") & (F.date_format(updated, "yyyy-MM-dd") == F.col("load_date"))
+    is_usable = F.coalesce(is_of_its_day, F.lit(False))
+    reason = F.when(time.isNull(), F.lit(f"missing_field:{DELTA}")).otherwise(F.lit(f"impossible_time:{DELTA}"))
+    return rows.withColumns(
+        {
+            "reasons": F.when(is_of_file & ~is_usable, F.array_append("reasons", reason)).otherwise(F.col("reasons")),
+            DELTA: F.when(is_of_file & is_usable, updated),
+            DELETED: F.when(is_of_file, F.coalesce(is_deleted == "true", F.lit(False))),
+        }
+    )

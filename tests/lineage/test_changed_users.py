@@ -1,0 +1,214 @@
+"""Changed users of a table are merged by their key, and are part of the users' history.
+
+Patterns: Merger, Incremental Loader, Stateful Merger.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import psycopg
+import pytest
+
+from assets import table_loads
+from blogdata.lake.commit import WHOLE_TABLE
+from lineage.command_line import Said
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from lineage.test_tables_as_sources import clock_at, reading
+
+CURRENT, HISTORY = "silver.users_current", "silver.users"
+DATASETS = (CURRENT, HISTORY, "silver.identities", "bronze.dead_letters")
+FIFTH, SIXTH, SEVENTH, EIGHTH = (f"2026-01-{day:02}" for day in (5, 6, 7, 8))
+MADE = """
+    CREATE TABLE users (
+        id text, login text, email text, registered_datetime timestamptz, first_connection_datetime timestamptz,
+        last_connection_datetime timestamptz, updated_at timestamptz, is_deleted boolean DEFAULT false
+    )
+"""
+
+
+def at(time: str) -> datetime:
+    """Return a time of January 2026, `05 10:30`."""
+    return datetime.fromisoformat(f"2026-01-{time}").replace(tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Blog:
+    """A deployment that loads the changed users of a table."""
+
+    made: Deployment
+    source: psycopg.Connection
+
+    def add(self, time: str | None, *users: str, deleted: bool = False) -> None:
+        for user in users:
+            self.source.execute(
+                "INSERT INTO users (id, login, registered_datetime, updated_at, is_deleted)"
+                " VALUES (%s, %s, '2020-05-05 00:00+00', %s, %s)",
+                [user, None if deleted else f"login-{user}", time and at(time), deleted],
+            )
+
+    def change(self, time: str, user: str, login: str | None = None, *, deleted: bool = False) -> None:
+        self.source.execute(
+            "UPDATE users SET login = coalesce(%s, login), is_deleted = %s, updated_at = %s WHERE id = %s",
+            [login, deleted, at(time), user],
+        )
+
+    def deliver(self, day: str, *users: str) -> None:
+        folder = self.made.landing / "users" / f"date={day}"
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps({"id": user, "login": f"login-{user}"}) + "\n" for user in users]
+        (folder / "users.json").write_text("".join(lines))
+        (folder / "_SUCCESS").touch()
+
+    def run(self, time: str) -> None:
+        with clock_at(at(time)):
+            assert self.made.run(for_=DATASETS).problems == []
+            assert self.made.run(for_=DATASETS).runs == 0
+        assert self.made.problems() == []
+        assert self.made.undeclared() == set()
+        assert self.current() == {user for user, valid_to in self.versions("user_id", "valid_to") if valid_to is None}
+
+    def current(self) -> set[str]:
+        return {*self.made.rows(CURRENT, "user_id")}
+
+    def versions(self, *columns: str) -> list[Any]:
+        return self.made.rows(HISTORY, *columns)
+
+    def history_of(self, user: str) -> list[tuple[str, str | None]]:
+        """Return the bounds of a user's versions, as `05 10:30`."""
+        found = [row[1:] for row in self.versions("user_id", "valid_from", "valid_to") if row[0] == user]
+        return sorted((f"{begin:%d %H:%M}", end and f"{end:%d %H:%M}") for begin, end in found)
+
+    def merged(self) -> list[tuple[int, int, int, int]]:
+        """Return the rows that each merge inserted, updated, deleted and copied, the newest first."""
+        with self.made.session() as spark:
+            path = self.made.lake.path(CURRENT)
+            rows = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").where("operation = 'MERGE'").collect()
+        names = [f"numTargetRows{kind}" for kind in ("Inserted", "Updated", "Deleted", "Copied")]
+        return [tuple(int(row["operationMetrics"][name]) for name in names) for row in rows]  # type: ignore[misc]
+
+    def files(self) -> set[str]:
+        return {*self.made.lake.at(CURRENT, self.made.versions()[CURRENT]).file_uris()}
+
+
+@pytest.fixture(scope="module")
+def blog(deploy: Deploy, postgres_server: str) -> Iterator[Blog]:
+    """A deployment whose users come by their changes, and its database."""
+    name = "changed_users"
+    url = postgres_server.rpartition("/")[0] + f"/{name}"
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        with psycopg.connect(url, autocommit=True) as source:
+            source.execute(MADE)
+            yield Blog(reading(deploy("changed"), url, users="users", since=FIFTH, overlap="6h"), source)
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_figure_4_4_merger_inserts_updates_and_deletes_changed_users(blog: Blog) -> None:
+    made = blog.made
+    blog.add("05 09:00", *"abcde")
+    # The first run has no rows to delete.
+    blog.add("05 09:30", "never there", deleted=True)
+    blog.add(None, "untimed")
+    blog.add("09 00:00", "to come")
+    blog.run("05 10:10")
+    assert blog.current() == {*"abcde"}
+    assert sorted(made.rows("bronze.users", "reasons")) == [
+        *[[]] * 6,
+        ["impossible_time:updated_at"],
+        ["missing_field:updated_at"],
+    ]
+    entry = made.published(CURRENT)[FIFTH]
+    assert (entry.rows_in, dict(entry.reasons)) == (8, {"dead_lettered": 2, "deleted": 1, "duplicates": 0, "kept": 0})
+    # A deletion has nothing to encrypt.
+    assert sorted(made.rows("silver.identities", "snapshots")) == [1] * 5
+
+    # Insert, update and delete in one batch; of two changes of one user the newest is merged.
+    blog.change("05 23:00", "b", "early")
+    blog.run("05 23:10")
+    first = blog.files()
+    blog.change("06 09:00", "a", "new")
+    blog.change("06 09:10", "c", deleted=True)
+    blog.add("06 09:20", "f")
+    blog.change("06 09:30", "b", "late")
+    with clock_at(at("06 09:40")):
+        table_loads.load(made.settings, "users")
+    blog.change("06 10:00", "b", "latest")
+    blog.run("06 11:10")
+    assert blog.merged()[0] == (1, 2, 1, 0)
+    assert blog.current() == {*"abdef"}
+    assert blog.history_of("b") == [
+        ("05 09:00", "05 23:00"),
+        ("05 23:00", "06 09:30"),
+        ("06 09:30", "06 10:00"),
+        ("06 10:00", None),
+    ]
+    assert blog.history_of("c") == [("05 09:00", "06 09:10")]
+    assert made.published(CURRENT)[SIXTH].reasons["deleted"] == 3
+
+    # Only files with changed users are touched: that of the first day stays.
+    assert first <= blog.files()
+    blog.change("06 11:30", "f", "again")
+    blog.run("06 12:10")
+    assert first <= blog.files()
+
+
+def test_merger_takes_in_a_late_change_of_an_old_day(blog: Blog) -> None:
+    """As tables 4-1 and 4-2: the old day is merged into its own state, and the later days after it once more."""
+    blog.add("05 08:00", "late")
+    blog.change("05 07:00", "d", "older than the overlap")
+    blog.run("06 13:10")
+    assert "late" not in blog.current()
+    with clock_at(at("06 13:20")):
+        loaded = table_loads.load_windows(blog.made.settings, "users", [FIFTH])
+        assert (loaded["new"], loaded["rows"]) == (2, 3)
+    blog.run("06 13:30")
+    assert blog.current() == {*"abdef", "late"}
+    assert blog.history_of("d") == [("05 07:00", "05 09:00"), ("05 09:00", None)]
+
+
+def test_changes_beside_full_deliveries(blog: Blog) -> None:
+    """A delivery closes whom it does not name, at its midnight; changes of its day come after it, and close nobody."""
+    blog.deliver(SEVENTH, "a", "b", "d", "e", "new")
+    blog.change("07 08:00", "d", deleted=True)
+    blog.change("07 09:00", "f", "returned")
+    blog.run("07 10:10")
+    assert blog.current() == {"a", "b", "e", "f", "new"}
+    assert blog.history_of("late") == [("05 08:00", "07 00:00")]
+    assert blog.history_of("d")[-1] == ("07 00:00", "07 08:00")
+    assert blog.history_of("f")[-1] == ("07 09:00", None)
+    assert blog.history_of("new") == [("07 00:00", None)]
+    # Guards compare deliveries, and no changes.
+    blog.change("08 08:00", "a", "changed")
+    with clock_at(at("08 09:10")):
+        blog.deliver(EIGHTH, "a", "b")
+        refused = blog.made.run(for_=DATASETS).problems
+    assert "the source has 2 rows, less than 50% of the last load's 5" in str(refused)
+    blog.deliver(EIGHTH, "a", "b", "e")
+    blog.run("08 10:10")
+    assert blog.current() == {"a", "b", "e"}
+    assert blog.made.published(HISTORY)[WHOLE_TABLE].reasons["deleted"] == 3
+
+
+@pytest.fixture
+def deployment(blog: Blog) -> Deployment:
+    return blog.made
+
+
+def test_a_changed_user_who_was_forgotten_does_not_come_back(blog: Blog, said: Said) -> None:
+    code, done, errors = said("forget", "b", "--yes")
+    assert (code, errors) == (0, ""), done
+    assert "b" not in {*blog.made.rows("bronze.users", "id")} | blog.current()
+    with clock_at(at("08 11:10")):
+        for day in (FIFTH, SIXTH, SEVENTH, EIGHTH):
+            table_loads.load_windows(blog.made.settings, "users", [day])
+    blog.change("08 10:30", "b", "once more")
+    blog.run("08 12:10")
+    assert "b" not in {*blog.made.rows("bronze.users", "id")} | blog.current()
+    lines = [line for file in blog.made.landing.rglob("users_table-*") for line in file.read_bytes().splitlines()]
+    assert not any(b'"login-b"' in line or b"once more" in line for line in lines)

@@ -1,0 +1,209 @@
+"""Changed users: judged in bronze, in the history and among the current users.
+
+Patterns: Merger, Incremental Loader.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import oracle_users
+from assets.transforms import user_changes, users
+from transforms.test_users import TODAY, names_and_types, promised
+from transforms.user_rows import deliver, identified, in_utc, utc
+
+ROWS = (
+    "load_date STRING, source_file STRING, source_offset BIGINT, id STRING, login STRING, email STRING,"
+    " registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP, last_connection_datetime TIMESTAMP,"
+    " reasons ARRAY<STRING>, updated_at TIMESTAMP, is_deleted BOOLEAN"
+)
+FILE = "users/date=2026-01-01/users_table-1.jsonl"
+REGISTERED = oracle_users.REGISTERED
+
+
+class Row(oracle_users.Row):
+    """A row of bronze.users."""
+
+    def values(self) -> tuple[Any, ...]:
+        name = f"users_table-{self.file}.jsonl" if self.at else f"users-{self.file}.json"
+        why = ["invalid_time:last_connection_datetime"] if self.dead else []
+        change = (self.at, self.deleted) if self.at else (None, None)
+        place = (f"users/date=2026-01-{self.day:02}/{name}", self.offset)
+        return (f"2026-01-{self.day:02}", *place, self.user, self.login, "e", REGISTERED, None, None, why, *change)
+
+
+def at(day: int, hour: int, minute: int = 0) -> datetime:
+    return utc(2026, 1, day, hour, minute)
+
+
+def change(day: int, hour: int, user: str, login: str = "l", **more: Any) -> Row:
+    return Row(day=day, user=user, login=login, at=at(day, hour), **more)
+
+
+def frame(spark: Any, rows: list[Row]) -> Any:
+    return identified(spark.createDataFrame([row.values() for row in rows], ROWS))
+
+
+def versions(spark: Any, *rows: Row) -> list[Any]:
+    found = in_utc(users.history(frame(spark, list(rows))).orderBy("user_id", "valid_from").collect())
+    return [(one.user_id, one.login, one.valid_from, one.valid_to, one.snapshots) for one in found]
+
+
+def test_incremental_loader_changes_are_judged_beside_deliveries(spark: Any) -> None:
+    one = {"id": "u", "login": "l", "updated_at": "2026-01-01T10:00:00+00:00", "is_deleted": False}
+    lines = [
+        json.dumps({**one, **more})
+        for more in (
+            {},
+            {"is_deleted": True},
+            {"is_deleted": None},
+            {"updated_at": None},
+            {"updated_at": "2026-01-02T00:00:00+00:00"},
+            {"updated_at": "infinity", "id": ""},
+        )
+    ]
+    table = deliver(spark, *lines, file=FILE).unionByName(deliver(spark, *lines, file=FILE.replace("-1", "-untimed-1")))
+    # A producer's own file may have fields of these names, too.
+    found = user_changes.judged(users.judge(table.unionByName(deliver(spark, lines[1]))))
+    assert names_and_types(found) == promised("bronze.users")
+    rows = [(row.reasons, row.updated_at and row.updated_at.hour, row.is_deleted) for row in found.collect()]
+    untimed = [["missing_field:updated_at"] if number == 3 else ["impossible_time:updated_at"] for number in range(6)]
+    untimed[5] = ["missing_field:id", *untimed[5]]
+    assert [reasons for reasons, *_ in rows[:6]] == [[], [], [], *untimed[3:]]
+    assert [deleted for *_, deleted in rows] == [False, True, False, False, False, False] * 2 + [None]
+    assert [reasons for reasons, *_ in rows[6:12]] == untimed
+    assert rows[12] == ([], None, None)
+
+
+def test_a_change_holds_from_its_time_on_and_closes_nobody_else(spark: Any) -> None:
+    rows = [Row(day=1, user="a"), Row(day=1, user="b"), change(1, 10, "a", "x"), change(2, 9, "c")]
+    assert versions(spark, *rows) == [
+        ("a", "l", REGISTERED, at(1, 10), 1),
+        ("a", "x", at(1, 10), None, 1),
+        ("b", "l", REGISTERED, None, 1),
+        ("c", "l", at(2, 9), None, 1),
+    ]
+    # The next full delivery closes whom it does not name, changed or not.
+    assert [one for one in versions(spark, *rows, Row(day=4, user="b")) if one[3] == at(4, 0)] == [
+        ("a", "x", at(1, 10), at(4, 0), 1),
+        ("c", "l", at(2, 9), at(4, 0), 1),
+    ]
+
+
+def test_a_deletion_closes_at_its_time_and_a_change_brings_back(spark: Any) -> None:
+    rows = [
+        Row(day=1, user="a"),
+        change(1, 10, "a", deleted=True),
+        change(1, 11, "a", deleted=True),
+        change(2, 9, "a"),
+        change(1, 10, "never there", deleted=True),
+    ]
+    assert versions(spark, *rows) == [
+        ("a", "l", REGISTERED, at(1, 10), 1),
+        ("a", "l", at(2, 9), None, 1),
+    ]
+    assert user_changes.deleted(frame(spark, rows)) == 3
+
+
+def test_changes_before_the_first_delivery_begin_at_their_own_time(spark: Any) -> None:
+    rows = [change(1, 10, "a"), change(1, 11, "b"), change(1, 12, "b", deleted=True)]
+    rows += [Row(day=3, user=name) for name in "abc"]
+    assert versions(spark, *rows) == [
+        ("a", "l", at(1, 10), None, 2),
+        ("b", "l", at(1, 11), at(1, 12), 1),
+        ("b", "l", at(3, 0), None, 1),
+        ("c", "l", REGISTERED, None, 1),
+    ]
+
+
+def test_merger_of_one_instant_takes_the_change_that_landed_last(spark: Any) -> None:
+    """By the number of its file, not by its name, and there by its place; a delivery of the instant comes first."""
+    rows = [
+        change(1, 0, "a", "second", file=10),
+        change(1, 0, "a", "last", file=10, offset=7),
+        change(1, 0, "a", "first", file=9, offset=8),
+        change(1, 0, "a", "rejected", file=11, dead=True),
+        Row(day=1, user="a", login="delivered"),
+    ]
+    assert versions(spark, *rows) == [("a", "last", at(1, 0), None, 4)]
+    before = identified(spark.createDataFrame([], TODAY), "user_id")
+    (found,) = users.changed(frame(spark, rows[:4]), before, "2026-01-01").collect()
+    assert (found.login, found.occurrences, found.is_deleted) == ("last", 3, False)
+
+
+def drawn(seed: int) -> tuple[random.Random, list[Row], list[int]]:
+    """Draw deliveries and changes of eight days; the first full delivery may be any of them, or none."""
+    draw = random.Random(seed)
+    days = sorted(draw.sample(range(1, 29), 8))
+    full = [day for day in days if draw.random() < 0.5]
+    rows = []
+    for day in days:
+        for user in (f"u{number}" for number in range(12)):
+            if day in full and draw.random() < 0.8:
+                rows += [
+                    Row(day=day, user=user, login=draw.choice("ab"), offset=offset, dead=draw.random() < 0.2)
+                    for offset in range(draw.choice([1, 1, 2]))
+                ]
+            for offset in range(draw.choice([0, 0, 1, 2, 3])):
+                when = utc(2026, 1, day) + timedelta(hours=draw.choice([0, 0, 6, 12]))
+                rows.append(
+                    Row(
+                        day=day,
+                        user=user,
+                        login=draw.choice("ab"),
+                        at=when,
+                        deleted=draw.random() < 0.3,
+                        dead=draw.random() < 0.1,
+                        file=draw.choice([1, 9, 10]),
+                        offset=100 + offset,
+                    )
+                )
+    draw.shuffle(rows)
+    return draw, rows, days
+
+
+@pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.campaign)])
+def test_changes_and_deliveries_give_the_versions_of_plain_python(spark: Any, seed: int) -> None:
+    _, rows, _ = drawn(seed)
+    expected, left_out = oracle_users.versions(rows)
+    assert versions(spark, *rows) == expected
+    assert user_changes.deleted(frame(spark, rows)) == left_out
+    assert sum(one[-1] for one in expected) + left_out == sum(not row.dead for row in rows)
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.campaign)])
+def test_current_users_are_the_open_versions_day_by_day(spark: Any, seed: int) -> None:
+    """The history continued and the state merged day by day are those of all days at once, and both accounts add up."""
+    _, rows, days = drawn(seed)
+    deliveries = sorted({row.day for row in rows if row.at is None and not row.dead})
+    whole, history = frame(spark, rows), None
+    known = identified(spark.createDataFrame([], TODAY), "user_id")
+    for day, earlier in zip(days, [None, *days], strict=False):
+        name = f"2026-01-{day:02}"
+        of_day = whole.where(F.col("load_date") == name)
+        if day in deliveries[:1]:
+            # As the asset does: the first full delivery says who was there before.
+            found = users.history(whole.where(F.col("load_date") <= name))
+        else:
+            found = users.history(of_day, history, None if earlier is None else f"2026-01-{earlier:02}")
+        history = spark.createDataFrame(found.toArrow(), found.schema)
+        if day in deliveries:
+            known = users.newest(of_day.where(~user_changes.is_change()), known, name)
+        changed = users.changed(of_day.where(user_changes.is_change()), known, name)
+        known = users.applied(changed, known)
+        known = spark.createDataFrame(known.toArrow(), known.schema)
+        since = [row for row in rows if max([one for one in deliveries if one <= day] or [0]) <= row.day <= day]
+        since_delivery = frame(spark, since)
+        stands_for = sum(row.occurrences for row in known.collect())
+        assert stands_for + user_changes.gone(since_delivery) == sum(not row.dead for row in since)
+        current = sorted((row.user_id, row.login) for row in known.collect())
+        expected, _ = oracle_users.versions([row for row in rows if row.day <= day])
+        assert current == [one[:2] for one in expected if one[3] is None]
+        continued = in_utc(history.orderBy("user_id", "valid_from").collect())
+        assert [(one.user_id, one.login, one.valid_from, one.valid_to, one.snapshots) for one in continued] == expected
