@@ -261,7 +261,7 @@ FROM keyed JOIN present USING ({period}) GROUP BY {period}, {", ".join(names)}
 """
 
 
-_CUBE = ("device_type", "browser", "referral_host")
+_CUBE = ("device_type", "browser", "referral_host", "country")
 
 
 GOLD = {

@@ -42,6 +42,7 @@ from benchmarks.straight_rules import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+CUBE = ("device_type", "browser", "referral_host", "country")
 PLACE = ", ".join(
     f"{name} {'timestamp' if name in straight_places.TIMES else 'string'}" for name in straight_places.COLUMNS
 )
@@ -323,14 +324,14 @@ class Script:
             "event_date": hours_of("event_date", [hour[:10] for hour in hours]),
             "event_week": hours_of("event_week", [monday(hour[:10]) for hour in hours]),
         }
-        keyed = keyed.withColumns({name: named(name) for name in ("device_type", "browser", "referral_host")})
+        keyed = keyed.withColumns({name: named(name) for name in CUBE})
         counts = (
             F.count(F.lit(1)).alias("events"),
             F.count_distinct("visit_id").alias("visits"),
             F.count_distinct("user_id").alias("users"),
         )
         for table, period in (("gold/visits_cube_daily", "event_date"), ("gold/visits_cube_weekly", "event_week")):
-            cube = keyed.groupBy(period, "device_type", "browser", "referral_host").agg(*counts)
+            cube = keyed.groupBy(period, *CUBE).agg(*counts)
             cube = cube.select("*", present[period])
             span = (days[0], days[-1]) if period == "event_date" else (weeks[0], weeks[-1])
             self.write(cube, table, period, span)

@@ -1,4 +1,4 @@
-"""gold.visits_cube_daily and _weekly: page views, visits and visitors by device, browser and origin."""
+"""gold.visits_cube_daily and _weekly: page views, visits and visitors by device, browser, origin and country."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Gold's counts: page views, visits and visitors of a period, by device, browser, page and origin.
+"""Gold's counts: page views, visits and visitors of a period, by device, browser, origin and country, or by page.
 
 Every input row is counted once, in exactly one group: a dimension that is null or empty becomes `unknown`.
 """
@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from quality.contracts.columns import UNKNOWN
+from quality.contracts.page_views import CUBE_KEY
 
-DIMENSIONS = ("device_type", "browser", "referral_host")
 COUNTS = (
     Measure(name="events"),
     Measure(name="visits", how=How.DISTINCT, column="visit_id"),
@@ -21,7 +21,7 @@ COUNTS = (
 
 
 def visits_cube(visits: DataFrame, period: str) -> DataFrame:
-    """Count by device, browser and origin.
+    """Count by device, browser, origin and country.
 
     Args:
         visits: Rows of silver.visits_enriched with the column `period`.
@@ -30,7 +30,7 @@ def visits_cube(visits: DataFrame, period: str) -> DataFrame:
     Returns:
         Rows of gold.visits_cube_daily or gold.visits_cube_weekly, without `hours_present`.
     """
-    return _counted(visits, (period, *DIMENSIONS))
+    return _counted(visits, (period, *CUBE_KEY))
 
 
 def page_stats(visits: DataFrame) -> DataFrame:

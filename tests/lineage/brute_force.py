@@ -179,12 +179,6 @@ def host(event: dict[str, Any]) -> str:
     return found or "direct"
 
 
-def cube(event: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the cube's dimensions of an event."""
-    device, browser = (text(event, "technical", name) for name in ("device_type", "browser"))
-    return device or "unknown", browser or "unknown", host(event)
-
-
 def devices(landing: Path) -> Counter[tuple[str, str]]:
     """Read the devices' newest landed delivery, the only one that is loaded, by type and version."""
     found: Counter[tuple[str, str]] = Counter()

@@ -19,7 +19,8 @@ from lineage.brute_force import Lines, Session
 from lineage.expected_ads import HOURS, Row, Rule
 
 COUNTS = ("events", "visits", "users")
-CUBE = ("device_type", "browser", "referral_host")
+UNKNOWN = "unknown"
+CUBE = ("device_type", "browser", "referral_host", "country")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +148,12 @@ def place(event: dict[str, Any]) -> Row:
     return _place_of(address)
 
 
+def cube(event: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Return the cube's dimensions of an event."""
+    device, browser = (brute_force.text(event, "technical", name) for name in CUBE[:2])
+    return device or UNKNOWN, browser or UNKNOWN, brute_force.host(event), place(event)[0] or UNKNOWN
+
+
 def _place_of(address: str) -> Row:
     """Return the country and the outcome of an address, from the embedded table only."""
     try:
@@ -172,10 +179,10 @@ def _silver_visits(landing: Path, lines: Lines) -> Iterator[Row]:
 def _audience(landing: Path, lines: Lines) -> Iterator[Row]:
     dimensions = {
         "all": lambda event: "all",
-        "page": lambda event: event["page"] or "unknown",
+        "page": lambda event: event["page"] or UNKNOWN,
         "referral_host": brute_force.host,
-        "device_type": lambda event: brute_force.cube(event)[0],
-        "country": lambda event: place(event)[0] or "unknown",
+        "device_type": lambda event: cube(event)[0],
+        "country": lambda event: cube(event)[3],
     }
     for dimension, value in dimensions.items():
         found = brute_force.groups(lines, lambda time, event, value=value: (f"{time:%Y-%m-%dT%H}", value(event)))
@@ -306,13 +313,13 @@ RULES: list[Rule] = [
     ("silver.places", (("ip", "country", "outcome"), _places)),
     (
         "gold.visits_cube_daily",
-        (("event_date", *CUBE, *COUNTS, HOURS), _counted(brute_force.day, lambda time, event: brute_force.cube(event))),
+        (("event_date", *CUBE, *COUNTS, HOURS), _counted(brute_force.day, lambda time, event: cube(event))),
     ),
     (
         "gold.visits_cube_weekly",
         (
             ("event_week", *CUBE, *COUNTS, HOURS),
-            _counted(brute_force.week, lambda time, event: brute_force.cube(event)),
+            _counted(brute_force.week, lambda time, event: cube(event)),
         ),
     ),
     (

@@ -8,9 +8,18 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.cli.role_sight import offer_masks
-from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_VISITORS, Role, restricted
+from blogdata.patterns.security.fine_grained_accessor_for_tables import (
+    LEAST_VISITORS,
+    Role,
+    Shown,
+    restricted,
+    sight_of,
+)
+from blogdata.publish.contract import Contract
+from blogdata.publish.privacy import visible
 from blogdata.services.config import Settings
 from quality.contracts.audience import AUDIENCE_HOURLY, VISITORS
+from quality.contracts.page_views import VISITS_CUBE_DAILY, VISITS_CUBE_WEEKLY
 
 ALONE, MANY = "2026-01-05T04", "2026-01-05T09"
 GROUPS = {
@@ -57,3 +66,26 @@ def test_the_country_of_who_comes_alone_is_told_by_what_is_stored(audience: Any)
     assert alone == {"JP"}
     for role in (Role.ENGINEER, Role.ANALYST):
         assert not [group for group in groups(audience, role) if group[:2] == (ALONE, "country")]
+
+
+@pytest.mark.parametrize("role", [Role.ENGINEER, Role.ANALYST])
+def test_the_cube_hides_the_countries_and_no_page_view(spark: Any, settings: Settings, role: Role) -> None:
+    """Most groups are of few visitors: without them, a role that sees no countries would sum too few page views."""
+    offer_masks(spark, settings)
+    rows = [("2026-01-05", "phone", name, users, users) for name, users in (("JP", 1), ("DE", 7), ("unknown", 2))]
+    types = "event_date STRING, device_type STRING, country STRING, events BIGINT, users BIGINT"
+    cube = spark.createDataFrame(rows, types)
+    seen = [row.asDict() for row in restricted(cube, VISITS_CUBE_DAILY, role).collect()]
+    assert sum(row["events"] for row in seen) == 10
+    assert not {row.get("country") for row in seen} & {"JP", "DE", "unknown"}
+
+
+@pytest.mark.parametrize("contract", [VISITS_CUBE_DAILY, VISITS_CUBE_WEEKLY], ids=lambda contract: contract.dataset)
+def test_who_sees_the_countries_of_the_cube_sees_that_of_a_visit(contract: Contract) -> None:
+    sights = {role: sight.columns for role in Role if (sight := sight_of(contract, role)) is not None}
+    assert sights.keys() == set(Role)
+    assert {role: shown["country"] for role, shown in sights.items() if "country" in shown} == {
+        Role.OWNER: Shown.AS_IT_IS,
+        Role.ENGINEER: Shown.HASHED,
+    }
+    assert "country" not in visible(contract)
