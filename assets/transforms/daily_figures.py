@@ -53,8 +53,7 @@ def figures(spark: SparkSession, sources: Mapping[str, DataFrame]) -> DataFrame:
     found = [spark.createDataFrame([], "period STRING, metric STRING, value BIGINT, detail STRING")]
     if VISITS in sources:
         visits = sources[VISITS]
-        found.append(_long(distributed_aggregator.aggregate(visits, ("period",), COUNTS)))
-        found += [_top(visits, metric, column) for metric, column in TOP.items()]
+        found += [_long(distributed_aggregator.aggregate(visits, ("period",), COUNTS)), _top(visits)]
     for source, metric in ((DEAD_LETTERS, "dead_letters"), (ADS, "ad_displays")):
         if source in sources:
             counted = distributed_aggregator.aggregate(sources[source], ("period",), (Measure(name=metric),))
@@ -68,12 +67,14 @@ def _long(counted: DataFrame) -> DataFrame:
     ).withColumn("detail", F.lit(None).cast("string"))
 
 
-def _top(visits: DataFrame, metric: str, column: str) -> DataFrame:
-    """Find the value with most page views; of several with as many, the first by name."""
-    counted = distributed_aggregator.aggregate(visits, ("period", column), (Measure(name="views"),))
-    first = F.min(F.struct(-F.col("views"), F.col(column).alias("detail"))).alias("first")
+def _top(visits: DataFrame) -> DataFrame:
+    """Find the page and the referrer with most page views; of several with as many, the first by name."""
+    sets = {metric: ("period", column) for metric, column in TOP.items()}
+    counted = distributed_aggregator.aggregate_sets(visits, sets, (Measure(name="views"),))
+    # The columns of the other sets are null.
+    first = F.min(F.struct(-F.col("views"), F.coalesce(*TOP.values()).alias("detail"))).alias("first")
     return (
-        counted.groupBy("period")
+        counted.groupBy("period", F.col(distributed_aggregator.SET).alias("metric"))
         .agg(first)
-        .select("period", F.lit(metric).alias("metric"), (-F.col("first")["col1"]).alias("value"), "first.detail")
+        .select("period", "metric", (-F.col("first")["col1"]).alias("value"), "first.detail")
     )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.data_value import distributed_aggregator, sketches
-from blogdata.patterns.data_value.distributed_aggregator import DEFAULT_LG_K, How, Measure
+from blogdata.patterns.data_value.distributed_aggregator import DEFAULT_LG_K, SET, How, Measure
 from blogdata.patterns.data_value.sketches import SketchUnreadable
 from plans import plan_of
 
@@ -66,6 +66,22 @@ def test_grouped_results_equal_brute_force_with_null_groups(spark: Any) -> None:
     assert by_key(distributed_aggregator.aggregate(frame, ("a", "b"), EXACT), 2) == brute(rows, (0, 1))
 
 
+def test_sets_of_one_pass_equal_brute_force_and_do_not_mix_with_nulls(spark: Any) -> None:
+    """A null of a row is a group of its set; a column that is not of the set is null, too, and another set's row."""
+    rows, sets = skewed(), {"both": ("a", "b"), "by_b": ("b",), "by_a": ("a",), "all": ()}
+    found: dict[str, dict[Any, tuple[Any, ...]]] = {name: {} for name in sets}
+    frame = distributed_aggregator.aggregate_sets(spark.createDataFrame(rows, ROWS), sets, EXACT)
+    for row in (one.asDict() for one in frame.collect()):
+        columns = sets[row[SET]]
+        assert {row[column] for column in ("a", "b") if column not in columns} <= {None}
+        key = tuple(row[column] for column in columns)
+        assert key not in found[row[SET]]
+        found[row[SET]][key] = tuple(row[measure.name] for measure in EXACT)
+    places = {"a": 0, "b": 1}
+    assert found == {name: brute(rows, tuple(places[column] for column in columns)) for name, columns in sets.items()}
+    assert (None,) in found["by_a"]
+
+
 def test_one_column_can_be_group_and_measure(spark: Any) -> None:
     rows = skewed()
     measures = (Measure(name="n"), Measure(name="people", how=How.DISTINCT, column="who"))
@@ -84,6 +100,15 @@ def test_counts_are_computed_in_part_before_rows_move(spark: Any) -> None:
     plan = plan_of(distributed_aggregator.aggregate(frame, ("a",), (Measure(name="n"),)))
     before_shuffle = plan[plan.index("Exchange hashpartitioning") :]
     assert "partial_count" in before_shuffle
+
+
+@pytest.mark.usefixtures("usual_plans")
+def test_sets_read_the_rows_once_and_count_in_part_before_they_move(spark: Any) -> None:
+    frame = spark.range(100).selectExpr("id % 3 AS a", "id % 5 AS b")
+    sets = {"by_a": ("a",), "by_b": ("b",)}
+    plan = plan_of(distributed_aggregator.aggregate_sets(frame, sets, (Measure(name="n"),)))
+    assert [plan.count(step) for step in ("Range (", "Expand", "Exchange hashpartitioning")] == [1, 1, 1]
+    assert "partial_count" in plan[plan.index("Exchange hashpartitioning") :]
 
 
 def test_approximate_counts_stay_within_three_stated_errors(spark: Any) -> None:

@@ -69,6 +69,7 @@ def test_a_day_without_its_last_hours_appears(partial: Deployment) -> None:
     assert found["dead_letters"] == (22, None, 22, share)
     assert found["ad_displays"] == (1, None, 1, 1 / 24)
     assert found["top_page"] == (22, "/a", 22, share)
+    assert found["top_referrer"] == (44, "direct", 22, share)
     assert set(found) == {
         "views", "visits", "visitors", "top_page", "top_referrer", "dead_letters", "ad_displays"
     }  # fmt: skip

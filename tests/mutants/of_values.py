@@ -134,6 +134,35 @@ VALUES = (
         "tests/data_value/test_distributed_aggregator.py::test_grouped_results_equal_brute_force_with_null_groups",
     ),
     in_code(
+        "a row of one grouping set counts as one of another",
+        f"{LIBRARY}/distributed_aggregator.py",
+        "enumerate(reversed(by)) if column not in columns",
+        "enumerate(by) if column not in columns",
+        "tests/data_value/test_distributed_aggregator.py"
+        "::test_sets_of_one_pass_equal_brute_force_and_do_not_mix_with_nulls",
+    ),
+    in_code(
+        "the page views of a page are counted among those of the referrers",
+        "assets/transforms/daily_figures.py",
+        'F.col(distributed_aggregator.SET).alias("metric")',
+        'F.lit("top_page").alias("metric")',
+        "tests/lineage/test_daily_report.py::test_a_day_without_its_last_hours_appears",
+    ),
+    in_code(
+        "the cube counts visits of all countries as one",
+        "assets/transforms/cubes.py",
+        "(period, *CUBE_KEY)",
+        "(period, *CUBE_KEY[:-1])",
+        "tests/transforms/test_cubes.py::test_the_cube_equals_a_plain_count",
+    ),
+    in_code(
+        "countries of few visitors stand in the cube for everybody",
+        "quality/contracts/page_views.py",
+        "    PLACE[0],\n",
+        '    CUBE_DIMENSIONS[0],\n    name="country",\n',
+        "tests/security/test_countries_of_few.py::test_the_cube_hides_the_countries_and_no_page_view",
+    ),
+    in_code(
         "rows are trusted to lie together",
         f"{LIBRARY}/local_aggregator.py",
         "if len(columns) != 1 or columns[0] not in by:",
