@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import Counter
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,33 +31,47 @@ LIVE = "silver.visits_with_ads_live"
 # Late visits are hours late; up to an hour is not late here.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.03, "empty_hour": 0.05, "missing_hour": 0.05}
 SPEC = SimulationSpec(days=1, visits_per_day=2500, seed=8, faults=FaultRates(**RATES), ads=True)
-HOURS = 8
+HOURS, BEHIND = 8, 2
+"""Hours of visits that land before a tick, and how many hours later displays land than visits of the same hour."""
 COLUMNS = ("event_hour", "side", "visit_id", "event_time", "page", "display_time", "campaign")
 
 
 @pytest.fixture(scope="module")
-def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+def versions() -> list[int]:
+    """The table's version after each tick of the world."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory, versions: list[int]) -> Deployment:
     """A simulated day, landed eight hours at a time, a tick for each; the second is interrupted while publishing."""
     source = tmp_path_factory.mktemp("source")
     simulator.simulate(SPEC, source)
     deployment = deploy("live-ads")
     for tick, begin in enumerate(range(0, 24, HOURS)):
         for hour in range(begin, begin + HOURS):
-            for table in ("visits", "ads"):
-                there = source / table / "date=2026-01-05" / f"hour={hour:02d}"
+            for table, arrived in (("visits", hour), ("ads", hour - BEHIND)):
+                there = source / table / "date=2026-01-05" / f"hour={arrived:02d}"
                 if there.is_dir():
-                    shutil.copytree(there, deployment.folder(f"2026-01-05T{hour:02d}", table))
+                    shutil.copytree(there, deployment.folder(f"2026-01-05T{arrived:02d}", table))
         for at, file in enumerate(files(deployment)):
             os.utime(file, (1_767_600_000 + at,) * 2)
         if tick == 1:
             interrupted(deployment, tmp_path_factory.mktemp("probe"))
         live.tick(deployment, STREAM)
+        version = deployment.lake.version(LIVE)
+        assert version is not None
+        versions.append(version)
     return deployment
 
 
 def files(deployment: Deployment) -> list[Path]:
-    """List the landed files by hour of arrival."""
-    return sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=lambda file: (file.parts[-3:-1], file.parts))
+    """List the landed files in the order of their landing."""
+
+    def landed(file: Path) -> tuple[int, Path]:
+        return int(file.parent.name.removeprefix("hour=")) + BEHIND * ("ads" in file.parts), file
+
+    return sorted(deployment.landing.glob("*/date=*/hour=*/*.json"), key=landed)
 
 
 def interrupted(deployment: Deployment, folder: Path) -> None:
@@ -72,11 +87,16 @@ def _offsets(deployment: Deployment) -> Any:
     return stream_offset_rows(deployment.settings.home / "checkpoints")
 
 
-def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
-    """Compute the rows that the stream has emitted unmatched, and the number of lines that came too late."""
+def tick_of(line: brute_force.Line, side: int) -> int:
+    """Return the tick before which a line of the visits (0) or displays (1) landed."""
+    return (int(line.arrival_hour[11:]) + BEHIND * side) // HOURS
+
+
+def model(landing: Path, ticks: int = 24 // HOURS) -> tuple[list[brute_force.Pair], int]:
+    """Compute the rows that the stream has let go of after some ticks, and the number of lines that came too late."""
     sides = [brute_force.read(landing, table) for table in ("visits", "ads")]
     kept, late, mark = (brute_force.Lines(), brute_force.Lines()), 0, datetime.min.replace(tzinfo=timezone.utc)
-    for tick in range(24 // HOURS):
+    for tick in range(ticks):
         newest = []
         for side, lines in enumerate(sides):
             mine = [
@@ -84,7 +104,7 @@ def model(landing: Path) -> tuple[list[brute_force.Pair], int]:
                 for line in lines.all
                 if line.verdict.time is not None
                 and not line.verdict.reasons
-                and int(line.arrival_hour[11:]) // HOURS == tick
+                and tick_of(line, side) == tick
                 and (side == 1 or brute_force.text(json.loads(line.raw), "ad_id") is not None)
             ]
             newest.append(max(time for _, time in mine))
@@ -105,9 +125,9 @@ def _is_over(pair: brute_force.Pair, mark: datetime) -> bool:
     return pair.display_time + brute_force.BELONGS < mark
 
 
-def test_streamed_rows_are_those_of_plain_python(world: Deployment) -> None:
-    pairs, late = model(world.landing)
-    expected = Counter(
+def rows_of(pairs: list[brute_force.Pair]) -> Counter[Any]:
+    """Return what pairs are as rows of the table."""
+    return Counter(
         (
             pair.hour,
             pair.side,
@@ -119,11 +139,37 @@ def test_streamed_rows_are_those_of_plain_python(world: Deployment) -> None:
         )
         for pair in pairs
     )
-    assert Counter(world.rows(LIVE, *COLUMNS)) == expected
+
+
+def test_streamed_rows_are_those_of_plain_python(world: Deployment) -> None:
+    pairs, late = model(world.landing)
+    assert Counter(world.rows(LIVE, *COLUMNS)) == rows_of(pairs)
     assert {pair.side for pair in pairs} == {"both", "event", "display"}
     reasons = sum((Counter(commit.reasons) for commit in _commits(world)), Counter[str]())
     assert (reasons["late"], reasons["duplicate"] > 0) == (late, True)
     assert late > 0
+
+
+def test_figure_5_3_the_faster_stream_waits_for_the_slower_one(world: Deployment, versions: list[int]) -> None:
+    """A buffered event leaves in a pair when its display comes, or alone when the displays have passed its time."""
+    found = [world.lake.at(LIVE, version).to_pyarrow_table(columns=list(COLUMNS)).to_pylist() for version in versions]
+    seen = [Counter(tuple(row[name] for name in COLUMNS) for row in rows) for rows in found]
+    assert seen == [rows_of(model(world.landing, ended)[0]) for ended in range(1, len(versions) + 1)]
+    events, displays = (
+        {(key[1], key[0]): tick_of(line, side) for key, line in brute_force.read(world.landing, table).winners.items()}
+        for side, table in enumerate(("visits", "ads"))
+    )
+    reached = max(time for (_, time), tick in displays.items() if tick == 0)
+    assert max(time for (_, time), tick in events.items() if tick == 0) > reached + timedelta(hours=1), "the faster one"
+    assert not [row for row in found[0] if row["side"] == "event" and row["event_time"] >= reached - timedelta(hours=1)]
+    waited = Counter(
+        (row["side"], displays.get((row["visit_id"], row["display_time"])) == tick)
+        for tick, (before, after) in enumerate(pairwise(seen), start=1)
+        for row in (dict(zip(COLUMNS, row, strict=True)) for row in after - before)
+        if events.get((row["visit_id"], row["event_time"]), tick) < tick
+    )
+    assert waited["both", True] > 0, "the slower one has caught up"
+    assert waited["event", False] > 0, "no display can come any more"
 
 
 def _commits(deployment: Deployment) -> list[Entry]:

@@ -302,6 +302,13 @@ PATTERNS = (
         "tests/data_value/test_dynamic_joiner.py",
     ),
     in_code(
+        "a row that comes a little late is lost to the faster stream that waits for it",
+        JOINER,
+        'f"{int(spec.late.total_seconds())} seconds"',
+        '"0 seconds"',
+        "tests/lineage/test_live_ads.py::test_figure_5_3_the_faster_stream_waits_for_the_slower_one",
+    ),
+    in_code(
         "a session is over while rows may still belong to it",
         SESSIONIZER,
         "over: int = session[-1][_MICROS]",

@@ -6,7 +6,8 @@ How it works: rows belong together if their keys are equal and the time of the l
 of the right one (:func:`join`). The join is full outer, so a row without a partner comes out once, too, and says
 which side it is of. Two streams have a watermark each, and the later of them waits for the other: with both
 watermarks and the bound Spark knows how long a row can still find a partner, keeps it so long and no longer, and then
-lets an unmatched one go. So the state is as large as the rows of that time, however long the stream runs. A batch is
+lets an unmatched one go. So the state is as large as the rows of that time, however long the stream runs; of two
+streams of which one comes hours later, those hours of the faster one are in it, too (figure 5-3). A batch is
 joined by the same condition, from all rows of its partitions and of the neighbours within the bound; it is computed
 again when one of them changes.
 The trap: a join without time bounds, or with a watermark on one side only. Such a stream keeps every row for ever, or
