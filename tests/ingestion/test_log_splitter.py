@@ -28,7 +28,7 @@ def split(landing: Path, name: str = "a.log", now: datetime = NOW) -> SplitRepor
 
 
 def parts(landing: Path) -> list[Path]:
-    return sorted(landing.glob("visits/*/*/*.log"), key=lambda path: path.stem.rpartition("-")[2])
+    return sorted(landing.glob("visits/*/*/*.log*"), key=lambda path: path.name.rpartition("-")[2])
 
 
 def joined(landing: Path) -> bytes:

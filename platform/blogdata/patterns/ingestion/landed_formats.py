@@ -43,11 +43,12 @@ _FOREIGN = (
 """First bytes of formats that are known and not read."""
 
 
-_PACKED = r"\.(gz|bz2|xz|zst)"
+_PACKED = r"\.(gz|bz2|xz|zst|part)"
+"""What may come behind the extension: a compression, or that a line of an access log has not ended yet."""
 
 
 def extension(name: str) -> str:
-    """Return the last extension of a file name, in lower case, without that of a compression: `log` of `a.LOG.gz`."""
+    """Return the last extension of a file name, in lower case, without what may come behind it: `log` of `a.LOG.gz`."""
     return re.sub(f"{_PACKED}$", "", name.lower()).rpartition(".")[2]
 
 

@@ -22,7 +22,7 @@ from blogdata.publish.partitions import Grain
 
 PROGRESS = ".replicated"
 """Folder, beside the logs, of the files with their progress."""
-_OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log")
+_OFFSET = re.compile(rf"-(?:{STAMP}-)?(\d{{12}})\.log(?:\.part)?")
 
 
 class LogRewritten(PlatformError):
@@ -96,7 +96,7 @@ def parts(landing: Path, prefix: str, *, since: str = "") -> list[tuple[int, Pat
         prefix: What the names of all parts of the log begin with.
         since: Hour; parts of earlier days are skipped.
     """
-    found = _in_hours(landing, f"{prefix}-*.log", since)
+    found = _in_hours(landing, f"{prefix}-*.log*", since)
     matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in found]
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
 
@@ -109,7 +109,7 @@ def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
         prefix: As in :func:`parts`.
         since: As in :func:`parts`.
     """
-    return _in_hours(landing, f".{prefix}-*.log.partial", since)
+    return _in_hours(landing, f".{prefix}-*.log*.partial", since)
 
 
 def recovered(log: Path, own: Sequence[tuple[int, Path]]) -> Taken | None:
@@ -134,7 +134,7 @@ def recovered(log: Path, own: Sequence[tuple[int, Path]]) -> Taken | None:
         if offset < covered:
             covered = taken.pop()[0]
             break
-        if not _ends_a_line(path):
+        if not ends_a_line(path):
             covered = offset
             break
         taken.append((offset, path))
@@ -234,7 +234,8 @@ def _goes_on_with(file: IO[bytes], part: Path, digest: hashlib._Hash) -> bool:
     return True
 
 
-def _ends_a_line(part: Path) -> bool:
+def ends_a_line(part: Path) -> bool:
+    """Return whether a part ends in a line feed."""
     with part.open("rb") as file:
         if not part.stat().st_size:
             return False

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from shutil import copyfileobj
 from typing import IO
 
 from blogdata.errors import PlatformError
@@ -30,8 +31,10 @@ from blogdata.publish.partitions import Grain, between, following, key_of
 LOGS = "access_logs"
 LONGEST_SILENCE_HOURS = 31 * 24
 """Maximum length of a gap, in hours, whose hours count as empty; a longer gap gets no folders."""
-PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log$"
+PART = rf"([^/]+)-({STAMP})-(\d{{12}})\.log(?:\.part)?$"
 """File name of a part: log, time taken, start offset in the log. Older parts have no time and do not match."""
+UNENDED = ".part"
+"""Ending of the name of a part that is the begin of a line; it makes way for the whole line, under another name."""
 HourOf = Callable[[bytes], str | None]
 
 
@@ -126,6 +129,7 @@ def split_by_hour(
     The hour of a line is the latest hour logged so far in the file. A line whose time cannot be read, or lies
     after `now`, stays with the line before it; such lines at the start go with the first readable line. The name of a
     part contains the time at which it was first taken (Keyed Idempotency), which distinguishes it from later parts.
+    A part of whole lines never changes once it has its name, so that a stream may read it at once.
 
     Args:
         log_file: The log in landing/access_logs, plain or compressed.
@@ -266,10 +270,10 @@ class _Run:
             self._write(file, survey.start, survey.complete)
             self.settled_hour = self.hour
             settled = self.digest.copy()
-            self._write(file, survey.complete, survey.size)
+            self._write(file, survey.complete, survey.size, UNENDED)
             self.digest = settled
 
-    def _write(self, file: IO[bytes], begin: int, end: int) -> None:
+    def _write(self, file: IO[bytes], begin: int, end: int, ending: str = "") -> None:
         """Write one part for each hour of a byte range."""
         position = begin
         out: IO[bytes] | None = None
@@ -280,7 +284,9 @@ class _Run:
                     if out is not None and target is not None and begun is not None:
                         out.close()
                         self._name(target, begun, position)
-                    target, begun = self._target(position), position
+                    folder = _folder(self.landing, self.hour)
+                    require_within([folder], self.landing)
+                    target, begun = self._target(folder, position, ending), position
                     out = hidden(target).open("wb")
                 out.write(piece)
                 self.digest.update(piece)
@@ -304,21 +310,40 @@ class _Run:
         self.hour = hour
         return True
 
-    def _target(self, position: int) -> Path:
-        folder = _folder(self.landing, self.hour)
-        require_within([folder], self.landing)
+    def _target(self, folder: Path, position: int, ending: str = "") -> Path:
         # An earlier call may have crashed, or its progress may be lost: its part is the same one, and keeps its name.
-        taken = sorted(folder.glob(f"{self.prefix}-*{position:012d}.log"))
-        return taken[0] if taken else folder / f"{self.prefix}-{self.stamp}-{position:012d}.log"
+        taken = sorted(folder.glob(f"{self.prefix}-*{position:012d}.log{ending}"))
+        return taken[0] if taken else folder / f"{self.prefix}-{self.stamp}-{position:012d}.log{ending}"
 
     def _name(self, target: Path, begun: int, end: int) -> None:
-        partial = hidden(target)
+        partial, rest = hidden(target), None
         if same_bytes(partial, target):
+            partial.unlink()
+        elif size := _begun_by(target, partial):
+            # A call that crashed has written the first lines, and a stream may have read them: they stay as they are.
+            rest = self._target(target.parent, begun + size)
+            with partial.open("rb") as lines, hidden(rest).open("wb") as others:
+                lines.seek(size)
+                copyfileobj(lines, others, BLOCK)
             partial.unlink()
         else:
             partial.replace(target)
+        until = end if rest is None else begun + size
         day, hour = target.parent.parent.name[5:], target.parent.name[5:]
-        self.parts.append(LogPart(path=target, hour=f"{day}T{hour}", offset=begun, bytes=end - begun))
+        self.parts.append(LogPart(path=target, hour=f"{day}T{hour}", offset=begun, bytes=until - begun))
+        if rest is not None:
+            self._name(rest, until, end)
+
+
+def _begun_by(part: Path, longer: Path) -> int:
+    """Return the size of a part if it is whole lines with which another file begins, and else 0."""
+    if not part.is_file() or not log_progress.ends_a_line(part):
+        return 0
+    with part.open("rb") as first, longer.open("rb") as file:
+        while block := first.read(BLOCK):
+            if file.read(len(block)) != block:
+                return 0
+        return first.tell()
 
 
 def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
@@ -354,5 +379,5 @@ def _folder(landing: Path, hour: str) -> Path:
 def _prefix(log: Path) -> str:
     """Return what the names of all parts of a log begin with."""
     stem = re.sub(r"[^A-Za-z0-9.-]", "-", re.sub(r"(\.log)?(\.(gz|bz2|xz|zst))?$", "", log.name)).lstrip(".") or "log"
-    # Written under `.…-2026-03-01T10-59-58-000000000000.log.partial`.
-    return f"{stem[: LONGEST_NAME - 55]}-{hashlib.sha256(os.fsencode(log.name)).hexdigest()[:8]}"
+    # Written under `.…-2026-03-01T10-59-58-000000000000.log.part.partial`.
+    return f"{stem[: LONGEST_NAME - 60]}-{hashlib.sha256(os.fsencode(log.name)).hexdigest()[:8]}"
