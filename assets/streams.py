@@ -1,7 +1,7 @@
 """The streams of the blog, by name."""
 
-from assets.transforms import live_ads, live_enriched, live_sessions, live_visits
+from assets.transforms import live_ads, live_enriched, live_logs, live_sessions, live_visits
 
 STREAMS = {
-    stream.name: stream for stream in (live_visits.STREAM, live_enriched.STREAM, live_ads.STREAM, live_sessions.STREAM)
+    module.STREAM.name: module.STREAM for module in (live_visits, live_enriched, live_ads, live_sessions, live_logs)
 }

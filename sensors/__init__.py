@@ -14,7 +14,7 @@ from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.replays import replay_job, replay_runs
 from sensors.schedules import schedules
-from sensors.stream_ticks import ads_landed, enriched_landed, sessions_landed, visits_landed
+from sensors.stream_ticks import ads_landed, enriched_landed, logs_landed, sessions_landed, visits_landed
 
 JOBS = (*jobs.JOBS, write_page_files, replay_job)
 
@@ -31,7 +31,7 @@ def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
     requesting = [whatever_is_stale(sensing), replay_runs(sensing), page_files_due(sensing), consumers_called(sensing)]
     tidying = tables_scattered(sensing)
-    landed = [visits_landed, enriched_landed, ads_landed, sessions_landed]
+    landed = [visits_landed, enriched_landed, ads_landed, sessions_landed, logs_landed]
     return [*requesting, *watching, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 

@@ -50,6 +50,7 @@ live = _tick("live", "visits", "of visits")
 live_enriched = _tick("live_enriched", "enriched", "that joins visits with users, devices and places")
 live_ads = _tick("live_ads", "ads", "that joins visits and ads")
 live_sessions = _tick("live_sessions", "sessions", "of sessions")
+live_logs = _tick("live_logs", "logs", "of access logs")
 freeze = _over(
     "freeze", frozen_years, "Turn the weeks of each past year, once they are final, into one immutable table"
 )
@@ -65,4 +66,17 @@ profiles = _over(
 )
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
-JOBS = (live, live_enriched, live_ads, live_sessions, freeze, retention, maintain, data_docs, profiles, lineage, report)
+JOBS = (
+    live,
+    live_enriched,
+    live_ads,
+    live_sessions,
+    live_logs,
+    freeze,
+    retention,
+    maintain,
+    data_docs,
+    profiles,
+    lineage,
+    report,
+)

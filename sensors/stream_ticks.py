@@ -55,6 +55,13 @@ sessions_landed = _landed(
     command="blogdata stream sessions",
     pattern="stateful-sessionizer",
 )
+logs_landed = _landed(
+    STREAMS["logs"],
+    jobs.live_logs,
+    does="Takes in access logs",
+    command="blogdata stream logs",
+    pattern="filter-interceptor",
+)
 
 
 def _asked(context: dg.SensorEvaluationContext, lake: LakeResource, stream: Stream) -> dg.SensorResult:

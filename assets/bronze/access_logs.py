@@ -1,9 +1,6 @@
 """landing.hourly_access_logs: whole access logs, split by hour of arrival into the landing zone."""
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -13,19 +10,14 @@ from assets.bronze import tables
 from assets.sources import LANDING_ACCESS_LOGS
 from blogdata.errors import PlatformError
 from blogdata.orchestration.computation import Context, access_of
+from blogdata.orchestration.pending_logs import split_pending
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import failure
-from blogdata.patterns.ingestion import log_formats
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_entries import printable
 from blogdata.patterns.ingestion.landed_links import LinkRefused
-from blogdata.patterns.ingestion.log_formats import LogFormats
-from blogdata.patterns.ingestion.log_queue import split_all
-from blogdata.patterns.ingestion.log_splitter import SplitReport, unsplit_logs
+from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import touched
 from blogdata.planning.snapshot import Snapshot
-from blogdata.services.files import LockTimeout
-from blogdata.suppression.entry import erase_known, splitting
 from quality.contracts import LANDED
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])
@@ -78,19 +70,16 @@ def _is_wanted(reader: str, request: Request) -> bool:
 
 
 def _split(context: Context) -> dict[str, Any]:
-    landing = access_of(context).landing_path
-    settings = context.resources.deployment.settings()
-    # A declaration that cannot be compiled stops here, before a log is split by the wrong times.
-    known = log_formats.formats(settings.logs.formats)
     try:
-        erase_known(settings, landing, unsplit_logs(landing))
+        found = split_pending(context.resources.deployment.settings(), access_of(context).landing_path)
     except PlatformError as error:
         raise failure(context, error) from error
-    try:
-        with splitting(settings):
-            reports, faults = _reports(context, landing, known)
-    except LockTimeout as error:
-        raise failure(context, error) from error
+    reports, faults = [one.report for one in found if one.report is not None], []
+    for one in found:
+        if one.fault is not None:
+            context.log.error(f"{printable(one.log.name)} waits: {one.fault}")
+            # A link in place of an hour's folder is a finding of the landing zone.
+            faults += [] if isinstance(one.fault, LinkRefused) else [one.fault]
     if faults:
         # The other logs are split: one that cannot be is in no other's way.
         raise failure(context, faults[0]) from faults[0]
@@ -102,15 +91,3 @@ def _split(context: Context) -> dict[str, Any]:
         "hours_without_a_line": sorted({hour for report in reports for hour in report.empty_hours}),
         "lines_without_a_time": sum(report.unreadable for report in reports),
     }
-
-
-def _reports(context: Context, landing: Path, known: LogFormats) -> tuple[list[SplitReport], list[PlatformError]]:
-    reports, faults = [], []
-    for split in split_all(landing, partial(hour_of_combined, known=known), now=datetime.now(timezone.utc)):
-        if split.report is not None:
-            reports.append(split.report)
-        if split.fault is not None:
-            context.log.error(f"{printable(split.log.name)} waits: {split.fault}")
-            # A link in place of an hour's folder is a finding of the landing zone.
-            faults += [] if isinstance(split.fault, LinkRefused) else [split.fault]
-    return reports, faults

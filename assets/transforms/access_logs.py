@@ -89,14 +89,14 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
     )
 
 
-def parsed(rows: DataFrame, key: str, logs: LogSettings) -> DataFrame:
+def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
     """Compute the typed columns of page views; `visit_id` stays null until the rows around are known.
 
     This is an action: the distinct agents are collected to the client first.
 
     Args:
         rows: Judged rows that are visit events: raw, event_time, event_hour, and anything else.
-        key: Secret to derive `user_id` with.
+        key: Secret to derive `user_id` with; None: it is null.
         logs: How access logs are read.
 
     Returns:
@@ -109,7 +109,7 @@ def parsed(rows: DataFrame, key: str, logs: LogSettings) -> DataFrame:
     nothing = F.lit(None).cast("string")
     # An earlier version took rows without a client for page views; such a row keeps its visitor.
     client = F.coalesce("client", "address")
-    user = token(F.concat_ws(" ", client, "agent"), key, "user_id")
+    user = nothing if key is None else token(F.concat_ws(" ", client, "agent"), key, "user_id")
     kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]
     computed = {
         "visit_id": nothing,

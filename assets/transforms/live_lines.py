@@ -43,9 +43,19 @@ def in_an_hour(lines: DataFrame) -> DataFrame:
     Args:
         lines: source_file STRING, and anything else.
     """
-    hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
     named = F.col("source_file").rlike(_FOLDER) & start_of(F.col("arrival_hour")).isNotNull()
-    return lines.withColumn("arrival_hour", hour).where(named)
+    return with_hour(lines).where(named)
+
+
+def with_hour(lines: DataFrame) -> DataFrame:
+    """Add the hour of arrival of lines of which each lies in one.
+
+    Args:
+        lines: source_file STRING, and anything else.
+    """
+    return lines.withColumn(
+        "arrival_hour", F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
+    )
 
 
 def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFrame], str]]) -> Counter[str]:

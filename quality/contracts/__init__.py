@@ -17,6 +17,7 @@ from quality.contracts import (
     live,
     live_ads,
     live_enriched,
+    live_logs,
     live_sessions,
     page_views,
     places,
@@ -58,7 +59,7 @@ LANDED: Mapping[str, Contract] = MappingProxyType(
 STREAMED: Mapping[str, Contract] = MappingProxyType(
     {
         name: contract
-        for name, contract in _declared(live, live_enriched, live_ads, live_sessions).items()
+        for name, contract in _declared(live, live_enriched, live_ads, live_sessions, live_logs).items()
         if isinstance(contract.write, Append)
     }
 )

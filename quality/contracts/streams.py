@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from blogdata.patterns.error_management.streamed_files import StreamedFiles
+from blogdata.patterns.error_management.streamed_files import StreamedFiles, StreamedLogs
 from blogdata.planning.observed import StreamedInput
-from quality.contracts import live, live_ads, live_enriched, live_sessions, streamed_by
+from quality.contracts import live, live_ads, live_enriched, live_logs, live_sessions, streamed_by
 
-# Access logs come in bulk, and a line's visit depends on lines around it: the batch pipeline processes them.
 VISITS = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))
+LOGS = StreamedLogs(table="visits", suffixes=(".log", ".log.gz", ".log.bz2", ".log.xz", ".log.zst"))
 ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
 
 
@@ -24,5 +24,6 @@ def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
             (live_enriched.WRITTEN, VISITS),
             (live_ads.WRITTEN, ADS),
             (live_sessions.WRITTEN, VISITS),
+            (live_logs.WRITTEN, LOGS),
         )
     )

@@ -185,9 +185,12 @@ def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
         put(landing, data[:cut])
         split(landing)
         assert joined(landing) == data[:cut]
+        ended = [path.read_bytes().endswith(b"\n") for path in parts(landing)]
+        assert [path.suffix == ".log" for path in parts(landing)] == ended
         put(landing, data)
         split(landing)
         assert joined(landing) == data
+        assert {path.suffix for path in parts(landing)} == {".log"}
         assert by_hour(landing) == {"2026-03-01T10": line(0), "2026-03-01T11": line(2)}
 
 
@@ -248,12 +251,39 @@ def test_a_killed_split_resumes_to_the_same_files(tmp_path: Path, monkeypatch: p
                 split(landing)
             except Killed:
                 assert unsplit_logs(landing)
+        named = {name: content for name, content in snapshot(landing).items() if name.endswith(".log")}
         put(landing, final)
         split(landing)
         assert joined(landing) == final
+        # A stream may have read them, and reads no file again.
+        assert named.items() <= snapshot(landing).items()
         if not grown:
             assert by_hour(landing) == by_hour(tmp_path / "whole")
         assert unsplit_logs(landing) == []
+
+
+def test_a_part_that_a_stream_may_have_read_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The killed split has named its part, and noted no progress; the log grows within the hour."""
+
+    def dying(log: Path, taken: object) -> None:
+        raise Killed
+
+    data, named = line(2), dict[str, bytes]()
+    put(tmp_path, data)
+    split(tmp_path)
+    for second in (3, 4, 5):
+        data += line(second)
+        put(tmp_path, data)
+        with monkeypatch.context() as patch:
+            patch.setattr(log_splitter.log_progress, "write", dying)
+            with pytest.raises(Killed):
+                split(tmp_path, now=NOW + timedelta(seconds=second))
+        assert named.items() <= snapshot(tmp_path).items()
+        named = snapshot(tmp_path)
+    report = split(tmp_path)
+    assert snapshot(tmp_path) == named
+    assert [part.bytes for part in report.parts] == [len(line(second)) for second in (3, 4, 5)]
+    assert joined(tmp_path) == data
 
 
 def test_lines_that_a_killed_split_leaves_in_a_hidden_file_are_removed_by_the_next_one(

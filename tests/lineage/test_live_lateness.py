@@ -1,15 +1,22 @@
-"""Late Data Detector in a stream: events from the future do not make others late."""
+"""Late Data Detector in a stream: the partitions of a source move its watermark, and events from the future do not."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from assets.transforms.live_logs import stream
+from blogdata.evidence import ledger
+from blogdata.evidence.appended import appended
+from blogdata.patterns.error_management.late_data_detector import Combined, Strategy
 from blogdata.publish.partitions import Grain, key_of
 from lineage.conftest import Deploy
-from lineage.deployment import event
+from lineage.deployment import Deployment, event
 from lineage.live import SET_ASIDE, VISITS, problems, tick
+from quality.contracts import streamed_by
+from quality.contracts.live_logs import SOURCE, VIEWS, WRITTEN
 
 
 @pytest.mark.campaign
@@ -27,3 +34,36 @@ def test_events_from_the_future_make_no_others_late(deploy: Deploy) -> None:
     assert sorted(made.rows(VISITS, "page")) == ["/now", "/partner"]
     assert made.rows(SET_ASIDE, "page", "reason") == [("/partner", "duplicate")]
     assert problems(made) == []
+
+
+def logged(deployment: Deployment, server: str, *times: str) -> None:
+    """Append lines to the log of a server."""
+    log = deployment.landing / "access_logs" / f"{server}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        for time in times:
+            request = f'"GET /{server}/{time} HTTP/1.1" 200 5 "-" "Firefox/145.0"'
+            file.write(f"203.0.113.9 - - [05/Jan/2026:{time}:00 +0000] {request}\n")
+
+
+def test_the_logs_of_two_servers_move_the_watermark_as_the_contract_declares(deploy: Deploy) -> None:
+    made = deploy("live-servers")
+
+    def tick_after(how: Strategy, *, renew: bool = False, **lines: Sequence[str]) -> tuple[str, list[str]]:
+        """Return the watermark after a batch, and the late rows of the table."""
+        for server, times in lines.items():
+            logged(made, server, *times)
+        tick(made, stream(Combined(partitions={SOURCE: how})), renew=renew, home=made.settings.home)
+        progress = next(appended(made.lake, VIEWS.dataset)).info["appended"]["notes"]["progress"]
+        late = sorted(page for page, is_late in made.rows(VIEWS.dataset, "page", "late") if is_late)
+        return progress["watermark"][11:16], late
+
+    # The slower server holds the watermark of both: only what is behind that one is late.
+    assert tick_after(Strategy.MIN, fast=["10:30"], slow=["10:00"]) == ("09:45", [])
+    assert tick_after(Strategy.MIN, fast=["10:40"], slow=["09:50", "09:40"]) == ("09:45", ["/slow/09:40"])
+    # Each server's progress was kept with the batch; now the faster one moves the watermark.
+    assert tick_after(Strategy.MAX, renew=True, slow=["10:03"]) == ("10:25", ["/slow/09:40"])
+    assert tick_after(Strategy.MAX, slow=["10:04"]) == ("10:25", ["/slow/09:40", "/slow/10:04"])
+    assert len(made.rows(VIEWS.dataset, "page")) == 7
+    lines = [line for one in streamed_by(WRITTEN).values() for line in ledger.audit(made.lake, made.events, one)]
+    assert [line.problem for line in lines if line.problem] == []

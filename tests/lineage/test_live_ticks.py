@@ -14,7 +14,8 @@ import dagster as dg
 import pytest
 
 from assets.streamed_datasets import assets
-from assets.transforms.live_visits import DEAD_LETTERS, STREAM
+from assets.transforms.live_batches import DEAD_LETTERS
+from assets.transforms.live_visits import STREAM
 from blogdata.cli import stream_command
 from blogdata.evidence.appended import appended
 from blogdata.evidence.claims import Claims

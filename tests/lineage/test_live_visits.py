@@ -22,7 +22,8 @@ from typing import Any
 import pytest
 
 import oracle
-from assets.transforms.live_visits import DEAD_LETTERS, STREAM
+from assets.transforms.live_batches import DEAD_LETTERS
+from assets.transforms.live_visits import STREAM
 from blogdata.evidence.appended import appended
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.stream_faults import StreamFailed

@@ -1,4 +1,4 @@
-"""`blogdata stream`: ingests visits, joins them with ads, or finds sessions, seconds after landing, until stopped."""
+"""`blogdata stream`: ingests visits or access logs, joins visits, or finds sessions, within seconds, until stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _HEALTHY_SECONDS = 60.0
 
 def stream(
     dataset: Annotated[
-        str, typer.Argument(help="The stream (visits, ads, sessions), or one of its datasets, like silver.visits_live")
+        str,
+        typer.Argument(
+            help="The stream (visits, enriched, ads, sessions, logs), or one of its datasets, like silver.visits_live"
+        ),
     ] = ("visits"),
     once: Annotated[bool, typer.Option("--once", help="Take in what is there and end")] = False,
     every: Annotated[float, typer.Option(help="Seconds from one look at the landing zone to the next")] = 5.0,
@@ -39,7 +42,7 @@ def stream(
     """Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two."""
     from assets.code import code
     from assets.streams import STREAMS
-    from assets.transforms.live_visits import DEAD_LETTERS
+    from assets.transforms.live_batches import DEAD_LETTERS
     from blogdata.evidence.appended import appended
     from blogdata.orchestration import stream as streams
     from blogdata.orchestration.landing import bounds_of

@@ -33,6 +33,7 @@ from blogdata.publish.publish import publish
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance, Target
 from blogdata.services import config
+from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known
 from blogdata.suppression.suppression_list import SuppressionList
 
@@ -74,6 +75,10 @@ class Place:
     accepted: frozenset[str] = frozenset()
     bounds: Bounds = field(default_factory=Bounds)
     home: Path | None = None
+
+    def settings(self) -> Settings | None:
+        """Read the settings of the deployment; they have secrets, so they are not kept here, but read where needed."""
+        return None if self.home is None else config.load(overrides={"BLOGDATA_HOME": str(self.home)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,11 +124,8 @@ class MicroBatch:
 
     def erase_known(self) -> None:
         """Take the lines of forgotten persons out of the files of the batch, which nothing has read yet."""
-        if self.place.home is None:
-            return
-        # Read here: settings have secrets, which are not sent to the worker process.
-        settings, landing = config.load(overrides={"BLOGDATA_HOME": str(self.place.home)}), self.place.landing
-        if SuppressionList.of(settings).suppressed() is not None:
+        settings, landing = self.place.settings(), self.place.landing
+        if settings is not None and SuppressionList.of(settings).suppressed() is not None:
             found = (path for at in range(1 + len(self.others)) for path in self.checkpoint.files(self.number, at))
             files = [file for path in found if leading_out(file := Path(path), landing) is None and file.is_file()]
             erase_known(settings, landing, files)
@@ -167,6 +169,10 @@ class MicroBatch:
         return commit
 
 
+def _nothing_to_prepare(place: Place) -> PlatformError | None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stream:
     """Definition of a stream.
@@ -184,6 +190,8 @@ class Stream:
         query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
             If it keeps state, `process` has to compute its rows exactly once.
         configuration: Spark settings that the query starts with; those of other queries stay as they are.
+        prepare: Makes files of the source from what has landed, before each look for them; returns what could not be
+            used, which is raised when the stream ends, as it is in the way of nothing else.
     """
 
     name: str
@@ -197,6 +205,7 @@ class Stream:
     others: tuple[StreamedFiles, ...] = ()
     query: Callable[[Sequence[DataFrame]], DataFrame] | None = None
     configuration: Mapping[str, str] = field(default_factory=dict)
+    prepare: Callable[[Place], PlatformError | None] = _nothing_to_prepare
 
     @property
     def sources(self) -> tuple[StreamedFiles, ...]:
@@ -278,7 +287,7 @@ def run(
         IncompatibleCheckpoint: The stream's definition has changed since its checkpoint was created.
         CheckpointDamaged: Its checkpoint cannot be resumed.
         StreamWorkerLate: The worker process did not connect in time; transient.
-        PlatformError: An error of one of its batches.
+        PlatformError: An error of one of its batches, or of what it was prepared from.
     """
     if place.engine is not Engine.TRANSACTION:
         raise ConfigurationError(
@@ -296,6 +305,7 @@ def run(
         writer = (
             writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{every_seconds:g} seconds")
         )
+        fault, prepared_at = stream.prepare(place), time.monotonic()
         with _configured(spark, stream.configuration):
             query = writer.start()
         try:
@@ -303,11 +313,15 @@ def run(
                 claim.keep()
                 if stop is not None and stop.is_set():
                     _let_finish(query)
-                    return
+                    break
+                if every_seconds is not None and time.monotonic() - prepared_at >= every_seconds:
+                    fault, prepared_at = stream.prepare(place), time.monotonic()
         finally:
             # Also when this process is interrupted: the query runs in the server, not here.
             if query.isActive:
                 query.stop()
+        if fault is not None:
+            raise fault
 
 
 @contextmanager

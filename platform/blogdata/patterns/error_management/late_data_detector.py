@@ -7,7 +7,8 @@ sources, or partitions of a source, MIN follows the slowest of them and MAX the 
 (:class:`Combined`). A row behind the watermark of the partition it
 arrives in is late: it is reported (:func:`late`), never dropped here.
 In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
-Streaming would drop late rows silently; :func:`is_late` finds them first.
+Streaming would drop late rows silently; :func:`is_late` finds them first. The log of each server is a partition of the
+stream of access logs, if the contract declares how these are combined.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
 its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
 stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
@@ -69,6 +70,12 @@ class Combined:
 
 FASTEST = Combined()
 """The fastest of all."""
+
+
+def described(combined: Combined) -> str:
+    """Describe how progress is combined; the text changes whenever the combination does."""
+    partitions = "".join(f", {how.value} of {name}" for name, how in sorted(combined.partitions.items()))
+    return f"{combined.sources.value} of sources{partitions}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ from blogdata.patterns.ingestion.landed_lines import (
     relative_to,
 )
 from blogdata.patterns.ingestion.landed_links import StrayLink, leading_out
+from blogdata.patterns.ingestion.log_splitter import UNENDED, unsplit_logs
 from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain, start_of
@@ -43,6 +44,7 @@ LINKS = "links"
 """Key in the notes of a batch's commit: its links that lead out of the landing zone, each with its target."""
 OTHERS = "others"
 """Key of what is left out: files that the batch datasets read and that have none of the stream's suffixes."""
+_LOG = "log"
 _FOR_EVER = "36500d"
 _NAMED = 5
 _NOTHING = LandedSize(lines=0, bytes=0)
@@ -170,11 +172,23 @@ class StreamedFiles:
         names = [str((hour.folder / file.name).relative_to(landing)) for hour in hours for file in hour.files]
         misnamed = [name for name in names if name.endswith(self.suffixes) and arrival_hour(name) is None]
         links = [str(link) for hour in hours for link in hour.links]
-        others = [name for name in names if not name.endswith(self.suffixes) and extension(name) != "log"]
+        others = [name for name in names if not name.endswith(self.suffixes) and self._is_meant(name)]
         return {MISNAMED: sorted(misnamed), LINKS: sorted(links), OTHERS: sorted(others)}
 
-    def _files(self, landing: Path) -> Iterator[Path]:
-        for hour in scan(landing / self.table, Grain.HOUR):
+    def _is_meant(self, name: str) -> bool:
+        """Return whether a file of the table would be read if its name had one of the suffixes."""
+        return extension(name) != _LOG
+
+    def in_hours(self, landing: Path, hours: Collection[str]) -> list[Path]:
+        """List the landed files of some hours of arrival."""
+        return [
+            file
+            for file in self._files(landing, min(hours, default=""))
+            if arrival_hour(f"{file.relative_to(landing)}") in hours
+        ]
+
+    def _files(self, landing: Path, since: str = "") -> Iterator[Path]:
+        for hour in scan(landing / self.table, Grain.HOUR, since=since):
             yield from (hour.folder / file.name for file in hour.files if file.name.endswith(self.suffixes))
 
     def batch_files(
@@ -220,6 +234,20 @@ class StreamedFiles:
         ]
 
 
+class StreamedLogs(StreamedFiles):
+    """The files of access logs of a landed table; those that :mod:`.log_splitter` makes, and what a producer landed.
+
+    The begin of a last line, which has not ended, is read when the line has.
+    """
+
+    def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
+        """List what a query would ingest first, as the other files; logs that are not split yet are among it."""
+        return [*super().pending_input(checkpoint, landing), *(str(log) for log in unsplit_logs(landing))]
+
+    def _is_meant(self, name: str) -> bool:
+        return extension(name) == _LOG and not name.endswith(UNENDED)
+
+
 def without(lines: DataFrame, names: Collection[str]) -> DataFrame:
     """Remove the lines of the named files from a frame."""
     from pyspark.sql import functions as F
@@ -258,7 +286,7 @@ def left_out_warnings(left_out: Mapping[str, Sequence[str]]) -> list[str]:
     if others := left_out.get(OTHERS):
         warnings.append(
             f"{len(others)} files have an ending that is not streamed, and are in the batch datasets only: "
-            f"{_first(others)}; let their names end in .json or .json.gz, whatever compresses them"
+            f"{_first(others)}; let their names end in .json or .json.gz, whatever compresses them, or in .log"
         )
     return warnings
 

@@ -1,0 +1,35 @@
+"""Splits the access logs that have landed into hours of arrival, before a run or a stream reads these."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+
+from blogdata.patterns.ingestion import log_formats
+from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.log_queue import SplitLog, split_all
+from blogdata.patterns.ingestion.log_splitter import unsplit_logs
+from blogdata.services.config import Settings
+from blogdata.suppression.entry import erase_known, splitting
+
+
+def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
+    """Split every log that is not completely split yet; lines of forgotten persons are overwritten before.
+
+    Args:
+        settings: The deployment.
+        landing: The landing zone.
+
+    Raises:
+        ConfigurationError: A declared format cannot be compiled; no log is split by the wrong times.
+        LockTimeout: Others are overwriting or splitting for too long; transient.
+        PlatformError: As raised by :func:`erase_known`.
+    """
+    known = log_formats.formats(settings.logs.formats)
+    pending = unsplit_logs(landing)
+    if not pending:
+        return []
+    erase_known(settings, landing, pending)
+    with splitting(settings):
+        return list(split_all(landing, partial(hour_of_combined, known=known), now=datetime.now(timezone.utc)))

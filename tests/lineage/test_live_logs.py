@@ -1,0 +1,145 @@
+"""Filter Interceptor in a stream: lines of an access log, live, are counted by filter as in the batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.streamed_datasets import assets
+from assets.transforms.live_logs import STREAM
+from blogdata.evidence import ledger
+from blogdata.evidence.appended import appended
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.shares import FILTERS
+from blogdata.orchestration.stream_faults import StreamFailed
+from lineage import live
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from lineage.test_access_log import LOG, land_logs
+from quality.contracts import streamed_by
+from quality.contracts.live_logs import LINES, VIEWS, WRITTEN
+from resources import connections
+
+BRONZE, SILVER = LINES.dataset, VIEWS.dataset
+LOGGED = LOG.read_bytes().splitlines(keepends=True)
+FIRST, SECOND = 1500, 3000
+IN_TURN = replace(STREAM, source=replace(STREAM.source, files_per_batch=8))
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Blog:
+    """A deployment whose access log was taken in by the stream, and then by a run."""
+
+    deployment: Deployment
+    after_first: int
+    checks: dict[str, bool]
+
+
+def tick(deployment: Deployment, **more: Any) -> None:
+    live.tick(deployment, IN_TURN, home=deployment.settings.home, **more)
+
+
+@pytest.fixture(scope="module")
+def blog(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Blog:
+    """The log grows and lands in three steps; the first ends within a line, and two batches of the second one fail."""
+    made, server = deploy("live-logs"), tmp_path_factory.mktemp("server") / "access.log"
+    cut = b"".join(LOGGED[:FIRST]) + LOGGED[FIRST][:40]
+    for content in (cut, b"".join(LOGGED[:SECOND]), b"".join(LOGGED)):
+        server.write_bytes(content)
+        land_logs(made.landing, str(server))
+        if content is cut:
+            tick(made)
+            after_first = len(made.rows(BRONZE, "raw"))
+        elif len(content) < LOG.stat().st_size:
+            for dataset, phase in ((BRONZE, "committed"), (SILVER, "written")):
+                fail(made, dataset, phase, tmp_path_factory.mktemp("probe"))
+            tick(made)
+    resources = dict(connections(made.settings))
+    with dg.instance_for_test() as instance:
+        ran = dg.materialize([assets("logs")], resources=resources, instance=instance)
+        checks = {each.check_name: each.passed for each in ran.get_asset_check_evaluations() if each.asset_key == KEY}
+    assert made.run(select=("bronze.visits", "silver.visits")).problems == []
+    return Blog(deployment=made, after_first=after_first, checks=checks)
+
+
+KEY = asset_key(SILVER)
+
+
+def fail(deployment: Deployment, dataset: str, phase: str, probe: Path) -> None:
+    """End the next batch when it has come to a phase of a publication."""
+    number = 1 + max(commit.info["appended"]["batch"] for commit in appended(deployment.lake, SILVER))
+    (probe / dataset / str(number)).mkdir(parents=True)
+    (probe / dataset / str(number) / f"{phase}.fail").touch()
+    with pytest.raises(StreamFailed, match=rf"WRITE_ENDED.{phase.upper()}"):
+        tick(deployment, probe=str(probe))
+
+
+def verdicts(deployment: Deployment, dataset: str) -> dict[Place, str | None]:
+    """Read what removes each line of a dataset: a filter, its reasons, or nothing."""
+    rows = deployment.rows(dataset, "source_file", "source_offset", "filtered_by", "reasons")
+    assert len({row[:2] for row in rows}) == len(rows)
+    return {(file, offset): " ".join(reasons) or filtered_by for file, offset, filtered_by, reasons in rows}
+
+
+def removed(deployment: Deployment, dataset: str) -> dict[str, Counter[str]]:
+    """Read the rows that each filter removed, by hour, from the ledger."""
+    return {
+        hour: Counter({name: rows for name, rows in entry.reasons.items() if name.startswith("filtered.")})
+        for hour, entry in deployment.published(dataset).items()
+    }
+
+
+def test_each_line_has_the_verdict_of_the_batch(blog: Blog) -> None:
+    streamed, batch = verdicts(blog.deployment, BRONZE), verdicts(blog.deployment, "bronze.visits")
+    assert len(streamed) == len(LOGGED)
+    assert streamed.keys() == batch.keys()
+    # Page views of clients that acted like crawlers later in an hour that came in two batches.
+    recalled = {place for place in batch if streamed[place] != batch[place]}
+    assert {(streamed[place], batch[place]) for place in recalled} <= {(None, "crawler")}
+    assert len(recalled) == 0
+    views = set(blog.deployment.rows(SILVER, "source_file", "source_offset"))
+    assert views == {place for place, verdict in streamed.items() if verdict is None}
+
+
+def test_filters_remove_the_same_numbers_of_each_hour(blog: Blog) -> None:
+    streamed, batch = removed(blog.deployment, SILVER), removed(blog.deployment, "silver.visits")
+    assert streamed == batch
+    assert sum(sum(hour.values()) for hour in streamed.values()) > 3000
+
+
+def test_all_lines_are_accounted_for(blog: Blog) -> None:
+    made = blog.deployment
+    lines = [
+        line for contract in streamed_by(WRITTEN).values() for line in ledger.audit(made.lake, made.events, contract)
+    ]
+    assert [line.problem for line in lines if line.problem] == []
+    entries, dead = made.published(SILVER).values(), sum(bool(reasons) for reasons in made.rows(BRONZE, "reasons"))
+    filtered = sum(sum(hour.values()) for hour in removed(made, SILVER).values())
+    assert len(made.rows(SILVER, "page")) + filtered + dead == len(LOGGED)
+    assert sum(entry.rows_in for entry in entries) + dead == len(LOGGED)
+
+
+def test_a_line_that_has_not_ended_waits(blog: Blog) -> None:
+    assert blog.after_first == FIRST
+    assert list(blog.deployment.landing.glob("visits/*/*/*.part")) == []
+
+
+def test_a_tick_compares_the_shares_of_filters(blog: Blog) -> None:
+    assert blog.checks[FILTERS]
+    assert all(blog.checks.values())
+
+
+def test_a_new_checkpoint_takes_no_line_twice(blog: Blog) -> None:
+    made = blog.deployment
+    before = {name: len(made.rows(name, "raw")) for name in (BRONZE, SILVER)}
+    counted = removed(made, SILVER)
+    tick(made, renew=True)
+    assert {name: len(made.rows(name, "raw")) for name in (BRONZE, SILVER)} == before
+    assert removed(made, SILVER) == counted
+    test_all_lines_are_accounted_for(blog)
