@@ -2,6 +2,5 @@
 
 from assets.transforms import live_ads, live_enriched, live_logs, live_sessions, live_visits
 
-STREAMS = {
-    module.STREAM.name: module.STREAM for module in (live_visits, live_enriched, live_ads, live_sessions, live_logs)
-}
+_STREAMS = (live_visits.STREAM, live_enriched.STREAM, live_ads.STREAM, live_sessions.STREAM, live_logs.STREAM)
+STREAMS = {stream.name: stream for stream in _STREAMS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from resources import connections
 BRONZE, SILVER = LINES.dataset, VIEWS.dataset
 LOGGED = LOG.read_bytes().splitlines(keepends=True)
 FIRST, SECOND = 1500, 3000
-IN_TURN = replace(STREAM, source=replace(STREAM.source, files_per_batch=8))
 Place = tuple[str, int]
 
 
@@ -42,7 +41,7 @@ class Blog:
 
 
 def tick(deployment: Deployment, **more: Any) -> None:
-    live.tick(deployment, IN_TURN, home=deployment.settings.home, **more)
+    live.tick(deployment, STREAM, home=deployment.settings.home, **more)
 
 
 @pytest.fixture(scope="module")

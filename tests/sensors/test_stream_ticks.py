@@ -16,11 +16,13 @@ from blogdata.evidence.claims import Claims
 from blogdata.orchestration import owners
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import Checkpoint, open_checkpoint
+from blogdata.patterns.error_management.streamed_files import OTHERS
 from blogdata.patterns.observability.lag_detector import BEHIND
 from blogdata.patterns.observability.reading import UNKNOWN, Reading
 from blogdata.planning import detectors
 from quality.contracts import EVERY
-from sensors.stream_ticks import visits_landed
+from quality.contracts.streams import LOGS
+from sensors.stream_ticks import logs_landed, visits_landed
 from spark_checkpoints import take
 
 
@@ -83,6 +85,31 @@ def test_new_event_files_are_requested_under_one_key(lake: LakeResource, asked: 
     assert keys(asked) == first, "the same key is the same run"
     land(lake, "b.json.gz")
     assert len({*first, *keys(asked)}) == 2
+
+
+def test_logs_are_requested_before_they_are_split(lake: LakeResource, instance: dg.DagsterInstance) -> None:
+    """Pattern: Filter Interceptor."""
+
+    def requested() -> int:
+        context = dg.build_sensor_context(instance=instance, resources={"lake": lake})
+        found = logs_landed(context)
+        assert isinstance(found, dg.SensorResult)
+        return len(found.run_requests or [])
+
+    for name in ("a.json", "_SUCCESS", "access-0.log.part"):
+        land(lake, name)
+    assert requested() == 0
+    log = lake.landing_path / "access_logs" / "access.log"
+    log.parent.mkdir()
+    log.write_bytes(b"a line\n")
+    assert requested() == 1
+    log.unlink()
+    assert requested() == 0
+    land(lake, "access-0.log")
+    assert requested() == 1
+    assert LOGS.left_out(lake.landing_path)[OTHERS] == []
+    land(lake, "ACCESS.LOG")
+    assert LOGS.left_out(lake.landing_path)[OTHERS] == ["visits/date=2026-01-05/hour=10/ACCESS.LOG"]
 
 
 def test_files_of_committed_batches_are_not_requested(lake: LakeResource, asked: Asked) -> None:
