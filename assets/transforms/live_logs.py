@@ -72,12 +72,12 @@ def stream(combined: Combined = WATERMARK.combined) -> Stream:
 
 
 def _judge(batch: MicroBatch, lines: DataFrame, names: Collection[str]) -> DataFrame:
+    """Judge all lines of the batch's hours, read once more, and keep those of the named files."""
     place = batch.place
     there = batch.source.in_hours(place.landing, by_hour(batch.files))
-    others = [file for file in there if str(file.relative_to(place.landing)) not in names]
-    around = landed_lines.read(batch.spark, place.landing, others, place.bounds).where(is_kept())
-    hours = lines.unionByName(live_lines.with_hour(around)).withColumn("format", F.lit(visit_events.LOG))
-    judged = visit_events.judge(hours, visit_events.LOGS, _logs(batch))
+    hours = landed_lines.read(batch.spark, place.landing, there, place.bounds).where(is_kept())
+    known = live_lines.with_hour(hours).withColumn("format", F.lit(visit_events.LOG))
+    judged = visit_events.judge(known, visit_events.LOGS, _logs(batch))
     return judged.where(F.col("source_file").isin(*sorted(names)))
 
 

@@ -123,8 +123,8 @@ PATTERNS = (
     in_code(
         "a crawler of an earlier batch of the hour is no crawler of the next one",
         "assets/transforms/live_logs.py",
-        "landed_lines.read(batch.spark, place.landing, others, place.bounds)",
-        "landed_lines.read(batch.spark, place.landing, [], place.bounds)",
+        "there = batch.source.in_hours(place.landing, by_hour(batch.files))",
+        "there = [place.landing / name for name in sorted(names)]",
         "tests/lineage/test_live_logs.py",
     ),
     in_code(
