@@ -275,7 +275,7 @@ def test_a_part_that_a_stream_may_have_read_stays_as_it_is(tmp_path: Path, monke
         data += line(second)
         put(tmp_path, data)
         with monkeypatch.context() as patch:
-            patch.setattr(log_splitter.log_progress, "write", dying)
+            patch.setattr("blogdata.patterns.ingestion.log_progress.write", dying)
             with pytest.raises(Killed):
                 split(tmp_path, now=NOW + timedelta(seconds=second))
         assert named.items() <= snapshot(tmp_path).items()
