@@ -199,7 +199,7 @@ class LegacyVisits(OfHours):
                 )
 
     def work(self) -> None:
-        table_loads.load_hours(self.settings, self.hours)
+        table_loads.load_windows(self.settings, table_loads.LEGACY_VISITS, self.hours)
 
     def wanted(self) -> Counter[Row]:
         hour = "to_char(ingestion_time AT TIME ZONE 'UTC', 'HH24')"

@@ -19,7 +19,8 @@ from blogdata.lake.commit import WHOLE_TABLE
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.test_tables_as_sources import clock_at, reading
+from lineage.tables import reading
+from lineage.test_tables_as_sources import clock_at
 
 CURRENT, HISTORY = "silver.users_current", "silver.users"
 DATASETS = (CURRENT, HISTORY, "silver.identities", "bronze.dead_letters")

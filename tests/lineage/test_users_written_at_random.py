@@ -21,7 +21,8 @@ import oracle_users
 from assets import table_loads
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.test_tables_as_sources import clock_at, reading
+from lineage.tables import reading
+from lineage.test_tables_as_sources import clock_at
 
 FIFTH, SEVENTH = "2026-01-05", "2026-01-07"
 NOW = datetime(2026, 1, 7, 23, 59, tzinfo=timezone.utc)
