@@ -35,6 +35,8 @@ READERS = {
     PROVIDER_VISITS: "bronze.visits",
 }
 """Table to the dataset that reads what it lands."""
+WINDOWS = {USERS: Grain.DAY, LEGACY_VISITS: Grain.HOUR}
+"""Table that is loaded by its delta column to the length of its windows."""
 
 
 def due(settings: Settings, events: EventLog) -> list[str]:
@@ -79,7 +81,7 @@ def load(settings: Settings, table: str) -> dict[str, Any]:
     if table == PROVIDER_VISITS:
         return load_provided(settings, _provided(settings).new())
     until, last = _loaded_until(settings, table), _last_hour()
-    grain = _delta_table(settings, table).grain
+    grain = WINDOWS[table]
     begin = key_of(start_of(settings.tables.since, Grain.DAY), grain)
     if until:
         again = start_of(until, Grain.HOUR) - timedelta(seconds=settings.tables.overlap)
@@ -158,10 +160,10 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
     from blogdata.patterns.ingestion.incremental_loader import DeltaTable
 
     tables = settings.tables
-    lines, name, announced, grain = (
-        (user_changes, tables.users, landed.CHANGED_USER, Grain.DAY)
+    lines, name, announced = (
+        (user_changes, tables.users, landed.CHANGED_USER)
         if table == USERS
-        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT, Grain.HOUR)
+        else (legacy_visits, tables.legacy_visits, landed.LEGACY_VISIT)
     )
     assert name is not None
     return DeltaTable(
@@ -171,7 +173,7 @@ def _delta_table(settings: Settings, table: str) -> DeltaTable:
         announced=announced,
         shape=lines.SHAPE,
         prefix=lines.PREFIX,
-        grain=grain,
+        grain=WINDOWS[table],
     )
 
 
@@ -218,7 +220,7 @@ def _loaded_until(settings: Settings, table: str) -> str | None:
 
 def _progress(settings: Settings, table: str) -> Path:
     # Beside the files that it tells of: a copy of the landing zone has it, too.
-    return settings.landing / _folder(table) / f".{_delta_table(settings, table).prefix}"
+    return settings.landing / _folder(table) / f".{table}"
 
 
 def _newest_window(grain: Grain) -> str:

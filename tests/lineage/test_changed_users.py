@@ -106,7 +106,7 @@ def blog(deploy: Deploy, postgres_server: str) -> Iterator[Blog]:
         server.execute(f"CREATE DATABASE {name}")
         with psycopg.connect(url, autocommit=True) as source:
             source.execute(MADE)
-            yield Blog(reading(deploy("changed"), url, users="users", since=FIFTH, overlap="6h"), source)
+            yield Blog(reading(deploy("changed"), url, users="users", since=FIFTH), source)
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
@@ -167,7 +167,7 @@ def test_merger_takes_in_a_late_change_of_an_old_day(blog: Blog) -> None:
     assert "late" not in blog.current()
     with clock_at(at("06 13:20")):
         loaded = table_loads.load_windows(blog.made.settings, "users", [FIFTH])
-        assert (loaded["new"], loaded["rows"]) == (2, 3)
+        assert (loaded["new"], loaded["rows"]) == (2, 6)
     blog.run("06 13:30")
     assert blog.current() == {*"abdef", "late"}
     assert blog.history_of("d") == [("05 07:00", "05 09:00"), ("05 09:00", None)]
