@@ -17,6 +17,7 @@ from quality.contracts.live import BATCH
 WRITTEN = Append(stream="logs")
 SOURCE = "access logs"
 """Name of the source in the watermark; `access logs/LOG` where the contract combines the logs of several servers."""
+OF_AGENT = "looked up by the user agent, in a table of the agents of the batch"
 
 LINES = replace(
     live.BRONZE,
@@ -39,7 +40,7 @@ VIEWS = Contract(
         c.VISIT[4],
         c.UTM,
         c.fact(name="referral", type="STRING", description="Host that the visitor came from"),
-        *(column for column in c.CONTEXT if column.name != "network_type"),
+        *(replace(column, sourceless=OF_AGENT) for column in c.CONTEXT if column.name != "network_type"),
         c.fact(
             name="late",
             type="BOOLEAN",

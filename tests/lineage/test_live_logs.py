@@ -27,7 +27,7 @@ from resources import connections
 
 BRONZE, SILVER = LINES.dataset, VIEWS.dataset
 FIRST, SECOND = 1500, 4225
-"""Lines landed at first, and then; a client reads /robots.txt before the second cut, and goes on behind it."""
+"""Lines that have landed at first, and then; a client reads /robots.txt before the second cut, and goes on after it."""
 
 
 def logged() -> list[bytes]:
