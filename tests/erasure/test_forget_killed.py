@@ -13,7 +13,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from types import MappingProxyType
@@ -40,10 +41,10 @@ FORGOTTEN = Erasure(persons=Identifiers(user_ids=frozenset({USER})), at=1_767_61
 NEVER = datetime(1, 1, 1, tzinfo=timezone.utc)
 CHANGES = 20
 KILLED = """
-import os, pathlib, signal, sqlite3, sys
+import os, pathlib, signal, sqlite3, sys, traceback
 from erasure import test_forget_killed as it
 
-left = int(sys.argv[1])
+left = 0
 
 def counted(change):
     def changed(*given, **options):
@@ -54,13 +55,30 @@ def counted(change):
         return change(*given, **options)
     return changed
 
-for name in ("unlink", "rename", "replace"):
-    setattr(pathlib.Path, name, counted(getattr(pathlib.Path, name)))
-sqlite3.connect = counted(sqlite3.connect)
-it.go_on(it.at_home())
-print(left)
+def forgets(home):
+    os.environ["BLOGDATA_HOME"] = home
+    for name in ("unlink", "rename", "replace"):
+        setattr(pathlib.Path, name, counted(getattr(pathlib.Path, name)))
+    sqlite3.connect = counted(sqlite3.connect)
+    try:
+        it.go_on(it.at_home())
+        pathlib.Path(home, "left").write_text(str(left))
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+for line in sys.stdin:
+    home, changes = line.split()
+    left, child = int(changes), os.fork()
+    if child == 0:
+        forgets(home)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""A program that is killed before it makes its nth change of a file; without a kill it prints how many were left."""
+"""A program whose processes are killed before they make their nth change of a file; what forks them has imported all.
+
+It is told a home and a number, and tells how the process ended; in a file it leaves how many of the number were left.
+"""
 
 
 def at_home() -> Settings:
@@ -106,13 +124,39 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@dataclass(frozen=True)
+class Forgetting:
+    """The program that forgets the user, in a process for each home."""
+
+    program: subprocess.Popen[str]
+
+    def __call__(self, home: Path, changes: int) -> int:
+        """Forget the user, but for a kill before so many changes; returns the exit code."""
+        asking, answers = self.program.stdin, self.program.stdout
+        assert asking is not None
+        assert answers is not None
+        asking.write(f"{home} {changes}\n")
+        asking.flush()
+        return int(answers.readline())
+
+
 @pytest.fixture(scope="module")
-def undisturbed(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[CertificateLine], Any]:
+def forgets() -> Iterator[Forgetting]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", KILLED]
+    with subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as found:
+        yield Forgetting(found)
+        found.communicate()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    whole: Path, forgets: Forgetting, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[int, list[CertificateLine], Any]:
     """How many changes an erasure makes, the certificate, and the files that are left."""
     home = tmp_path_factory.mktemp("undisturbed") / "home"
     shutil.copytree(whole, home)
-    ended = _run(home, changes=10_000)
-    assert ended.returncode == 0, ended.stderr
+    assert forgets(home, 10_000) == 0
     found = _certificate(home)
     assert {line.place for line in found if line.files or line.rows} >= {
         "silver.users",
@@ -122,13 +166,7 @@ def undisturbed(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
         "hidden files of the landing zone",
     }
     assert any("tell it to erase" in line.note for line in found)
-    return 10_000 - int(ended.stdout), found, _left(home)
-
-
-def _run(home: Path, changes: int) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "BLOGDATA_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, "-c", KILLED, str(changes)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return 10_000 - int((home / "left").read_text()), found, _left(home)
 
 
 def _certificate(home: Path) -> list[CertificateLine]:
@@ -154,14 +192,17 @@ def _left(home: Path) -> Any:
     [1, 6, 12, 18, *(pytest.param(at, marks=pytest.mark.campaign) for at in range(CHANGES) if at % 6 or not at)],
 )
 def test_a_kill_at_any_change_of_a_file_leads_to_the_same_certificate(
-    whole: Path, undisturbed: tuple[int, list[CertificateLine], Any], tmp_path: Path, moment: int
+    whole: Path,
+    undisturbed: tuple[int, list[CertificateLine], Any],
+    forgets: Forgetting,
+    tmp_path: Path,
+    moment: int,
 ) -> None:
     changes, certificate, left = undisturbed
     assert changes >= CHANGES
     home = tmp_path / "home"
     shutil.copytree(whole, home)
-    killed = _run(home, changes=changes * moment // CHANGES)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert forgets(home, changes * moment // CHANGES) == -signal.SIGKILL
     go_on(config.load(overrides={"BLOGDATA_HOME": str(home)}))
     assert _certificate(home) == certificate
     assert _left(home) == left
