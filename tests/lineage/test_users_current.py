@@ -159,7 +159,7 @@ def test_figure_4_6_raw_rows_rebuild_what_versions_restored(delivered: Deploymen
 
     before, version = after_each_day(), deployment.lake.version(DATASET)
     assert version is not None
-    deliver(deployment, SIXTH, {"a": "corrected", "c": "cat"})
+    deliver(deployment, SIXTH, {"a": "a2", "c": "cat"})
     assert deployment.run().problems == []
     assert deployment.lake.version(DATASET) == version + 3, "a restoration and two merges"
     versioned = after_each_day()
