@@ -14,6 +14,7 @@ from mutants.of_patterns import PATTERNS
 from mutants.of_quality import QUALITY
 from mutants.of_rights import RIGHTS
 from mutants.of_starting import STARTING
+from mutants.of_streams import STREAMED
 from mutants.of_tables import TABLES
 from mutants.of_values import VALUES
 from mutants.of_writing import WRITING
@@ -24,4 +25,5 @@ MUTANTS = (
     *EXPIRED,
     *RIGHTS,
     *LOADED,
+    *STREAMED,
 )

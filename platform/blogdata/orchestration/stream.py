@@ -33,7 +33,6 @@ from blogdata.publish.publish import publish
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance, Target
 from blogdata.services import config
-from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known
 from blogdata.suppression.suppression_list import SuppressionList
 
@@ -76,7 +75,7 @@ class Place:
     bounds: Bounds = field(default_factory=Bounds)
     home: Path | None = None
 
-    def settings(self) -> Settings | None:
+    def settings(self) -> config.Settings | None:
         """Read the settings of the deployment; they have secrets, so they are not kept here, but read where needed."""
         return None if self.home is None else config.load(overrides={"BLOGDATA_HOME": str(self.home)})
 
@@ -169,10 +168,6 @@ class MicroBatch:
         return commit
 
 
-def _nothing_to_prepare(place: Place) -> PlatformError | None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Stream:
     """Definition of a stream.
@@ -190,8 +185,7 @@ class Stream:
         query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
             If it keeps state, `process` has to compute its rows exactly once.
         configuration: Spark settings that the query starts with; those of other queries stay as they are.
-        prepare: Makes files of the source from what has landed, before each look for them; returns what could not be
-            used, which is raised when the stream ends, as it is in the way of nothing else.
+        prepare: Makes files of the source, before each look for them; returns a fault, which is raised at the end.
     """
 
     name: str
@@ -205,7 +199,7 @@ class Stream:
     others: tuple[StreamedFiles, ...] = ()
     query: Callable[[Sequence[DataFrame]], DataFrame] | None = None
     configuration: Mapping[str, str] = field(default_factory=dict)
-    prepare: Callable[[Place], PlatformError | None] = _nothing_to_prepare
+    prepare: Callable[[Place], PlatformError | None] = lambda _: None
 
     @property
     def sources(self) -> tuple[StreamedFiles, ...]:
@@ -301,10 +295,8 @@ def run(
         rows = stream.query(lines) if stream.query else lines[0]
         writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
         writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
-        once = every_seconds is None
-        writer = (
-            writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{every_seconds:g} seconds")
-        )
+        often: dict[str, Any] = {"processingTime": f"{every_seconds:g} seconds"} if every_seconds is not None else {}
+        writer = writer.trigger(**(often or {"availableNow": True}))
         fault, prepared_at = stream.prepare(place), time.monotonic()
         with _configured(spark, stream.configuration):
             query = writer.start()
