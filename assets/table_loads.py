@@ -13,7 +13,7 @@ from blogdata.durable.whole_file import write_atomically
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.ingestion.time_partitions import Partitions
 from blogdata.planning import clock
-from blogdata.planning.reach import delivered_on
+from blogdata.planning.full_deliveries import delivered_on
 from blogdata.publish.partitions import Grain, key_of, previous, start_of
 from blogdata.services import postgres, postgres_connection, secrets
 from blogdata.services.postgres_connection import Address

@@ -47,7 +47,7 @@ DATASETS = (
     ),
     in_code(
         "changes before the first full delivery are taken for it",
-        REACH,
+        "platform/blogdata/planning/full_deliveries.py",
         "for day, entry in deliveries if delivered_rows(entry)",
         "for day, entry in deliveries if usable_rows(entry)",
         f"{PLANNER}::test_changes_of_users_before_the_first_delivery_reach_no_earlier_hours",

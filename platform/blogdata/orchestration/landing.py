@@ -19,7 +19,7 @@ from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
-from blogdata.planning.reach import delivered_on
+from blogdata.planning.full_deliveries import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain
 from blogdata.publish.target import Engine

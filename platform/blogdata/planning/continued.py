@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from blogdata.lake.commit import Entry
-from blogdata.planning.reach import usable_rows
+from blogdata.planning.full_deliveries import usable_rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from blogdata.patterns.error_management import dynamic_late_data_integrator, lat
 from blogdata.patterns.error_management.late_data_detector import Combined, PartitionReading
 from blogdata.patterns.ingestion import published_files
 from blogdata.planning.finality import open_periods
+from blogdata.planning.full_deliveries import delivered_on, first_delivery
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, coarser, finer
 
@@ -370,32 +371,6 @@ def _replaced(partition: Arrival, published: Mapping[str, Entry]) -> str:
 def landed_input(contract: Contract) -> Landed | None:
     """Return what a dataset reads of the landing zone; None if nothing."""
     return next((read.reach for read in contract.reads if isinstance(read.reach, Landed)), None)
-
-
-def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:
-    """Find the day of the first full delivery with a usable row.
-
-    Args:
-        deliveries: Pairs of a day and its publication.
-    """
-    return min((day for day, entry in deliveries if delivered_rows(entry)), default=None)
-
-
-def delivered_on(delivery: Entry) -> str:
-    """Return the day of a full delivery: the measure `load_date`, or the day in `landed` if it has no rows."""
-    day = delivery.measures.get("load_date") or (delivery.landed or "").split(":")[0]
-    return str(day)
-
-
-def usable_rows(delivery: Entry) -> int:
-    """Count the rows of a day that are not dead letters."""
-    return delivery.rows_out - int(delivery.measures["dead"])
-
-
-def delivered_rows(delivery: Entry) -> int:
-    """Count the usable rows of a full delivery, without changes of the same day; a day without any is no delivery."""
-    changes, dead = (int(delivery.measures.get(name, 0)) for name in ("changes", "dead_changes"))
-    return usable_rows(delivery) - (changes - dead)
 
 
 def _instant(text: str | None) -> datetime | None:
