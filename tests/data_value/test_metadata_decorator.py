@@ -39,8 +39,12 @@ PAGES = Contract(
 )
 PERSONAL = frozenset({"ip", "login", "email", "user_id", "referral", "raw", "country", "region", "city"})
 """What a person is in the landed formats, and what is derived from an address."""
-NOT_PERSONAL = {"gold.sessions_daily": {"referral"}, "gold.visits_shared": {"country"}}
-"""A `referral` without query, fragment and user; a `country` that several visitors share who look alike."""
+NOT_PERSONAL = {
+    "gold.sessions_daily": {"referral"},
+    "gold.visits_shared": {"country"},
+    "silver.log_views_live": {"referral"},
+}
+"""A `referral` without query, fragment and user, or of which there is the host only; a `country` that several visitors share who look alike."""
 FIRST = RunContext(run_id="run-1", job="hourly", code_version="c1", trigger="sensor:landed")
 EVENT = {"id": "release-42", "source": "shop", "payload": "s3://shop/releases/42"}
 SECOND = RunContext(
