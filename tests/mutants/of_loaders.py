@@ -78,9 +78,16 @@ LOADED = (
     in_code(
         "an hour whose load died before its flag is never complete",
         INCREMENTAL,
-        """part == "-" and files and not (self._folder(key) / FLAG).exists():""",
-        "False:",
+        "            if not (folder / FLAG).exists():\n                # After",
+        "            if False:\n                # After",
         f"{CUT_OFF}[legacy_visits-2]",
+    ),
+    in_code(
+        "a file of a load has the name of one that is there",
+        INCREMENTAL,
+        "int(_number(files[-1])) + 1 if files else 1",
+        "len(files) + 1",
+        f"{OF_HOURS}::test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed",
     ),
     in_code(
         "what a copy has left that died is never removed",

@@ -243,11 +243,14 @@ class _Loading:
         name = UNTIMED if part == UNTIMED else key
         if lines:
             self.rows[name] = len(lines)
-        if new and (kept := self._land(key, f"{self.table.prefix}{part}{len(files) + 1}{_ENDING}", new[::-1])):
+        # Not their count: of files that were removed, the others stay.
+        number = int(_number(files[-1])) + 1 if files else 1
+        if new and (kept := self._land(key, f"{self.table.prefix}{part}{number}{_ENDING}", new[::-1])):
             self.new[name] = kept
-        elif part == "-" and files and not (self._folder(key) / FLAG).exists():
-            # After a crash between a file and its flag.
-            self._complete(self._folder(key))
+        for folder in {file.parent for file in files}:
+            if not (folder / FLAG).exists():
+                # After a crash between a file and its flag.
+                self._complete(folder)
 
     def _land(self, key: str, name: str, lines: Sequence[bytes]) -> int:
         target = self._folder(key) / name
@@ -287,7 +290,8 @@ class _Loading:
         # Rows without a time may have landed in any window.
         folder = _folder_of(None if part == UNTIMED else key, self.table.grain)
         found = self.landed.glob(f"{folder}/{self.table.prefix}{part}[0-9]*{_ENDING}")
-        return sorted(found, key=lambda file: int(file.stem.rpartition("-")[2]))
+        # Somebody's copy of a file, `-1-old`, is none of them.
+        return sorted((file for file in found if _number(file).isdecimal()), key=lambda file: int(_number(file)))
 
     def _folder(self, key: str) -> Path:
         return self.landed / _folder_of(key, self.table.grain)
@@ -300,6 +304,10 @@ def _folder_of(key: str | None, grain: Grain) -> str:
     """Return the folder of a window below that of its table; of any window without a key, as a pattern."""
     day, hour = (key[:10], key[11:]) if key else ("*", "*")
     return f"date={day}" if grain is Grain.DAY else f"date={day}/hour={hour}"
+
+
+def _number(file: Path) -> str:
+    return file.stem.rpartition("-")[2]
 
 
 def _digest(line: bytes) -> bytes:
