@@ -46,8 +46,11 @@ def instant() -> Column:
 
 
 def order() -> Column:
-    """Build what orders changes of one instant: the number of their file and their place in it; null for others."""
-    number = F.regexp_extract("source_file", r"-(\d+)\.", 1).cast("BIGINT")
+    """Build what orders changes of one instant: the number of their file and their place in it; null for others.
+
+    A file without a number, which no loader has written, comes before all that have one.
+    """
+    number = F.regexp_extract("source_file", r"-(\d+)\.", 1).try_cast("BIGINT")
     return F.when(is_change(), F.struct(number.alias("file"), F.col("source_offset").alias("place")))
 
 

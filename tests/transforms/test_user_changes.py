@@ -137,6 +137,15 @@ def test_merger_of_one_instant_takes_the_change_that_landed_last(spark: Any) -> 
     assert (found.login, found.occurrences, found.is_deleted) == ("last", 3, False)
 
 
+def test_a_change_in_a_file_without_a_number_is_one_like_others(spark: Any) -> None:
+    """Such as what a person has exported from the table: it stops no run."""
+    numbered = frame(spark, [change(1, 10, "a", "numbered")])
+    other = frame(spark, [change(1, 10, "a", "other"), change(1, 10, "b")])
+    other = other.withColumn("source_file", F.lit("users/date=2026-01-01/users_table-all.jsonl"))
+    found = in_utc(users.history(numbered.unionByName(other)).orderBy("user_id").collect())
+    assert [(one.user_id, one.login, one.snapshots) for one in found] == [("a", "numbered", 2), ("b", "l", 1)]
+
+
 def drawn(seed: int) -> tuple[random.Random, list[Row], list[int]]:
     """Draw deliveries and changes of eight days; the first full delivery may be any of them, or none."""
     draw = random.Random(seed)
