@@ -35,8 +35,9 @@ def users(step: Step) -> Mapping[str, Commit]:
 def _require_believable(step: Step, landed: Landed) -> None:
     """Refuse deliveries that are empty, truncated or far too large: users absent from a delivery are closed.
 
-    A delivery is compared with the previous one. A delivery published from the same files was accepted then. Changed
-    users are no delivery: nobody is absent from them.
+    A delivery is compared with the previous one. A delivery published from the same files was accepted then, and so was
+    one of as many rows beside which more changes have landed. Changed users are no delivery: nobody is absent from
+    them; but a day that had a delivery has lost it if only changes are there.
     """
     if full_loader.ACCEPT_SIZE in step.accepted:
         return
@@ -48,11 +49,14 @@ def _require_believable(step: Step, landed: Landed) -> None:
             before = (_delivered_lines(known) if known else 0) or before
             continue
         files = {name: size for name, size in landed.measured[day].items() if not _has_changes(name)}
-        if landed.measured[day] and not files:
+        accepted = known.rows_out - _changes(known) if known else 0
+        if landed.measured[day] and not files and not accepted:
             continue
         lines = sum(size.lines for size in files.values())
+        rows = lines - sum(size.erased for size in files.values())
         try:
-            full_loader.guard(before, lines, where=f"bronze.users {day}")
+            if not rows or rows != accepted:
+                full_loader.guard(before, lines, where=f"bronze.users {day}")
         except PlatformError as error:
             error.partitions = frozenset({day})
             raise
@@ -65,8 +69,12 @@ def _has_changes(file: str) -> bool:
 
 def _delivered_lines(day: Entry) -> int:
     """Count the lines of a day's full delivery; those erased since only if nothing else landed on it."""
-    changes = int(day.measures.get("changes", 0))
+    changes = _changes(day)
     return day.rows_in if day.rows_out and not changes else day.rows_out - changes
+
+
+def _changes(day: Entry) -> int:
+    return int(day.measures.get("changes", 0))
 
 
 @computes("bronze.devices")

@@ -49,13 +49,21 @@ def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> Non
 def _require_usable_users(step: Step) -> None:
     published = step.events.publications(step.contract.dataset).values()
     read = max((entry.inputs.get("bronze.users", -1) for entry in published), default=-1)
+    accepted = {entry.partition: entry for entry in step.events.history("bronze.users") if entry.version <= read}
     before = 0
-    for _, delivery in sorted(accounts.entries(step, "bronze.users").items()):
+    for day, delivery in sorted(accounts.entries(step, "bronze.users").items()):
         usable = delivered_rows(delivery)
-        # A day without a usable row is not a delivery, nor are changes: they remove nobody who is absent.
-        if usable and delivery.version > read:
+        # A day without a usable row is not a delivery, nor are changes: they remove nobody who is absent. They come
+        # hour by hour, and a delivery of their day that was accepted is not asked about again.
+        is_new = day not in accepted or _counts(delivery) != _counts(accepted[day])
+        if usable and delivery.version > read and is_new:
             _require_usable(step, "bronze.users", delivery, before)
         before = usable or before
+
+
+def _counts(delivery: Entry) -> tuple[int, int]:
+    """Return the rows of a full delivery that are usable, and all of them."""
+    return delivered_rows(delivery), delivery.rows_out - int(delivery.measures.get("changes", 0))
 
 
 @computes("silver.identities")
