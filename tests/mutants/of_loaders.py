@@ -27,6 +27,13 @@ LOADED = (
         f"{OF_ROWS}::test_full_loader_adapts_each_type_as_it_says",
     ),
     in_code(
+        "a mark of deleted rows may be a number",
+        ROWS,
+        ' or (column in flags and base != "bool")',
+        "",
+        f"{OF_HOURS}::test_incremental_loader_says_what_a_table_lacks",
+    ),
+    in_code(
         "a load may write to its source",
         ROWS,
         "connection.read_only = True",

@@ -111,7 +111,8 @@ def describe(connection: psycopg.Connection, name: str, announced: Collection[Fi
         announced: The fields that it has to have; it may have others.
 
     Raises:
-        TableRefused: It is not there, lacks an announced column, or a column has a type that is not adapted.
+        TableRefused: It is not there, lacks an announced column, or a column has a type that is not adapted, or is no
+            boolean although it is announced as one.
     """
     from psycopg import sql
 
@@ -129,7 +130,13 @@ def describe(connection: psycopg.Connection, name: str, announced: Collection[Fi
             where=name,
             next_step="name a view that has them",
         )
-    refused = [f"{column} {shown}" for column, shown, *kind in columns if not _is_adapted(*kind)]
+    # Of a number or a text nobody knows what it means: 1 is not `true`.
+    flags = {field.name for field in announced if str(field.type).upper() == "BOOLEAN"}
+    refused = [
+        f"{column} {shown}"
+        for column, shown, base, *kind in columns
+        if not _is_adapted(base, *kind) or (column in flags and base != "bool")
+    ]
     if refused:
         raise TableRefused(
             what=f"types that are not adapted: {', '.join(refused)}",
