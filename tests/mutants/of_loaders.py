@@ -9,6 +9,7 @@ ROWS, FULL = f"{FOLDER}/table_rows.py", f"{FOLDER}/full_loader.py"
 INCREMENTAL, PARTITIONS = f"{FOLDER}/incremental_loader.py", f"{FOLDER}/time_partitions.py"
 OF_ROWS, OF_HOURS = "tests/ingestion/test_table_rows.py", "tests/ingestion/test_incremental_loader.py"
 OF_PARTITIONS = "tests/ingestion/test_time_partitions.py"
+ACCEPTED = "tests/orchestration/test_accepted_deliveries.py"
 CUT_OFF = "tests/laws/test_moved_rows.py::test_cut_off_and_run_again_is_run_once"
 
 LOADED = (
@@ -95,6 +96,27 @@ LOADED = (
         "int(_number(files[-1])) + 1 if files else 1",
         "len(files) + 1",
         f"{OF_HOURS}::test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed",
+    ),
+    in_code(
+        "an accepted delivery of users is compared again when changes of its day land",
+        "assets/bronze/reference.py",
+        "if not rows or rows != accepted:",
+        "if True:",
+        f"{ACCEPTED}::test_full_loader_guards_compare_an_accepted_delivery_once",
+    ),
+    in_code(
+        "changes take the place of a delivery of users unseen",
+        "assets/bronze/reference.py",
+        "and not files and not accepted:",
+        "and not files:",
+        f"{ACCEPTED}::test_full_loader_guards_miss_a_delivery_that_changes_have_replaced",
+    ),
+    in_code(
+        "accepted dead letters of a delivery of users are asked about with each change",
+        "assets/silver/reference.py",
+        " and is_new:",
+        ":",
+        f"{ACCEPTED}::test_an_accepted_delivery_with_many_dead_letters_is_asked_about_once",
     ),
     in_code(
         "what a copy has left that died is never removed",
