@@ -44,7 +44,7 @@ NOT_PERSONAL = {
     "gold.visits_shared": {"country"},
     "silver.log_views_live": {"referral"},
 }
-"""A `referral` without query, fragment and user, or of which there is the host only; a `country` that several visitors share who look alike."""
+"""A `referral` without query, fragment and user, or its host only; a `country` that several visitors share."""
 FIRST = RunContext(run_id="run-1", job="hourly", code_version="c1", trigger="sensor:landed")
 EVENT = {"id": "release-42", "source": "shop", "payload": "s3://shop/releases/42"}
 SECOND = RunContext(
