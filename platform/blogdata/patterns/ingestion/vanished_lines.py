@@ -9,6 +9,7 @@ published rows. A file that is gone or has fewer lines is explained if
 - the lines that it lacks are in other files of the partition, that were not published: it was renamed, split, joined
   with others or compressed;
 - it is a correction, and another one for the same dead letter is there;
+- it was the begin of a line of an access log, and has made way for the whole line, in this hour or in a later one;
 - none of the producer's published files is there any more, and the new ones have at least as many lines: the producer
   delivered the whole partition anew.
 
@@ -23,6 +24,7 @@ When not to use it: for a source that is loaded in full, compare the sizes of it
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
+from blogdata.patterns.ingestion.log_splitter import PART, UNENDED
 
 _NAMED = 3
 _STEM = len(REPLAY_PREFIX) + 16
@@ -133,6 +136,8 @@ def _vanished(lacking: Collection[str], published: Iterable[Line], landed: Itera
 
 def _is_replaced(file: str, landed: Collection[str]) -> bool:
     name = _name(file)
+    if name.endswith(UNENDED) and re.fullmatch(PART, name):
+        return file not in landed
     return name.startswith(REPLAY_PREFIX) and any(_name(other)[:_STEM] == name[:_STEM] for other in landed)
 
 
