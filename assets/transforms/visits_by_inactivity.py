@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from blogdata.patterns.idempotency import keyed_idempotency
-from blogdata.patterns.ingestion.landed_lines import is_replay
+from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX, is_replay
 from blogdata.patterns.ingestion.log_splitter import PART
 from blogdata.patterns.security.pseudo_anonymizer import token
 from quality.contracts.sessions import INACTIVITY
@@ -104,14 +104,15 @@ def position() -> Column:
 
     The file name of a log part holds when it was taken and its offset in the whole log, so the position does not depend
     on how the log was split. Other files use their hour of arrival. Corrections come last: they lie in the hours of the
-    lines they replace.
+    lines they replace. A better one has another name, and the same position.
     """
+    file = F.regexp_replace("source_file", rf"/({REPLAY_PREFIX}[0-9a-f]{{16}})-[0-9a-f]{{16}}\.log$", r"/$1.log")
     part = [F.regexp_extract("source_file", PART, group) for group in (1, 2, 3)]
     is_part = part[0] != ""
     return F.struct(
         is_replay().alias("corrects"),
         F.when(is_part, part[1]).otherwise(F.col("arrival_hour")).alias("appended"),
-        F.when(is_part, part[0]).otherwise(F.col("source_file")).alias("log"),
+        F.when(is_part, part[0]).otherwise(file).alias("log"),
         (F.when(is_part, part[2].try_cast("bigint")).otherwise(0) + F.col("source_offset")).alias("offset"),
     )
 

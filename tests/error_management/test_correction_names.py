@@ -36,18 +36,16 @@ def land(landing: Path, payload: str, name: str = "visits.json") -> str:
     return file.name
 
 
-def test_a_better_correction_gets_a_new_name(landing: Path) -> None:
-    first, better = land(landing, "{}"), land(landing, "[]")
+@pytest.mark.parametrize("name", ["visits.json", "access.log"])
+def test_a_better_correction_gets_a_new_name(landing: Path, name: str) -> None:
+    first, better = land(landing, "{}", name), land(landing, "[]", name)
     assert first != better
     assert first[:23] == better[:23], "the dead letter it corrects"
-    assert land(landing, "{}") == first
+    assert land(landing, "{}", name) == first
+    assert first.endswith(Path(name).suffix)
 
 
 def test_a_correction_named_only_by_line_is_replaced(landing: Path) -> None:
     name = land(landing, "{}")
     (landing / HOUR / name).rename(landing / HOUR / f"{name[:23]}.json")
     assert land(landing, "[]") != name
-
-
-def test_a_corrected_log_line_keeps_its_name(landing: Path) -> None:
-    assert land(landing, "first", "access.log") == land(landing, "better", "access.log")

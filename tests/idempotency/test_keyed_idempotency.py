@@ -105,6 +105,12 @@ def test_corrections_of_dead_letters_come_after_all_lines(spark: Any) -> None:
     assert set(ids(spark, [View(69, 0), corrected]).values()) == set(ids(spark, [View(69, 0)]).values())
 
 
+def test_a_better_correction_keeps_the_id_of_its_visit(spark: Any) -> None:
+    corrects = f"visits/date=2026-01-05/hour=10/{REPLAY_PREFIX}{'0' * 16}"
+    named = (f"{corrects}{payload}.log" for payload in ("", f"-{'a' * 16}", f"-{'b' * 16}"))
+    assert len({str(ids(spark, [View(60, 0, file=name)])) for name in named}) == 1
+
+
 def test_visit_parts_in_different_hours_share_an_id(spark: Any) -> None:
     ten, eleven = View(110, 100), View(125, 0)
     whole = ids(spark, [ten, eleven])

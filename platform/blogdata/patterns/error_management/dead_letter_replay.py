@@ -267,13 +267,10 @@ def _folder(file: str) -> str:
 
 def _place(correction: Correction) -> str:
     hour = correction.arrival_hour
-    name = _stem(correction.position)
-    if extension(correction.source_file) == "log":
-        # No payload hash: the visit ids of a log are derived from its file names, and no stream reads logs.
-        name = f"{name}.log"
-    else:
-        name = f"{name}-{hashlib.sha256(correction.payload.encode()).hexdigest()[:16]}.json"
-    return f"{correction.table}/date={hour[:10]}/hour={hour[11:]}/{name}"
+    kind = "log" if extension(correction.source_file) == "log" else "json"
+    # A stream reads no name twice.
+    payload = hashlib.sha256(correction.payload.encode()).hexdigest()[:16]
+    return f"{correction.table}/date={hour[:10]}/hour={hour[11:]}/{_stem(correction.position)}-{payload}.{kind}"
 
 
 def _stem(position: Position) -> str:
