@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
-from blogdata.patterns.ingestion import landed_content, landed_formats, log_splitter, vanished_lines, whole_files
+from blogdata.patterns.ingestion import landed_formats, log_splitter, whole_files
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.log_progress import PROGRESS, LogRewritten
 from blogdata.patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
@@ -192,33 +192,6 @@ def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
         assert joined(landing) == data
         assert {path.suffix for path in parts(landing)} == {".log"}
         assert by_hour(landing) == {"2026-03-01T10": line(0), "2026-03-01T11": line(2)}
-
-
-def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path) -> None:
-    """A run has published each hour with it, and refuses hours that lost lines (LinesVanished)."""
-    data = line(0) + line(2) + line(4) + line(3604)
-    for cut in range(len(line(0)) + 1, len(data), 11):
-        landing = tmp_path / str(cut)
-        put(landing, data[:cut])
-        split(landing)
-        published = lines_by_hour(landing)
-        put(landing, data)
-        split(landing, now=NOW + timedelta(seconds=1))
-        landed = lines_by_hour(landing)
-        for hour, before in published.items():
-            now = landed.get(hour, [])
-            sizes = (Counter(one.file for one in found) for found in (before, now))
-            lost = vanished_lines.loss(
-                hour, *sizes, published_lines=lambda there=before: there, landed_lines=lambda there=now: there
-            )
-            assert lost is None
-
-
-def lines_by_hour(landing: Path) -> dict[str, list[landed_content.Line]]:
-    found: dict[str, list[landed_content.Line]] = defaultdict(list)
-    for one in landed_content.landed_lines(parts(landing), landing):
-        found[one.file.rpartition("/")[0]].append(one)
-    return found
 
 
 def test_a_rewritten_log_is_refused(tmp_path: Path) -> None:

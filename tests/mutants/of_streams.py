@@ -38,7 +38,14 @@ STREAMED = (
         "platform/blogdata/patterns/ingestion/vanished_lines.py",
         "        return file not in landed",
         "        return False",
-        "tests/ingestion/test_log_splitter.py",
+        "tests/ingestion/test_logs_split_again.py",
+    ),
+    in_code(
+        "what is appended to a log within seconds sorts before what was there",
+        "platform/blogdata/patterns/ingestion/log_splitter.py",
+        "taken_at = max([taken_at, *(",
+        "_ = max([taken_at, *(",
+        "tests/ingestion/test_logs_split_again.py",
     ),
     in_code(
         "the logs of several servers are one partition",

@@ -164,6 +164,9 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
     taken = log_progress.read(log)
     since = (taken and taken.hour) or ""
     _remove(log_progress.unfinished(landing, prefix, since=since), landing)
+    # What is appended later sorts later, however soon after a call, and with however many others, a log is split again.
+    before = [re.fullmatch(PART, path.name) for _, path in log_progress.parts(landing, prefix, since=since)]
+    taken_at = max([taken_at, *(part[2] for part in before if part is not None)])
     try:
         if taken is None and (taken := log_progress.recovered(log, log_progress.parts(landing, prefix))) is None:
             log_progress.require_new(log)
