@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from blogdata.patterns.ingestion import landed_content, log_splitter, vanished_lines
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.log_queue import split_all
 from ingestion.growing_logs import NOW, line, put
 from ingestion.test_log_splitter import parts, split
 
 
+def lost_by_hour(before: Mapping[str, list[Line]], now: Mapping[str, list[Line]]) -> list[vanished_lines.Loss]:
+    """Compare what a run has published of each hour with what has landed; a run refuses hours that lost lines."""
+    found = []
+    for hour, published in before.items():
+        landed = now.get(hour, [])
+        sizes = [Counter(one.file for one in lines) for lines in (published, landed)]
+        found.append(
+            vanished_lines.loss(
+                hour, *sizes, published_lines=lambda lines=published: lines, landed_lines=lambda lines=landed: lines
+            )
+        )
+    return [loss for loss in found if loss is not None]
+
+
 def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path) -> None:
-    """A run has published each hour with it, and refuses hours that lost lines (LinesVanished)."""
     data = line(0) + line(2) + line(4) + line(3604)
     for cut in range(len(line(0)) + 1, len(data), 11):
         landing = tmp_path / str(cut)
@@ -24,18 +41,29 @@ def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path)
         published = lines_by_hour(landing)
         put(landing, data)
         split(landing, now=NOW + timedelta(seconds=1))
-        landed = lines_by_hour(landing)
-        for hour, before in published.items():
-            now = landed.get(hour, [])
-            sizes = (Counter(one.file for one in found) for found in (before, now))
-            lost = vanished_lines.loss(
-                hour, *sizes, published_lines=lambda there=before: there, landed_lines=lambda there=now: there
-            )
-            assert lost is None
+        assert lost_by_hour(published, lines_by_hour(landing)) == []
 
 
-def lines_by_hour(landing: Path) -> dict[str, list[landed_content.Line]]:
-    found: dict[str, list[landed_content.Line]] = defaultdict(list)
+def test_a_begin_that_an_earlier_release_named_like_whole_lines_makes_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream may have read it, and reads no name twice: what is behind it has a name of its own."""
+    data = line(2) + line(4) + line(5)
+    put(tmp_path, data[: len(line(2)) + 60])
+    with monkeypatch.context() as patch:
+        patch.setattr(log_splitter, "UNENDED", "")
+        split(tmp_path)
+    published, (whole, begin) = lines_by_hour(tmp_path), parts(tmp_path)
+    put(tmp_path, data)
+    split(tmp_path, now=NOW + timedelta(seconds=1))
+    assert whole in parts(tmp_path)
+    assert begin not in parts(tmp_path)
+    assert b"".join(path.read_bytes() for path in parts(tmp_path)) == data
+    assert lost_by_hour(published, lines_by_hour(tmp_path)) == []
+
+
+def lines_by_hour(landing: Path) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = defaultdict(list)
     for one in landed_content.landed_lines(parts(landing), landing):
         found[one.file.rpartition("/")[0]].append(one)
     return found

@@ -316,6 +316,9 @@ class _Run:
     def _target(self, folder: Path, position: int, ending: str = "") -> Path:
         # An earlier call may have crashed, or its progress may be lost: its part is the same one, and keeps its name.
         taken = sorted(folder.glob(f"{self.prefix}-*{position:012d}.log{ending}"))
+        if not ending:
+            # Earlier releases gave the begin of a line such a name, and a stream may have read it.
+            taken = [path for path in taken if log_progress.ends_a_line(path) or not re.fullmatch(PART, path.name)]
         return taken[0] if taken else folder / f"{self.prefix}-{self.stamp}-{position:012d}.log{ending}"
 
     def _name(self, target: Path, begun: int, end: int) -> None:
