@@ -91,8 +91,9 @@ def _refine(batch: MicroBatch, this: Batch, landed: Commit, *, combined: Combine
         {"late": late, "watermark": F.lit(progress.watermark).cast("timestamp")}
     )
     with kept_rows.computed(views.select(*(column.name for column in VIEWS.columns))) as rows:
+        # A correction is of one line: as a partition of its own it would hold the watermark of all for ever.
         readings = late_data_detector.readings_of(
-            rows,
+            rows.where(~is_replay()),
             source=_source(combined),
             taken_in=datetime.fromtimestamp(landed.info["started_at"], tz=timezone.utc),
             partition="arrival_hour",

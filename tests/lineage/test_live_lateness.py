@@ -11,6 +11,7 @@ from assets.transforms.live_logs import stream
 from blogdata.evidence import ledger
 from blogdata.evidence.appended import appended
 from blogdata.patterns.error_management.late_data_detector import Combined, Strategy
+from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
 from blogdata.publish.partitions import Grain, key_of
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
@@ -64,6 +65,10 @@ def test_the_logs_of_two_servers_move_the_watermark_as_the_contract_declares(dep
     lines = {"fast": ["10:40"], "slow": ["09:50", "09:40"]}
     assert tick_after(Strategy.MAX, renew=True, **lines) == ("10:25", ["/slow/09:40"])
     assert tick_after(Strategy.MAX, slow=["10:04"]) == ("10:25", ["/slow/09:40", "/slow/10:04"])
-    assert len(made.rows(VIEWS.dataset, "page")) == 6
+    # A correction is no server, and holds nobody's watermark.
+    corrected = made.landing / "visits" / "date=2026-01-05" / "hour=10" / f"{REPLAY_PREFIX}{'0' * 16}-{'0' * 16}.log"
+    corrected.write_bytes((made.landing / "access_logs" / "slow.log").read_bytes().splitlines(keepends=True)[0])
+    assert tick_after(Strategy.MIN, renew=True, fast=["11:40"], slow=["11:30"])[0] == "11:15"
+    assert len(made.rows(VIEWS.dataset, "page")) == 9
     found = [line for one in streamed_by(WRITTEN).values() for line in ledger.audit(made.lake, made.events, one)]
     assert [line.problem for line in found if line.problem] == []
