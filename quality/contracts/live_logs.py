@@ -37,6 +37,11 @@ VIEWS = Contract(
     columns=(
         c.EVENT_HOUR,
         c.VISIT[1],
+        replace(
+            c.VISIT[3],
+            description="Always true: visitors of access logs were not asked",
+            sourceless="the same for all lines of access logs",
+        ),
         c.VISIT[4],
         c.UTM,
         c.fact(name="referral", type="STRING", description="Host that the visitor came from"),

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from assets.transforms import session_rules, weekly_visits
 from blogdata.cli.role_sight import offer_masks
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
-from blogdata.patterns.security.fine_grained_accessor_for_tables import NotForRole, Role, restricted
+from blogdata.patterns.security.fine_grained_accessor_for_tables import PRIVATE, NotForRole, Role, restricted, sight_of
 from blogdata.services.config import Settings
 from quality.contracts import EVERY
 from quality.contracts.page_views import USER_BUCKETS
@@ -150,3 +150,12 @@ def test_an_engineer_joins_all_rows_and_finds_no_user(
     users = {row["user_id"] for name in ("silver.visits", "gold.visits_weekly") for row in shown[name]}
     assert len(users - {None}) == VISITORS
     assert users.isdisjoint({f"u{number}" for number in range(VISITORS)})
+
+
+@pytest.mark.parametrize("dataset", sorted(EVERY))
+def test_what_a_role_without_persons_sees_of_visitors_says_who_asked(dataset: str) -> None:
+    """Else the exact time and the browser of a private page view are seen, such as in a stream of access logs."""
+    contract = EVERY[dataset]
+    sight, names = sight_of(contract, Role.ANALYST), {column.name for column in contract.columns}
+    seen = [column for column in contract.columns if sight is not None and column.name in sight.columns]
+    assert PRIVATE in names or not any(column.of_a_person for column in seen)
