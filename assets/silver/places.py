@@ -25,6 +25,9 @@ from quality.contracts.places import WAITING
 def _ask(step: Step) -> Mapping[str, Any]:
     """Ask the service for the addresses of new visits that no valid answer covers."""
     settings = step.deployment.settings()
+    if settings.geolocation.url is None:
+        # The service was removed while the run was under way: the embedded table's answers are none of a service.
+        return {}
     asked = rules.ask(_questions(step, _known(step), disclosed=True), locator_of(settings), journal_of(settings))
     return {"answered": len(asked.answers), "waiting": len(asked.missing)}
 
