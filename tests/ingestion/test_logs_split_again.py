@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,8 @@ def lost_by_hour(before: Mapping[str, list[Line]], now: Mapping[str, list[Line]]
     for hour, published in before.items():
         landed = now.get(hour, [])
         sizes = [Counter(one.file for one in lines) for lines in (published, landed)]
-        found.append(
-            vanished_lines.loss(
-                hour, *sizes, published_lines=lambda lines=published: lines, landed_lines=lambda lines=landed: lines
-            )
-        )
+        lines = {"published_lines": partial(list, published), "landed_lines": partial(list, landed)}
+        found.append(vanished_lines.loss(hour, *sizes, **lines))
     return [loss for loss in found if loss is not None]
 
 
