@@ -25,8 +25,8 @@ def lost_by_hour(before: Mapping[str, list[Line]], now: Mapping[str, list[Line]]
     for hour, published in before.items():
         landed = now.get(hour, [])
         sizes = [Counter(one.file for one in lines) for lines in (published, landed)]
-        lines = {"published_lines": partial(list, published), "landed_lines": partial(list, landed)}
-        found.append(vanished_lines.loss(hour, *sizes, **lines))
+        lines = [partial(list, each) for each in (published, landed)]
+        found.append(vanished_lines.loss(hour, *sizes, published_lines=lines[0], landed_lines=lines[1]))
     return [loss for loss in found if loss is not None]
 
 
