@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,8 +24,8 @@ def lost_by_hour(before: Mapping[str, list[Line]], now: Mapping[str, list[Line]]
     for hour, published in before.items():
         landed = now.get(hour, [])
         sizes = [Counter(one.file for one in lines) for lines in (published, landed)]
-        lines = [partial(list, each) for each in (published, landed)]
-        found.append(vanished_lines.loss(hour, *sizes, published_lines=lines[0], landed_lines=lines[1]))
+        lost = vanished_lines.loss(hour, *sizes, published_lines=published.copy, landed_lines=landed.copy)
+        found.append(lost)
     return [loss for loss in found if loss is not None]
 
 
