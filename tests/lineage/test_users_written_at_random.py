@@ -137,7 +137,7 @@ def test_incremental_loader_and_merger_have_the_users_of_the_table(deploy: Deplo
         while writers.slow:
             writers.end()
         found = _load(made)
-        assert made.run(for_=["silver.users_current", "silver.users"]).problems == []
+        assert made.run(for_=["silver.users_current", "silver.users", "silver.identities"]).problems == []
         there = source.execute("SELECT id, login, updated_at, is_deleted FROM users").fetchall()
     assert kills > 5
     rows = _landed(made)
