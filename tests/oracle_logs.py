@@ -75,9 +75,9 @@ def _of_a_container(text: str) -> str:
         return ""
     name = re.match(r"\[pod/[^\s\]]+\] |[A-Za-z0-9_.-]+ +\| ", text, re.ASCII)
     end = name.end() if name else 0
-    taken = re.compile(r"[\d-]{10}T[\d:]{8}(\.\d+)?(Z|[+-]\d\d:\d\d) ((stdout|stderr) )?(F )?", re.ASCII).match(
-        text, end
-    )
+    taken = re.compile(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d) ((stdout|stderr) )?(F )?", re.ASCII
+    ).match(text, end)
     if taken and bool(taken[3]) != bool(taken[5]):
         return ""
     end = taken.end() if taken else end
