@@ -26,10 +26,7 @@ def users(step: Step) -> Mapping[str, Commit]:
     _require_believable(step, landed)
     landed.announce_new_fields()
     lines = landed.lines().withColumnRenamed("partition", "load_date")
-    judged = user_rules.judge(lines)
-    if any(_has_changes(file.name) for part in landed.partitions.values() for file in part.files):
-        judged = user_changes.judged(judged)
-    return step.publish(judged, landed.source())
+    return step.publish(user_changes.judged(user_rules.judge(lines)), landed.source())
 
 
 def _require_believable(step: Step, landed: Landed) -> None:

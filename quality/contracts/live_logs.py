@@ -62,7 +62,7 @@ VIEWS = Contract(
         visits.ARRIVED,
         *c.SOURCE,
         c.FORMAT,
-        BATCH,
+        replace(BATCH, sourceless=None),
     ),
     key=("source_file", "source_offset"),
     partitioning=visits.EVENT,

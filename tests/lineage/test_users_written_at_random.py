@@ -35,13 +35,12 @@ USERS = """
     CREATE INDEX ON users (updated_at)
 """
 INSERT = "INSERT INTO users (id, login, updated_at) VALUES (%s, 'new', %s)"
-# A state that the row never had may have the time of the one before; several rows may share a time.
+# A later state has a later time, or the same one; several rows may share it. No row is again what it was at one time.
 LATER = "updated_at = greatest(updated_at, %s)"
-STRICTLY_LATER = "updated_at = greatest(updated_at + interval '1 microsecond', %s)"
 CHANGES = {
     "update": f"UPDATE users SET login = login || 'x', {LATER} WHERE id = %s AND NOT is_deleted",
-    "soft": f"UPDATE users SET is_deleted = true, login = NULL, {STRICTLY_LATER} WHERE id = %s AND NOT is_deleted",
-    "back": f"UPDATE users SET is_deleted = false, login = id || 'y', {STRICTLY_LATER} WHERE id = %s AND is_deleted",
+    "soft": f"UPDATE users SET is_deleted = true, login = login || 'd', {LATER} WHERE id = %s AND NOT is_deleted",
+    "back": f"UPDATE users SET is_deleted = false, login = login || 'y', {LATER} WHERE id = %s AND is_deleted",
 }
 
 
