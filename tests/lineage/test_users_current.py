@@ -108,22 +108,13 @@ def test_an_old_day_reruns_all_later_days_once(deploy: Deploy) -> None:
     ]
 
 
-DAYS = (FIFTH, SIXTH, SEVENTH)
-
-
-@pytest.fixture(scope="module")
-def delivered(deploy: Deploy) -> Deployment:
-    """Three days of users in bronze."""
+def test_a_failed_day_stops_the_later_days(deploy: Deploy) -> None:
+    """Pattern: Single Runner."""
     deployment = deploy("stopped")
-    for number, day in enumerate(DAYS):
+    days = (FIFTH, SIXTH, SEVENTH)
+    for number, day in enumerate(days):
         deliver(deployment, day, {"a": f"a{number}", "b": "bob"})
     assert deployment.run(select=["bronze.users"]).problems == []
-    return deployment
-
-
-def test_a_failed_day_stops_the_later_days(delivered: Deployment) -> None:
-    """Pattern: Single Runner."""
-    deployment = delivered
     for file in (deployment.settings.lake / "bronze" / "users").glob(f"load_date={SIXTH}/*.parquet"):
         file.unlink()
     refused = deployment.run(select=[DATASET])
@@ -136,40 +127,5 @@ def test_a_failed_day_stops_the_later_days(delivered: Deployment) -> None:
     deliver(deployment, SIXTH, {"a": "mended"})
     assert deployment.run(accept="size").problems == []
     versions = [version for version, _ in executed(deployment).values()]
-    assert (list(executed(deployment)), versions) == (list(DAYS), sorted(versions)), "one after another, in order"
+    assert (list(executed(deployment)), versions) == (list(days), sorted(versions)), "one after another, in order"
     assert users(deployment) == [("a", "a2", SEVENTH), ("b", "bob", SEVENTH)]
-
-
-def test_figure_4_6_raw_rows_rebuild_what_versions_restored(delivered: Deployment) -> None:
-    """bronze.users has the raw rows with their execution: what versions cannot restore is merged again from the first.
-
-    Pattern: Stateful Merger.
-    """
-    deployment = delivered
-    assert deployment.run().problems == []
-
-    def after_each_day() -> dict[str, list[tuple[str, ...]]]:
-        states = {}
-        with deployment.session() as spark:
-            for day, (version, applied) in executed(deployment).items():
-                assert applied
-                rows = deployment.lake.read(spark, DATASET, version).select("user_id", IDENTITY, "changed_on").collect()
-                states[day] = sorted(tuple(row) for row in rows)
-        return states
-
-    before, version = after_each_day(), deployment.lake.version(DATASET)
-    assert version is not None
-    deliver(deployment, SIXTH, {"a": "a2", "c": "cat"})
-    assert deployment.run().problems == []
-    assert deployment.lake.version(DATASET) == version + 3, "a restoration and two merges"
-    versioned = after_each_day()
-    assert [day for day in DAYS if versioned[day] == before[day]] == [FIFTH]
-
-    deployment.rest(DATASET)
-    rested = deployment.lake.version(DATASET)
-    assert "is older than what a vacuum leaves" in " ".join(deployment.replay(DATASET, SIXTH).problems)
-    assert deployment.lake.version(DATASET) == rested
-    assert deployment.replay(DATASET, *DAYS).problems == []
-    assert after_each_day() == versioned
-    assert agrees_with_history(deployment)
-    assert deployment.problems() == []

@@ -69,7 +69,7 @@ MERGED = (
         MERGER,
         "    return version == EMPTY or lake.is_whole(dataset, version)",
         "    return lake.is_whole(dataset, version)",
-        "tests/lineage/test_users_current.py::test_figure_4_6_raw_rows_rebuild_what_versions_restored",
+        f"{EXECUTIONS}::test_a_vacuumed_version_is_refused_but_rebuilds_work",
     ),
     in_code(
         "a refused execution forgets that an attempt before it has restored the table",
