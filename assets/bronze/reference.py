@@ -15,6 +15,7 @@ from blogdata.orchestration.landing import Landed, newest_day
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.ingestion.published_files import is_published
+from blogdata.planning.full_deliveries import changed_rows
 from blogdata.planning.snapshot import landed as landed_in
 from blogdata.publish.partitions import Grain
 
@@ -46,7 +47,7 @@ def _require_believable(step: Step, landed: Landed) -> None:
             before = (_delivered_lines(known) if known else 0) or before
             continue
         files = {name: size for name, size in landed.measured[day].items() if not _has_changes(name)}
-        accepted = known.rows_out - _changes(known) if known else 0
+        accepted = known.rows_out - changed_rows(known) if known else 0
         if landed.measured[day] and not files and not accepted:
             continue
         lines = sum(size.lines for size in files.values())
@@ -66,12 +67,8 @@ def _has_changes(file: str) -> bool:
 
 def _delivered_lines(day: Entry) -> int:
     """Count the lines of a day's full delivery; those erased since only if nothing else landed on it."""
-    changes = _changes(day)
+    changes = changed_rows(day)
     return day.rows_in if day.rows_out and not changes else day.rows_out - changes
-
-
-def _changes(day: Entry) -> int:
-    return int(day.measures.get("changes", 0))
 
 
 @computes("bronze.devices")

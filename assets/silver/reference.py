@@ -20,14 +20,14 @@ from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.security import encryptor
 from blogdata.planning.continued import Continued, continued
-from blogdata.planning.full_deliveries import delivered_on, delivered_rows, first_delivery, usable_rows
+from blogdata.planning.full_deliveries import changed_rows, delivered_on, delivered_rows, first_delivery, usable_rows
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
 
 
 def _require_usable(step: Step, above: str, delivery: Entry, before: int) -> None:
     """Refuse a full load if most of its rows are dead letters: users or devices absent from it would be removed."""
-    usable, rows = delivered_rows(delivery), delivery.rows_out - int(delivery.measures.get("changes", 0))
+    usable, rows = _counts(delivery)
     dead = rows - usable
     if dead <= usable or usable >= before * full_loader.MIN_SHARE or full_loader.ACCEPT_SIZE in step.accepted:
         return
@@ -63,7 +63,7 @@ def _require_usable_users(step: Step) -> None:
 
 def _counts(delivery: Entry) -> tuple[int, int]:
     """Return the rows of a full delivery that are usable, and all of them."""
-    return delivered_rows(delivery), delivery.rows_out - int(delivery.measures.get("changes", 0))
+    return delivered_rows(delivery), delivery.rows_out - changed_rows(delivery)
 
 
 @computes("silver.identities")
@@ -169,7 +169,7 @@ def users_current(step: Step) -> Mapping[str, Commit]:
 
         def after(before: DataFrame) -> DataFrame:
             known = user_rules.newest(rows.where(~is_change & is_today), _with_identities(step, before), day)
-            return user_rules.applied(changed(known), known) if landed[day].measures.get("changes") else known
+            return user_rules.applied(changed(known), known) if changed_rows(landed[day]) else known
 
         return FullDelivery(rows=after, account=account) if newest == day else Changes(rows=changed, account=account)
 

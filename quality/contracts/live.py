@@ -22,6 +22,12 @@ BATCH = c.fact(
     description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
     sourceless="one value for all rows of a batch",
 )
+JUDGED_BY = c.fact(
+    name="watermark",
+    type="TIMESTAMP",
+    description="Watermark the row was judged by; null: none yet",
+    sourceless="from the accounts of earlier batches",
+)
 LATE = "late"
 WRITTEN = Append(stream="visits")
 SLA = StreamSla(after_landing=timedelta(minutes=5), after_hour=timedelta(hours=1))
@@ -72,12 +78,7 @@ SET_ASIDE = Contract(
             nullable=False,
             description="late (behind the watermark), duplicate, or conflict (same identity, another payload)",
         ),
-        c.fact(
-            name="watermark",
-            type="TIMESTAMP",
-            description="Watermark the row was judged by; null: none yet",
-            sourceless="from the accounts of earlier batches",
-        ),
+        JUDGED_BY,
         c.RAW,
         visits.ARRIVED,
         *c.SOURCE,

@@ -12,7 +12,7 @@ from blogdata.publish.schema import RowRule
 from blogdata.publish.writes import Append
 from quality.contracts import columns as c
 from quality.contracts import landed, live, visits
-from quality.contracts.live import BATCH
+from quality.contracts.live import BATCH, JUDGED_BY
 
 WRITTEN = Append(stream="logs")
 SOURCE = "access logs"
@@ -52,12 +52,7 @@ VIEWS = Contract(
             nullable=False,
             description="The line came behind the watermark; it counts like any other",
         ),
-        c.fact(
-            name="watermark",
-            type="TIMESTAMP",
-            description="Watermark the row was judged by; null: none yet",
-            sourceless="from the accounts of earlier batches",
-        ),
+        JUDGED_BY,
         c.RAW,
         visits.ARRIVED,
         *c.SOURCE,

@@ -27,7 +27,11 @@ def usable_rows(delivery: Entry) -> int:
     return delivery.rows_out - int(delivery.measures["dead"])
 
 
+def changed_rows(day: Entry) -> int:
+    """Count the changes of a day, rejected ones too; all other rows are of its full delivery."""
+    return int(day.measures.get("changes", 0))
+
+
 def delivered_rows(delivery: Entry) -> int:
     """Count the usable rows of a full delivery, without changes of the same day; a day without any is no delivery."""
-    changes, dead = (int(delivery.measures.get(name, 0)) for name in ("changes", "dead_changes"))
-    return usable_rows(delivery) - (changes - dead)
+    return usable_rows(delivery) - (changed_rows(delivery) - int(delivery.measures.get("dead_changes", 0)))
