@@ -18,6 +18,7 @@ import pytest
 from blogdata.patterns.ingestion import incremental_loader
 from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED, DeltaTable, Load
+from blogdata.patterns.ingestion.landed_entries import LandedEntryRefused
 from blogdata.patterns.ingestion.table_rows import TableRefused
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.partitions import Grain
@@ -94,6 +95,21 @@ def test_incremental_loader_windows_are_half_open(source: psycopg.Connection, la
         "at": "2026-01-05T10:00:00+00:00",
         "is_deleted": False,
     }
+
+
+@pytest.mark.parametrize("line", ["no JSON", "[]", '{"text": "another\'s"}'])
+def test_incremental_loader_names_the_file_of_another_producer_with_its_name(
+    source: psycopg.Connection, landed: Path, line: str
+) -> None:
+    """A file that looks like a loaded window and is none stops the load, which lands no row of that window twice."""
+    add(source, 1, "10:00")
+    load(source, landed)
+    (foreign := landed / "date=2026-01-05/hour=10/legacy-2.jsonl").write_text(f"{line}\n")
+    with pytest.raises(LandedEntryRefused, match="is no row of it") as refused:
+        load(source, landed)
+    assert refused.value.where == str(foreign)
+    foreign.unlink()
+    assert load(source, landed).new == {}
 
 
 def test_incremental_loader_reads_the_present_day_up_to_now_and_again(

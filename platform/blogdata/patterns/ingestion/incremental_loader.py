@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.patterns.ingestion import erased_lines, table_rows
-from blogdata.patterns.ingestion.landed_entries import is_data
+from blogdata.patterns.ingestion.landed_entries import Obstacle, is_data
 from blogdata.patterns.ingestion.landed_links import require_within
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden
@@ -136,6 +136,7 @@ def load(
 
     Raises:
         TableRefused: The table is not there, lacks a column, or has a type that is not adapted.
+        LandedEntryRefused: A file with the name of a loaded window has a line that is no row of the table.
         LinkRefused: A window's folder is a link that leads out of the landing zone.
     """
     from psycopg import sql
@@ -228,12 +229,12 @@ class _Loading:
         """Land the lines that have not landed."""
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        for line in self._landed_lines(files):
+        for file, line in _landed_lines(files):
             digest = _digest(line)
             if left[digest]:
                 left[digest] -= 1
             elif part == "-":
-                self.gone.add(self._key_of(line))
+                self.gone.add(self._key_of(file, line))
         new = []
         # The newest of equal rows are the new ones, which makes no difference.
         for line in reversed(lines):
@@ -273,17 +274,16 @@ class _Loading:
         if not others or (folder / FLAG).exists():
             mark(folder)
 
-    def _landed_lines(self, files: Sequence[Path]) -> Iterator[bytes]:
-        for file in files:
-            for _, raw in erased_lines.lines(file):
-                line = raw.removesuffix(b"\n")
-                if not erased_lines.is_erased(line):
-                    yield line
-
-    def _key_of(self, line: bytes) -> tuple[str, ...]:
-        row = json.loads(line)
+    def _key_of(self, file: Path, line: bytes) -> tuple[str, ...]:
         names = {value: name for name, value in self.table.shape.items() if isinstance(value, str)}
-        values = (row[names[column]] for column in self.table.key)
+        try:
+            row = json.loads(line)
+            values = [row[names[column]] for column in self.table.key]
+        except (ValueError, KeyError, TypeError):
+            raise Obstacle(
+                path=str(file),
+                why=f"has the name of a loaded window of {self.table.name} and a line that is no row of it",
+            ).refusal() from None
         return tuple("" if value is None else str(value) for value in values)
 
     def _files(self, key: str, part: str) -> list[Path]:
@@ -304,6 +304,14 @@ def _folder_of(key: str | None, grain: Grain) -> str:
     """Return the folder of a window below that of its table; of any window without a key, as a pattern."""
     day, hour = (key[:10], key[11:]) if key else ("*", "*")
     return f"date={day}" if grain is Grain.DAY else f"date={day}/hour={hour}"
+
+
+def _landed_lines(files: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:
+    for file in files:
+        for _, raw in erased_lines.lines(file):
+            line = raw.removesuffix(b"\n")
+            if not erased_lines.is_erased(line):
+                yield file, line
 
 
 def _number(file: Path) -> str:
