@@ -34,6 +34,7 @@ from lineage.deployment import Deployment
 from lineage.expected_ads import Row
 
 HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
+DAYS = ("2026-01-05", "2026-01-06", "2026-01-07")
 DEVICES, USERS = "silver.devices", "silver.users_current"
 
 
@@ -116,14 +117,14 @@ class Landing(Mover):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfHours(Landing):
+class ByWindows(Landing):
     """One that moves rows by windows.
 
     Args:
-        hours: The windows that are moved.
+        windows: The windows that are moved, in order.
     """
 
-    hours: Sequence[str] = HOURS
+    windows: Sequence[str] = HOURS
 
     @property
     def folder(self) -> Path:
@@ -171,48 +172,82 @@ class DevicesTable(Landing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LegacyVisits(OfHours):
-    """Incremental Loader by a delta column: new rows of each hour land in a further file of that hour."""
+class Changes(ByWindows):
+    """Incremental Loader by a delta column: new rows of each window land in a further file of that window."""
 
-    name = "legacy_visits"
+    delta: ClassVar[str]
+    key: ClassVar[str]
+    table: ClassVar[str]
+    """What makes it."""
+    minutes: ClassVar[Sequence[str]] = (":00:00", ":30:00", ":59:59.999999")
+    """Ends of the times at which rows are written, added to those of a window."""
+    files: ClassVar[str]
     database: str
 
     @classmethod
     def made(cls, places: Places) -> Mover:
         database = places.database()
         made = tables.reading(
-            Deployment.create(places.folder), database, legacy_visits="legacy_visits", since="2026-01-05"
+            Deployment.create(places.folder), database, **{cls.name: cls.name}, since=cls.windows[0][:10]
         )
         with psycopg.connect(database, autocommit=True) as source:
-            source.execute(tables.LEGACY_VISITS)
-            source.execute("CREATE INDEX ON legacy_visits (ingestion_time)")
+            source.execute(cls.table)
+            source.execute(f"CREATE INDEX ON {cls.name} ({cls.delta})")
         return cls(home=made.settings.home, database=database)
 
     def change(self, dice: random.Random) -> None:
         with psycopg.connect(self.database) as source:
             for _ in range(dice.randint(1, 3)):
-                at = f"{dice.choice(HOURS)}:{dice.choice(('00:00', '30:00', '59:59.999999'))}+00"
+                at = f"{dice.choice(type(self).windows)}{dice.choice(self.minutes)}+00"
                 source.execute(
-                    "INSERT INTO legacy_visits (visit_id, page, ingestion_time)"
-                    " SELECT %s || n, '/', %s FROM generate_series(1, %s) n",
+                    f"INSERT INTO {self.name} ({self.key}, {self.delta})"
+                    " SELECT %s || n, %s FROM generate_series(1, %s) n",
                     [f"{dice.random()}-", at, dice.randint(1, 400)],
                 )
 
     def work(self) -> None:
-        table_loads.load_windows(self.settings, table_loads.LEGACY_VISITS, self.hours)
+        table_loads.load_windows(self.settings, self.name, self.windows)
 
     def wanted(self) -> Counter[Row]:
-        hour = "to_char(ingestion_time AT TIME ZONE 'UTC', 'HH24')"
+        window = f"left(to_char({self.delta} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24'), {len(self.windows[0])})"
         with psycopg.connect(self.database) as source:
-            return Counter(source.execute(f"SELECT {hour}, visit_id FROM legacy_visits").fetchall())
+            return Counter(source.execute(f"SELECT {window}, {self.key} FROM {self.name}").fetchall())
 
     def found(self) -> Counter[Row]:
-        files = [(file.parent.name[5:], file) for file in self.folder.rglob("legacy_visits-*.jsonl")]
-        return Counter((hour, json.loads(line)["visit_id"]) for hour, file in files for line in _lines(file))
+        lines = ((file, json.loads(line)) for file in self.folder.rglob(self.files) for line in _lines(file))
+        return Counter((self._window(file.parent), line[self.key]) for file, line in lines)
+
+    @staticmethod
+    def _window(folder: Path) -> str:
+        return "T".join(part.partition("=")[2] for part in folder.parts if part.startswith(("date=", "hour=")))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProviderVisits(OfHours):
+class LegacyVisits(Changes):
+    """Visits of a table, by hours."""
+
+    name = "legacy_visits"
+    delta, key, files = "ingestion_time", "visit_id", "legacy_visits-*.jsonl"
+    table = tables.LEGACY_VISITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedUsers(Changes):
+    """Changed users of a table, by days."""
+
+    name = "users"
+    delta, key, files = "updated_at", "id", "users_table-*.jsonl"
+    table = tables.USERS
+    minutes = tuple(f" {hour}{end}" for hour in ("00", "23") for end in Changes.minutes)
+    windows: Sequence[str] = DAYS
+
+    @property
+    def folder(self) -> Path:
+        return self.settings.landing / "users"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderVisits(ByWindows):
     """Incremental Loader by time partitions: a provider's files land in their hours."""
 
     name = "provider_visits"
@@ -237,7 +272,7 @@ class ProviderVisits(OfHours):
             (file.parent / FLAG).touch()
 
     def work(self) -> None:
-        table_loads.load_provided(self.settings, self.hours)
+        table_loads.load_provided(self.settings, self.windows)
 
     def wanted(self) -> Counter[Row]:
         return self._rows(self.source, "")

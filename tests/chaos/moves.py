@@ -14,6 +14,7 @@ import psycopg
 from blogdata.services import postgres, spark_connect
 from chaos.draws import ATTEMPTS, RUN, Kill
 from chaos.movers import (
+    ChangedUsers,
     DevicesTable,
     LegacyVisits,
     Mover,
@@ -37,6 +38,7 @@ MOVERS: dict[str, type[Mover]] = {
     for mover in (
         DevicesTable,
         LegacyVisits,
+        ChangedUsers,
         ProviderVisits,
         PassthroughReplicator,
         TransformationReplicator,

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from chaos.movers import (
-    HOURS,
+    ByWindows,
+    ChangedUsers,
     DevicesTable,
     LegacyVisits,
     Mover,
-    OfHours,
     PassthroughReplicator,
     Places,
     ProviderVisits,
@@ -30,7 +30,7 @@ from chaos.movers import (
 from chaos.moves import Move, mixed
 from lineage.worker import Worker
 
-MOVERS = (DevicesTable, LegacyVisits, ProviderVisits, PassthroughReplicator)
+MOVERS = (DevicesTable, LegacyVisits, ChangedUsers, ProviderVisits, PassthroughReplicator)
 MOMENTS = 8
 CHANGES = ("replace", "rename", "symlink", "unlink", "mkdir", "utime")
 """What changes names and times of files."""
@@ -180,12 +180,13 @@ def test_what_changes_meanwhile_comes_with_the_next_run(run: Run, moment: int) -
     run.assert_done()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in MOVERS if issubclass(kind, OfHours)], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [kind for kind in MOVERS if issubclass(kind, ByWindows)], ids=lambda kind: kind.name)
 def test_windows_in_any_order_give_the_same_rows(run: Run) -> None:
-    assert isinstance(run.mover, OfHours)
-    for number, order in enumerate((HOURS[::-1], (*HOURS[1:], HOURS[0]))):
+    assert isinstance(run.mover, ByWindows)
+    first, *others = run.mover.windows
+    for number, order in enumerate(((*others[::-1], first), (*others, first))):
         run.mover.change(random.Random(number))
-        for hour in order:
-            run.whole(replace(run.mover, hours=(hour,)))
+        for window in order:
+            run.whole(replace(run.mover, windows=(window,)))
         assert run.mover.found() == run.mover.wanted(), order
     run.assert_done()

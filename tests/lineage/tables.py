@@ -17,6 +17,12 @@ LEGACY_VISITS = """
         is_deleted boolean DEFAULT false
     )
 """
+USERS = """
+    CREATE TABLE users (
+        id text, login text, email text, registered_datetime timestamptz, first_connection_datetime timestamptz,
+        last_connection_datetime timestamptz, updated_at timestamptz, is_deleted boolean DEFAULT false
+    )
+"""
 
 
 def reading(deployment: Deployment, database: str, **tables: Any) -> Deployment:

@@ -19,18 +19,12 @@ from blogdata.lake.commit import WHOLE_TABLE
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.tables import reading
+from lineage.tables import USERS, reading
 from lineage.test_tables_as_sources import clock_at
 
 CURRENT, HISTORY = "silver.users_current", "silver.users"
 DATASETS = (CURRENT, HISTORY, "silver.identities", "bronze.dead_letters")
 FIFTH, SIXTH, SEVENTH, EIGHTH = (f"2026-01-{day:02}" for day in (5, 6, 7, 8))
-MADE = """
-    CREATE TABLE users (
-        id text, login text, email text, registered_datetime timestamptz, first_connection_datetime timestamptz,
-        last_connection_datetime timestamptz, updated_at timestamptz, is_deleted boolean DEFAULT false
-    )
-"""
 
 
 def at(time: str) -> datetime:
@@ -105,7 +99,7 @@ def blog(deploy: Deploy, postgres_server: str) -> Iterator[Blog]:
     with psycopg.connect(postgres_server, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}")
         with psycopg.connect(url, autocommit=True) as source:
-            source.execute(MADE)
+            source.execute(USERS)
             yield Blog(reading(deploy("changed"), url, users="users", since=FIFTH), source)
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
