@@ -108,6 +108,7 @@ def test_a_replay_with_the_same_outcome_goes_no_further(quiet: Deployment) -> No
     check(quiet)
 
 
+@pytest.mark.campaign
 def test_hours_rerun_in_the_middle_equal_a_new_lake(quiet: Deployment, deploy: Deploy) -> None:
     new = deploy("new")
     new.copy_hours(quiet, [hour(number) for number in (9, 10, 11, 13, 14, 15, 16)])
@@ -122,6 +123,7 @@ def test_hours_rerun_in_the_middle_equal_a_new_lake(quiet: Deployment, deploy: D
     assert {name: quiet.contents_of(name) for name in DATASETS} == expected_rows
 
 
+@pytest.mark.campaign
 def test_every_fault_leaves_the_sessions_plain_python_finds(deploy: Deploy) -> None:
     deployment = deploy("faulty")
     deployment.simulate(SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES)))

@@ -195,6 +195,7 @@ def deployment(blog: Blog) -> Deployment:
     return blog.made
 
 
+@pytest.mark.campaign
 def test_a_changed_user_who_was_forgotten_does_not_come_back(blog: Blog, said: Said) -> None:
     code, done, errors = said("forget", "b", "--yes")
     assert (code, errors) == (0, ""), done

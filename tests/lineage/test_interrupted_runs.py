@@ -26,7 +26,7 @@ def stay() -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.campaign), 2])
 def test_an_interrupted_run_is_completed_by_the_next(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], at_once: int
 ) -> None:

@@ -194,22 +194,25 @@ def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch
     assert "10" in whole(world.arrive(event("10:47", "/older"), how=ONLY))
 
 
-def test_an_hour_that_is_lost_or_taken_back_is_computed_whole(world: World) -> None:
-    (lost, *_) = world.files()["10"]
-    (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
-    world.deployment.events.take_back(VISITS, partitions=[hour(11)])
-    found = world.arrive(event("10:48", "/mends"), event("11:48", "/too"), how=ONLY)
-    assert (added(found), whole(found) >= {"10", "11"}) == ({}, True)
-    assert world.deployment.problems() == []
-
-
-def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) -> None:
+def test_hours_that_are_lost_taken_back_changed_or_damaged_are_computed_whole(world: World) -> None:
+    """All of these at once, beside an hour of which nothing is wrong."""
+    before = world.files()
+    folder, own = Path(world.deployment.lake.path(VISITS)), {"13": "/own13", "14": "/own14"}
     with world.deployment.session() as spark:
-        table = f"delta.`{world.deployment.lake.path(VISITS)}`"
-        spark.sql(f"UPDATE {table} SET page = '/wrong' WHERE page = '/a'").collect()
+        spark.sql(f"UPDATE delta.`{folder}` SET page = '/wrong' WHERE page = '{own['13']}'").collect()
     assert world.stands_for("/wrong") == [1]
-    assert added(world.arrive(event("10:49", "/mended"), how=ONLY)) == {}
-    assert (world.stands_for("/wrong"), world.stands_for("/a")) == ([], [1])
+    (lost, *_), (damaged, *_) = before["10"], before["14"]
+    (folder / lost).unlink()
+    world.deployment.events.take_back(VISITS, partitions=[hour(11)])
+    content = bytearray((folder / damaged).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / damaged).write_bytes(content)
+    late = [event("", "/mended", event_time=f"{hour(of)}:48:00Z") for of in (10, 11, 13, 14, 15)]
+    found = world.arrive(*late, how=ONLY)
+    assert (added(found), whole(found) >= {"10", "11", "13", "14"}) == ({"15": 1}, True)
+    assert damaged not in world.files()["14"]
+    assert (world.stands_for("/wrong"), world.stands_for(own["13"]), world.stands_for("/mended")) == ([], [1], [1] * 5)
+    assert world.deployment.problems() == []
 
 
 def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(world: World) -> None:
@@ -222,28 +225,16 @@ def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(wor
     assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == lost
 
 
-def test_a_damaged_file_is_replaced_and_stops_no_other_hour(world: World) -> None:
-    (damaged, *_) = world.files()["10"]
-    file = Path(world.deployment.lake.path(VISITS)) / damaged
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    found = world.arrive(event("10:49", "/healed"), event("11:50", "/beside"), how=ONLY)
-    assert (added(found), whole(found)) == ({"11": 1}, {"10"})
-    assert damaged not in world.files()["10"]
-    assert world.deployment.problems() == []
-
-
 def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "MOST", 2)
     files = []
-    for minute in range(50, 54):
+    for minute in range(50, 53):
         world.arrive(event(f"10:{minute}", "/few"), how=ONLY)
         files.append(len(world.files()["10"]))
-    assert files == [2, 3, 1, 2]
+    assert files == [2, 3, 1]
 
 
-@pytest.mark.parametrize("phase", ["written", "audited", "committed"])
+@pytest.mark.parametrize("phase", [pytest.param("written", marks=pytest.mark.campaign), "audited", "committed"])
 def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path, phase: str) -> None:
     before = world.stands_for(f"/{phase}")
     (tmp_path / "probe").mkdir()
@@ -307,13 +298,17 @@ def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> No
     assert {page: json.loads(line)["page"] for page, line in lines.items()} == {"/old": "/old", "/older": "/older"}
 
 
-def test_all_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(world: World, deploy: Deploy) -> None:
-    assert world.deployment.run().problems == []
-    assert (world.deployment.problems(), world.deployment.run().runs) == ([], 0)
+def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(world: World, deploy: Deploy) -> None:
+    """Those to which rows are added, and what reads them by the hour."""
+    tables = (VISITS, CONFLICTS, ENRICHED, "gold.audience_hourly")
+    assert world.deployment.run(for_=tables).problems == []
+    assert (world.deployment.problems(), world.deployment.run(for_=tables).runs) == ([], 0)
     fresh = deploy("fresh")
     shutil.copytree(world.deployment.landing, fresh.landing, dirs_exist_ok=True)
-    assert fresh.run().problems == []
-    assert world.deployment.contents() == fresh.contents()
+    assert fresh.run(for_=tables).problems == []
+    there, all_at_once = world.deployment.contents(), fresh.contents()
+    assert {*tables} < {*all_at_once}
+    assert {name: there[name] for name in all_at_once} == all_at_once
     assert not any(entry.added for dataset in (VISITS, ENRICHED) for entry in fresh.published(dataset).values())
 
 
