@@ -8,7 +8,6 @@ from typing import Any
 
 FOR_FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
@@ -18,7 +17,6 @@ COMPILED_ONCE = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:Tiere
 _JOBS = "io.blogdata.engine.JobCounts"
 AS_IN_PRODUCTION = {
     "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": None,
     "spark.sql.adaptive.enabled": None,
     "spark.sql.shuffle.partitions": "4",
 }
