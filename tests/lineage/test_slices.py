@@ -194,25 +194,22 @@ def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch
     assert "10" in whole(world.arrive(event("10:47", "/older"), how=ONLY))
 
 
-def test_hours_that_are_lost_taken_back_changed_or_damaged_are_computed_whole(world: World) -> None:
-    """All of these at once, beside an hour of which nothing is wrong."""
-    before = world.files()
-    folder, own = Path(world.deployment.lake.path(VISITS)), {"13": "/own13", "14": "/own14"}
-    with world.deployment.session() as spark:
-        spark.sql(f"UPDATE delta.`{folder}` SET page = '/wrong' WHERE page = '{own['13']}'").collect()
-    assert world.stands_for("/wrong") == [1]
-    (lost, *_), (damaged, *_) = before["10"], before["14"]
-    (folder / lost).unlink()
+def test_an_hour_that_is_lost_or_taken_back_is_computed_whole(world: World) -> None:
+    (lost, *_) = world.files()["10"]
+    (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
     world.deployment.events.take_back(VISITS, partitions=[hour(11)])
-    content = bytearray((folder / damaged).read_bytes())
-    content[len(content) // 2] ^= 1
-    (folder / damaged).write_bytes(content)
-    late = [event("", "/mended", event_time=f"{hour(of)}:48:00Z") for of in (10, 11, 13, 14, 15)]
-    found = world.arrive(*late, how=ONLY)
-    assert (added(found), whole(found) >= {"10", "11", "13", "14"}) == ({"15": 1}, True)
-    assert damaged not in world.files()["14"]
-    assert (world.stands_for("/wrong"), world.stands_for(own["13"]), world.stands_for("/mended")) == ([], [1], [1] * 5)
+    found = world.arrive(event("10:48", "/mends"), event("11:48", "/too"), how=ONLY)
+    assert (added(found), whole(found) >= {"10", "11"}) == ({}, True)
     assert world.deployment.problems() == []
+
+
+def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) -> None:
+    with world.deployment.session() as spark:
+        table = f"delta.`{world.deployment.lake.path(VISITS)}`"
+        spark.sql(f"UPDATE {table} SET page = '/wrong' WHERE page = '/a'").collect()
+    assert world.stands_for("/wrong") == [1]
+    assert added(world.arrive(event("10:49", "/mended"), how=ONLY)) == {}
+    assert (world.stands_for("/wrong"), world.stands_for("/a")) == ([], [1])
 
 
 def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(world: World) -> None:
@@ -225,13 +222,25 @@ def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(wor
     assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == lost
 
 
+def test_a_damaged_file_is_replaced_and_stops_no_other_hour(world: World) -> None:
+    (damaged, *_) = world.files()["10"]
+    file = Path(world.deployment.lake.path(VISITS)) / damaged
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    found = world.arrive(event("10:49", "/healed"), event("11:50", "/beside"), how=ONLY)
+    assert (added(found), whole(found)) == ({"11": 1}, {"10"})
+    assert damaged not in world.files()["10"]
+    assert world.deployment.problems() == []
+
+
 def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "MOST", 2)
     files = []
-    for minute in range(50, 53):
+    for minute in range(50, 54):
         world.arrive(event(f"10:{minute}", "/few"), how=ONLY)
         files.append(len(world.files()["10"]))
-    assert files == [2, 3, 1]
+    assert files == [2, 3, 1, 2]
 
 
 @pytest.mark.parametrize("phase", [pytest.param("written", marks=pytest.mark.campaign), "audited", "committed"])
