@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.transforms import enrichment, place_answers, users
+from assets.transforms import enrichment, place_answers, user_changes, users
 from assets.transforms.place_answers import ALWAYS
 from blogdata.services.answer_journal import AnswerJournal
 from blogdata.services.locations import EmbeddedTable, LocationService
@@ -45,7 +45,7 @@ def delivered(spark: Any, emails: Sequence[tuple[str, str]]) -> Any:
     rows: list[tuple[Any, ...]] = [
         (at, "f", 0, "1", "login", email, utc(EMAILS[0][0]), None, None, []) for at, email in emails
     ]
-    return identified(spark.createDataFrame(rows, ROWS))
+    return identified(user_changes.with_changes(spark.createDataFrame(rows, ROWS)))
 
 
 def visit(page: str, at: datetime, *, ip: str | None = None, private: bool = False) -> tuple[Any, ...]:
