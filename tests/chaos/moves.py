@@ -13,18 +13,10 @@ import psycopg
 
 from blogdata.services import postgres, spark_connect
 from chaos.draws import ATTEMPTS, RUN, Kill
-from chaos.movers import (
-    ChangedUsers,
-    DevicesTable,
-    LegacyVisits,
-    Mover,
-    PassthroughReplicator,
-    Places,
-    ProviderVisits,
-    RoleExport,
-    TransformationReplicator,
-)
+from chaos.movers import Mover, Places
+from chaos.movers_of_copies import PassthroughReplicator, RoleExport, TransformationReplicator
 from chaos.movers_of_keys import KeyRotation
+from chaos.movers_of_loads import ChangedUsers, DevicesTable, LegacyVisits, ProviderVisits
 from chaos.round import Done, Hit
 from chaos.verdict import Verdict
 from chaos.world import difference

@@ -17,16 +17,9 @@ from typing import Any
 
 import pytest
 
-from chaos.movers import (
-    ByWindows,
-    ChangedUsers,
-    DevicesTable,
-    LegacyVisits,
-    Mover,
-    PassthroughReplicator,
-    Places,
-    ProviderVisits,
-)
+from chaos.movers import Mover, Places
+from chaos.movers_of_copies import PassthroughReplicator
+from chaos.movers_of_loads import ByWindows, ChangedUsers, DevicesTable, LegacyVisits, ProviderVisits
 from chaos.moves import Move, mixed
 from lineage.worker import Worker
 

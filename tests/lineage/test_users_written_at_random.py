@@ -21,17 +21,14 @@ import oracle_users
 from assets import table_loads
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.tables import reading
+from lineage.tables import USERS, reading
 from lineage.test_tables_as_sources import clock_at
 
 FIFTH, SEVENTH = "2026-01-05", "2026-01-07"
 NOW = datetime(2026, 1, 7, 23, 59, tzinfo=timezone.utc)
-USERS = """
-    CREATE TABLE users (
-        id text, login text, email text, registered_datetime timestamptz DEFAULT '2020-05-05 00:00+00',
-        first_connection_datetime timestamptz, last_connection_datetime timestamptz, updated_at timestamptz,
-        is_deleted boolean DEFAULT false
-    );
+MADE = f"""
+    {USERS};
+    ALTER TABLE users ALTER registered_datetime SET DEFAULT '2020-05-05 00:00+00';
     CREATE INDEX ON users (updated_at)
 """
 INSERT = "INSERT INTO users (id, login, updated_at) VALUES (%s, 'new', %s)"
@@ -122,7 +119,7 @@ def test_incremental_loader_and_merger_have_the_users_of_the_table(deploy: Deplo
     made = reading(deploy(f"random-{seconds}"), database, users="users", since=FIFTH)
     kills = 0
     with psycopg.connect(database, autocommit=True) as source, clock_at(NOW):
-        source.execute(USERS)
+        source.execute(MADE)
         writers = Writers(source, random.Random(f"{seconds}"))
         end = time.monotonic() + seconds
         while time.monotonic() < end:
