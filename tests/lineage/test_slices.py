@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +32,8 @@ from lineage.runs import retries
 VISITS, CONFLICTS = "silver.visits", "silver.visit_conflicts"
 ENRICHED = "silver.visits_enriched"
 WANTED = (ENRICHED,)
+BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED, "gold.audience_hourly")
+"""The tables to which rows are added, with a companion, and one that reads them by the hour."""
 ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
 """A run for tests that look at no other table."""
 
@@ -307,16 +309,21 @@ def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> No
     assert {page: json.loads(line)["page"] for page, line in lines.items()} == {"/old": "/old", "/older": "/older"}
 
 
-def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(world: World, deploy: Deploy) -> None:
-    """Those to which rows are added, and what reads them by the hour."""
-    tables = (VISITS, CONFLICTS, ENRICHED, "gold.audience_hourly")
+@pytest.mark.parametrize(
+    "tables", [BY_THE_HOUR, pytest.param((), marks=pytest.mark.campaign)], ids=["by the hour", "all"]
+)
+def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
+    world: World, deploy: Deploy, tables: Sequence[str]
+) -> None:
+    """Those to which rows are added, and what reads them by the hour; or all tables."""
     assert world.deployment.run(for_=tables).problems == []
     assert (world.deployment.problems(), world.deployment.run(for_=tables).runs) == ([], 0)
-    fresh = deploy("fresh")
+    fresh = deploy(f"fresh-{len(tables)}")
     shutil.copytree(world.deployment.landing, fresh.landing, dirs_exist_ok=True)
     assert fresh.run(for_=tables).problems == []
     there, all_at_once = world.deployment.contents(), fresh.contents()
-    assert {*tables} < {*all_at_once}
+    assert {*BY_THE_HOUR} < {*all_at_once}
+    assert tables or there.keys() == all_at_once.keys()
     assert {name: there[name] for name in all_at_once} == all_at_once
     assert not any(entry.added for dataset in (VISITS, ENRICHED) for entry in fresh.published(dataset).values())
 
