@@ -63,7 +63,7 @@ FIGURES = [
 ]
 
 
-@pytest.mark.parametrize(("columns", "at_once"), [(80, 1), (140, 2)])
+@pytest.mark.parametrize(("columns", "at_once"), [(80, 2), pytest.param(140, 1, marks=pytest.mark.campaign)])
 def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path, columns: int, at_once: int) -> None:
     clocks = set()
     environment = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_STEPS_AT_ONCE": str(at_once)}
