@@ -1,3 +1,9 @@
+"""The cluster on which the tests can run (`make test-cluster`): nothing of a deployment.
+
+What a deployment asks of a foreign server is tested on one that is up, in `test_spark_connect.py` and
+`test_spark_resource.py`.
+"""
+
 from __future__ import annotations
 
 import os
@@ -13,7 +19,7 @@ from blogdata.services import processes, spark_connect, spark_session
 from blogdata.services.config import Settings
 from spark_cluster import SparkCluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.campaign]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +30,6 @@ def cluster(own: Settings) -> Iterator[SparkCluster]:
     spark_cluster.stop(own)
 
 
-@pytest.mark.campaign
 def test_separate_executors_write_and_read_delta_tables(own: Settings, cluster: SparkCluster, tmp_path: Path) -> None:
     session = spark_session.attach(spark_connect.running_server(cluster.settings(own)).url)
     table = str(tmp_path / "table")

@@ -118,11 +118,14 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
 
 
 def test_a_query_error_is_no_lost_server(own: Settings) -> None:
-    session = spark_session.attach(spark_connect.running_server(own).url)
+    url = spark_connect.running_server(own).url
+    session = spark_session.attach(url)
     with pytest.raises(Exception) as caught:
         session.sql("SELECT 1 / 0").collect()
     assert not spark_probe.is_lost(caught.value)
     assert not spark_probe.is_lost(ConnectionResetError("Connection reset by peer"))
+    told = spark_probe.lost(ConnectionResetError("Connection reset by peer"), url)
+    assert (told.transient, "token" in str(told)) == (True, False)
     spark_session.release(session)
 
 

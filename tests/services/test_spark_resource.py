@@ -77,6 +77,7 @@ def test_a_server_killed_between_uses_is_replaced(resource: SparkResource) -> No
     assert after.range(3).count() == 3
 
 
+@pytest.mark.campaign
 def test_a_server_killed_during_work_raises_transient_error(resource: SparkResource) -> None:
     server = spark_connect.running_server(resource.settings)
     work = resource.spark_session.range(3)
