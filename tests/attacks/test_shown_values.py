@@ -188,7 +188,13 @@ def test_a_stored_foreign_error_names_the_rule_and_no_value(spark: Any, tmp_path
         assert MARKER not in "".join(traceback.format_exception(kept))
 
 
-@pytest.mark.parametrize("fault", ["CAST(user_id AS INT)", "raise_error(user_id)"], ids=["typed", "unforeseen"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("CAST(user_id AS INT)", id="typed"),
+        pytest.param("raise_error(user_id)", id="unforeseen", marks=pytest.mark.campaign),
+    ],
+)
 def test_no_value_of_an_error_is_kept_outside_of_the_tables(
     fault: str, deployment: Deployment, said: Said, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
