@@ -28,7 +28,7 @@ from resources.zone import zone_of
 
 REPEATED, CONFLICTING = "2026-01-05T11", "2026-01-05T12"
 ENRICHED = "silver.visits_enriched"
-PROFILED = (ENRICHED, "silver.late_visits", "gold.sessions_daily")
+PROFILED = (ENRICHED, "silver.late_visits")
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,7 @@ def test_a_refused_hour_is_kept_and_others_go_on(deployment: Deployment) -> None
     (row,) = deployment.pasted(problem)
     assert 11 in row, "the row says that it stands for eleven"
     assert [what for source, _, what in _standing(deployment) if source == "waiting"] != []
+    assert not deployment.run(for_=["silver.visits"]).ok, "it is not retried in vain, and still waits"
 
 
 def test_conflicts_are_published_with_a_warning(deployment: Deployment) -> None:
@@ -78,14 +79,6 @@ def test_conflicts_are_published_with_a_warning(deployment: Deployment) -> None:
     (found,) = [what for source, dataset, what in _standing(deployment) if source == "audits"]
     assert "few_conflicts" in found
     assert CONFLICTING in found
-
-
-def test_a_lifted_audit_publishes_the_hour(deployment: Deployment) -> None:
-    assert not deployment.run(for_=PROFILED).ok, "it is not retried in vain, and still waits"
-    assert deployment.run(for_=PROFILED, accept=guard_of("silver.visits", "bounded_duplicates")).ok
-    assert warnings(deployment.published("silver.visits")[REPEATED]) == ["bounded_duplicates"]
-    assert deployment.problems() == []
-    assert "waiting" not in {source for source, _, _ in _standing(deployment)}
 
 
 def _observe(deployment: Deployment) -> dg.ExecuteInProcessResult:
@@ -114,23 +107,29 @@ def test_only_new_partitions_are_profiled(deployment: Deployment) -> None:
     first = _observe(deployment)
     assert all(check.passed for check in _checks(first).values())
     (day,) = observations(deployment.events, ENRICHED)
-    assert (day.profile.period, day.profile.rows) == ("2026-01-05", 361)
-    assert dict(day.profile.columns["page"].counts) == {"a": 121, "b": 120, "c": 120}
-    assert day.profile.columns["user_registered"].null_share == pytest.approx(120 / 361)
+    assert (day.profile.period, day.profile.rows) == ("2026-01-05", 360)
+    assert dict(day.profile.columns["page"].counts) == {"a": 120, "b": 120, "c": 120}
+    assert day.profile.columns["user_registered"].null_share == pytest.approx(120 / 360)
     assert _periods(_observe(deployment)) == 0
     deployment.land("2026-01-06T00", [event("12:59", "late"), event("13:30", "other")])
-    assert deployment.run(for_=PROFILED).ok
-    assert _periods(_observe(deployment)) == 3, "the days of visits, sessions and late rows"
+    assert deployment.run(for_=PROFILED, accept=guard_of("silver.visits", "bounded_duplicates")).ok
+    assert _periods(_observe(deployment)) == 2, "the days of visits and of late rows"
     (again,) = observations(deployment.events, ENRICHED)
     assert again.profile.rows == 363
+
+
+def test_a_lifted_audit_has_published_the_hour(deployment: Deployment) -> None:
+    assert warnings(deployment.published("silver.visits")[REPEATED]) == ["bounded_duplicates"]
+    assert deployment.problems() == []
+    assert "waiting" not in {source for source, _, _ in _standing(deployment)}
 
 
 def test_a_reference_to_nothing_is_an_orphan(deployment: Deployment) -> None:
     with deployment.session() as spark:
         spark.sql(f"DELETE FROM delta.`{deployment.lake.path('silver.users')}` WHERE user_id = 'user-a'")
     deployment.land("2026-01-05T13", [event("13:05", "b")])
-    assert deployment.run(select=["bronze.visits"]).ok
-    assert deployment.run(select=["silver.visits", ENRICHED], hours=("2026-01-05T13", "2026-01-05T13")).ok
+    hour = ("2026-01-05T13", "2026-01-05T13")
+    assert deployment.run(select=["bronze.visits", "silver.visits", ENRICHED], hours=hour).ok
     check = _checks(_observe(deployment))[check_name("references", ENRICHED)]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert check.description is not None
