@@ -89,11 +89,13 @@ USES = {
 
 
 # Grouped, sorted and deduplicated rows are found as windows are, and a semi join as a join.
-ALIKE = {"sort", "group", "distinct", "semi join"}
-CASES = [pytest.param(use, marks=pytest.mark.campaign if use in ALIKE else ()) for use in USES]
+ALIKE = ("sort", "group", "distinct", "semi join")
 
 
-@pytest.mark.parametrize("use", CASES)
+@pytest.mark.parametrize(
+    "use",
+    [*(use for use in USES if use not in ALIKE), *(pytest.param(use, marks=pytest.mark.campaign) for use in ALIKE)],
+)
 def test_a_column_is_read_whatever_it_is_used_for(spark: Any, lake: Lake, clicks: Any, use: str) -> None:
     frame, filled = clicks
     used = USES[use](frame)
