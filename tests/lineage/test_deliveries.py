@@ -29,6 +29,7 @@ from quality.contracts import CONTRACTS
 HOUR, NEXT = "2026-01-05T10", "2026-01-05T11"
 TIMES = {f"{name}_datetime": "2020-05-05T00:00:00Z" for name in ("registered", "first_connection", "last_connection")}
 USERS = [json.dumps({"id": name, "login": name, "email": "a@example.org", **TIMES}).encode() for name in "abcd"]
+OF_USERS = ("silver.users", "silver.users_current")
 DEVICES = [b"type;full_name;version", b"PC;One;1", b"PC;Two;2", b"Phone;Three;3"]
 
 
@@ -50,17 +51,17 @@ def current(deployment: Deployment) -> list[str]:
 def test_mostly_rejected_delivery_removes_no_users_until_accepted(deploy: Deploy) -> None:
     made = deploy("dead-users")
     deliver(made, "users/date=2026-01-05/users.json", USERS)
-    assert made.run().problems == []
+    assert made.run(for_=OF_USERS).problems == []
     deliver(made, "users/date=2026-01-06/users.json", [USERS[0], b"{", b"{", b"{"])
     for _ in range(2):
-        (problem, *_) = made.run().problems
+        (problem, *_) = made.run(for_=OF_USERS).problems
         assert "3 of 4 rows are dead letters; 1 can be used, there were 4" in problem
         assert "blogdata run --select silver.users --accept size" in problem
         assert made.pasted(problem) == [(["not_json"], 3)]
         assert current(made) == ["a", "b", "c", "d"]
-    assert accepted(made, "silver.users", "silver.users_current") == []
+    assert accepted(made, *OF_USERS) == []
     assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a"]
-    assert made.run().problems == []
+    assert made.run(for_=OF_USERS).problems == []
     assert made.problems() == []
 
 
@@ -289,12 +290,12 @@ def test_misnamed_and_future_deliveries_are_ignored(deploy: Deploy) -> None:
     assert "no complete delivery of devices has landed" in problem
     deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)
     deliver(made, "users/date=2026-01-05/users.json", USERS)
-    assert made.run().problems == []
+    found = ("silver.devices", "bronze.users")
+    assert made.run(for_=found).problems == []
     assert sorted(made.rows("silver.devices", "full_name")) == ["One", "Three", "Two"]
     assert str(made.published("bronze.devices")[WHOLE_TABLE].landed).startswith("2026-01-05:")
     assert list(made.published("bronze.users")) == ["2026-01-05"]
-    assert made.outstanding().runs == []
-    assert made.run().runs == 0, "nothing is requested again"
+    assert made.run(for_=found).runs == 0, "nothing is requested again"
     assert made.problems() == []
 
 
