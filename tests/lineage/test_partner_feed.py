@@ -29,7 +29,7 @@ from lineage.deployment import Deployment, event
 from quality.contracts import GRAPH, SERVED
 from quality.contracts.serving import PARTNER_FEED
 
-SELECTED = ["bronze.visits", "bronze.dead_letters", "silver.visits", PARTNER_FEED.dataset]
+SELECTED = ["bronze.visits", "silver.visits", PARTNER_FEED.dataset]
 Sent = dict[str, list[tuple[int, str, str, str]]]
 Told = Callable[[str, str], str]
 

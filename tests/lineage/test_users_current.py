@@ -125,7 +125,7 @@ def test_a_failed_day_stops_the_later_days(deploy: Deploy) -> None:
 
     # The delivery has fewer lines than were published: a person accepts that.
     deliver(deployment, SIXTH, {"a": "mended"})
-    assert deployment.run(accept="size").problems == []
+    assert deployment.run(for_=[DATASET], accept="size").problems == []
     versions = [version for version, _ in executed(deployment).values()]
     assert (list(executed(deployment)), versions) == (list(days), sorted(versions)), "one after another, in order"
     assert users(deployment) == [("a", "a2", SEVENTH), ("b", "bob", SEVENTH)]
