@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-
-from assets.transforms import visit_events
 
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
 
@@ -42,15 +39,6 @@ def frame_of(spark: SparkSession, lines: Sequence[str | bytes], hour: str = "201
         for number, one in enumerate(lines)
     ]
     return spark.createDataFrame(rows, LINES)
-
-
-def judged(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
-    return visit_events.judge(frame_of(spark, lines), formats=LOGS).orderBy("source_offset").collect()
-
-
-def parsed(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
-    rows = visit_events.judge(frame_of(spark, lines), formats=LOGS)
-    return visit_events.parse(rows, formats=LOGS, key="k").orderBy("source_offset").collect()
 
 
 FILTERED = {

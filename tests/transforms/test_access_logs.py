@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import oracle
@@ -22,11 +23,312 @@ from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.security.pseudo_anonymizer import derived_key, keyed_hash
 from blogdata.services.log_filters import LogFilters
 from blogdata.services.log_settings import UNIX_SOCKET, LogSettings
-from transforms.log_rows import FILTERED, FIREFOX, IPHONE, LINES, LOGS, UNFIT, frame_of, judged, line, parsed
+from plans import plan_of
+from transforms.log_rows import FILTERED, FIREFOX, IPHONE, LINES, LOGS, UNFIT, frame_of, line
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 REAL_LOG = SHARED / "access-2015-05-17-18.log"
 ODD_LINES = SHARED / "log_lines.tsv"
+
+REJECTED: dict[str, tuple[str | bytes, str]] = {
+    "nothing": ("", "empty_line"),
+    "white space": (" \t", "empty_line"),
+    "prose": ("not a log line", "not_combined_log:time"),
+    "cut": (line()[:-10], "not_combined_log:agent"),
+    "text after": (line() + " x", "not_combined_log:end"),
+    "a host that is followed by no request": (
+        "blog:443 10.0.0.1 - - " + line()[13:41],
+        "not_vhost_combined_log:request",
+    ),
+    "no such day": (line(time="31/Feb/2015:10:05:03 +0000"), "not_combined_log:time"),
+    "no such day in another format": (line(time="31/Feb/2015:10:05:03 +0000") + ' "-"', "not_main_log:time"),
+    "no address": (line(address="-"), "not_combined_log:address"),
+    "a socket": (line(address="unix:"), "not_combined_log:address"),
+    "no address in another format": (line(address="256.1.1.1") + ' "-"', "not_main_log:address"),
+    "neither address nor time": (line(address="-", time="31/Feb/2015:10:05:03 +0000"), "not_combined_log:address"),
+    "no such month": (line(time="17/Mai/2015:10:05:03 +0000"), "not_combined_log:time"),
+    "no offset": (line(time="17/May/2015:10:05:03"), "not_combined_log:time"),
+    "the separator itself": (line(referrer="a\x1fb"), "not_combined_log:control_character"),
+    "only separators": ("\x1f" * 5, "not_combined_log:control_character"),
+    "what a read line is replaced by": ("combined" + "\x1f+" * 6, "not_combined_log:control_character"),
+    "invalid bytes": (line().encode() + b"\xff", "not_utf8"),
+    "too large": (line(referrer="x" * 1_048_576), "too_large"),
+    "a future time": (line(time="17/May/2015:11:05:01 +0000"), "impossible_time"),
+    "an ancient time": (line(time="17/May/1999:10:05:03 +0000"), "impossible_time"),
+}
+
+EVENT = b'{"visit_id":"v","event_time":"2015-05-17T10:00:00Z","user_id":"u","page":"/"}'
+CLIENTS = ("10.0.0.1", "10.0.0.2", "2001:db8::1", "a.example.net")
+FORMS = ("10.0.0.1:4711", "::ffff:10.0.0.1", "[2001:DB8:0::1]:443", "2001:db8::1%eth0", "A.example.net")
+WITHOUT_AGENT = line().removesuffix(f' "-" "{FIREFOX}"')
+HOUR = "2015-05-17T10"
+LANDED: dict[str, list[str | bytes]] = {
+    "filtered": [text for text, _ in FILTERED.values()],
+    "rejected": [text for text, _ in (*REJECTED.values(), *UNFIT)],
+    "common": [WITHOUT_AGENT, WITHOUT_AGENT.replace("10.0.0.1", "10.0.0.2"), line()],
+    "long": [
+        line(agent='\\"' * 500_000),
+        line(address="::1, " * 200_000 + "::1"),
+        line(f"GET /{'%c3%a9' * 150_000} HTTP/1.1"),
+    ],
+    "view": [
+        line(
+            "GET /blog/a?x=1&utm_source=News HTTP/1.1",
+            agent=IPHONE,
+            referrer="https://Search.Example.org:8080/find?q=1",
+        )
+    ],
+    "clients": [
+        *(line(address=one) for one in (*CLIENTS, *FORMS)),
+        b"\0" * 512 + line().encode(),
+        b"\xef\xbb\xbf" + line().encode(),
+        line(agent=IPHONE),
+    ],
+    "json": [EVENT],
+    "xml": [EVENT],
+}
+"""The lines of the tests below, by file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """All lines of these tests, judged and read once.
+
+    Args:
+        plan: The plan of the verdicts.
+        verdicts: Their rows.
+        views: The rows of the page views among them, read with the key `k`.
+        lines: By file, the columns of each line: those of its verdict and, for a page view, those that were read.
+    """
+
+    plan: str
+    verdicts: DataFrame
+    views: DataFrame
+    lines: Mapping[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession) -> Judged:
+    files: dict[str, list[tuple[str | bytes, str]]] = {
+        file: [(text, HOUR) for text in texts] for file, texts in LANDED.items()
+    }
+    if SHARED.is_dir():
+        files |= {"odd": [(text, "2022-10-03T19") for text, _, _ in odd_lines()], "real": [*real_lines()]}
+    rows = [
+        (text if isinstance(text, bytes) else text.encode(), file, at, hour, file if file in ("json", "xml") else "log")
+        for file, texts in files.items()
+        for at, (text, hour) in enumerate(texts)
+    ]
+    found = visit_events.judge(spark.createDataFrame(rows, LINES))
+    plan, verdicts = plan_of(found), found.localCheckpoint()
+    views = visit_events.parse(verdicts, key="k").localCheckpoint()
+    lines: dict[str, list[dict[str, Any]]] = {file: [{} for _ in texts] for file, texts in files.items()}
+    read = verdicts.drop("raw").collect()
+    assert len(read) == len(rows)
+    for row in (*read, *views.drop("raw").collect()):
+        lines[row["source_file"]][row["source_offset"]].update(row.asDict())
+    assert all(line for texts in lines.values() for line in texts), "no line is without a verdict"
+    return Judged(plan=plan, verdicts=verdicts, views=views, lines=lines)
+
+
+def odd_lines() -> list[tuple[str, str, str]]:
+    """Lines that broke other tools, each with what it must become, and its name."""
+    told = [one.split("\t") for one in ODD_LINES.read_text(encoding="utf-8").splitlines()[1:]]
+    return [(one.removesuffix("\\r") + "\r" * one.endswith("\\r"), outcome, name) for outcome, name, one in told]
+
+
+def real_lines() -> list[tuple[bytes, str]]:
+    """Lines of a real log, each with the hour in which it has arrived."""
+    found = []
+    for raw in REAL_LOG.read_bytes().split(b"\n")[:-1]:
+        request = oracle_logs.request_of(raw.decode())
+        assert isinstance(request, dict)
+        moment = oracle_logs.log_time(request["time"][1:-1])
+        assert moment is not None
+        found.append((raw, moment.strftime("%Y-%m-%dT%H")))
+    return found
+
+
+def test_requests_are_page_views_or_filtered_by_name(judged: Judged) -> None:
+    rows = judged.lines["filtered"]
+    assert {name: (row["reasons"], row["filtered_by"]) for name, row in zip(FILTERED, rows, strict=True)} == {
+        name: ([], removed) for name, (_, removed) in FILTERED.items()
+    }
+    assert all(row["event_hour"] == HOUR for row in rows)
+
+
+def test_lines_of_no_format_are_rejected_with_the_nearest_and_its_first_wrong_field(judged: Judged) -> None:
+    rows = judged.lines["rejected"]
+    assert [row["reasons"] for row in rows] == [[reason] for _, reason in (*REJECTED.values(), *UNFIT)]
+    assert all(row["filtered_by"] is None and row["event_time"] is None for row in rows)
+
+
+def test_a_line_in_common_log_format_is_a_page_view_of_an_unknown_browser(judged: Judged) -> None:
+    first, second, full = judged.lines["common"]
+    assert {name: first[name] for name in ("page", "ip", "referral", "browser", "device_type")} == {
+        "page": "/blog/a",
+        "ip": "10.0.0.1",
+        **dict.fromkeys(("referral", "browser", "device_type")),
+    }
+    assert len({first["user_id"], second["user_id"], full["user_id"]}) == 3
+
+
+def test_times_are_those_of_plain_python_and_lie_in_the_hour_that_the_log_is_split_into(spark: SparkSession) -> None:
+    days = ("17/May/2015", "29/Feb/2016", "29/Feb/2015", "31/Dec/2016", "01/Jan/2017", "32/Jan/2017", "01/Okt/2017")
+    clocks = (
+        "00:00:00",
+        "00:14:59",
+        "10:05:03",
+        "23:59:59",
+        "23:59:60",
+        "12:30:60",
+        "12:30:61",
+        "12:60:00",
+        "24:00:00",
+    )
+    zones = ("+0000", "-0000", "+0200", "-0330", "+0545", "+1245", "-0930", "+1800", "-1800", "+1801", "-1900", "+0060")
+    stamps = [f"{day}:{clock} {zone}" for day in days for clock in clocks for zone in zones]
+    rows = spark.createDataFrame([(one,) for one in stamps], "stamp string")
+    read = rows.select("stamp", F.unix_seconds(visit_times.log_time(F.col("stamp"))).alias("time")).collect()
+    found = {row["stamp"]: row["time"] for row in read}
+    times = {stamp: oracle_logs.log_time(stamp) for stamp in stamps}
+    assert found == {stamp: time and int(time.timestamp()) for stamp, time in times.items()}
+    hours = {stamp: hour_of_combined(line(time=stamp).encode()) for stamp in stamps}
+    assert hours == {stamp: time and time.strftime("%Y-%m-%dT%H") for stamp, time in times.items()}
+    assert times["31/Dec/2016:23:59:60 +0545"] == datetime(2016, 12, 31, 18, 14, 59, tzinfo=timezone.utc)
+
+
+def test_a_megabyte_of_escapes_or_of_addresses_is_judged(judged: Judged) -> None:
+    assert [row["reasons"] for row in judged.lines["long"]] == [[], [], []]
+
+
+def test_page_views_have_their_columns(judged: Judged) -> None:
+    (row,) = judged.lines["view"]
+    assert tuple(judged.views.columns) == visit_events.PARSED
+    known = {
+        name: row[name] for name in ("page", "utm", "referral", "ip", "keep_private", "browser", "browser_version")
+    }
+    assert known == {
+        "page": "/blog/a",
+        "utm": "news / - / -",
+        "referral": "search.example.org",
+        "ip": "10.0.0.1",
+        "keep_private": True,
+        "browser": "Mobile Safari",
+        "browser_version": "7.0",
+    }
+    assert (row["device_type"], row["device_version"], row["network_type"]) == ("iPhone", "7.1.2", None)
+    assert row["visit_id"] is None
+
+
+def test_desktops_have_their_system_as_device_type(judged: Judged) -> None:
+    *_, row = judged.lines["common"]
+    assert (row["browser"], row["device_type"]) == ("Firefox", "Linux")
+
+
+OUTCOMES: dict[str, Callable[[Any], bool]] = {
+    "readable, filtered": lambda row: row["reasons"] == [] and row["filtered_by"] == "method",
+    "filtered method": lambda row: row["reasons"] == [] and row["filtered_by"] == "method",
+    "dead letter": lambda row: len(row["reasons"]) == 1,
+    "dead letter: no address": lambda row: row["reasons"] == ["not_combined_log:address"],
+    "page view": lambda row: row["page"] in ("/a", "/a/"),
+    "2xx": lambda row: row["page"] == "/a",
+    "page view of 203.0.113.9": lambda row: row["page"] in ("/", "/a", "/a/") and row["ip"] == "203.0.113.9",
+    "page as is": lambda row: row["page"] == "//a/%7Eb/../c",
+    "page view of '/a b' or counted reason": lambda row: row["page"] == "/a b",
+    # A custom format that is not declared here.
+    "declared format": lambda row: len(row["reasons"]) == 1,
+}
+
+
+@pytest.mark.shared
+def test_lines_that_broke_other_tools_become_what_they_must(judged: Judged) -> None:
+    told = zip(odd_lines(), judged.lines["odd"], strict=True)
+    wrong = {name: row for (_, outcome, name), row in told if not OUTCOMES[outcome]({"page": None, **row})}
+    assert wrong == {}
+
+
+def test_user_ids_depend_on_client_agent_and_key(judged: Judged) -> None:
+    found = judged.lines["clients"]
+    normal = [
+        *CLIENTS,
+        *("10.0.0.1", "10.0.0.1", "2001:db8::1", "2001:db8::1", "a.example.net", "10.0.0.1", "10.0.0.1"),
+    ]
+    derived = [hmac.new(derived_key("k", "user_id"), f"{one} {FIREFOX}".encode(), hashlib.sha256) for one in normal]
+    *_, last = found
+    assert [row["user_id"] for row in found[:-1]] == [one.hexdigest()[:32] for one in derived]
+    assert [row["ip"] for row in found[:-1]] == [None if one[0] == "a" else one for one in normal]
+    mine = judged.verdicts.where("source_file = 'clients'")
+    other = visit_events.parse(mine, formats=LOGS, key="another").select("user_id").collect()
+    assert len({last["user_id"], *(row["user_id"] for row in found), *(row["user_id"] for row in other)}) == 10
+
+
+def test_rows_that_were_judged_before_keep_their_visitor(judged: Judged) -> None:
+    at = list(REJECTED).index("no address")
+    accepted = judged.verdicts.where(f"source_file = 'rejected' AND source_offset = {at}").withColumns(
+        {"reasons": F.array().cast("array<string>"), "event_time": F.current_timestamp()}
+    )
+    row = visit_events.parse(accepted, formats=LOGS, key="k").first()
+    assert row is not None
+    expected = hmac.new(derived_key("k", "user_id"), f"- {FIREFOX}".encode(), hashlib.sha256).hexdigest()[:32]
+    assert (row["user_id"], row["ip"]) == (expected, None)
+
+
+def test_the_keyed_hash_is_hmac(spark: SparkSession) -> None:
+    row = spark.createDataFrame([("mésage",)], "m string").select(keyed_hash(F.col("m"), "secret", "p")).first()
+    assert row is not None
+    assert row[0] == hmac.new(derived_key("secret", "p"), "mésage".encode(), hashlib.sha256).hexdigest()
+
+
+def test_the_secret_is_not_in_the_plan(judged: Judged) -> None:
+    frame = visit_events.parse(judged.verdicts.limit(1), formats=LOGS, key="canary-7f3a")
+    frame = visits_by_inactivity.with_visit_ids(frame, frame.limit(0), "canary-7f3a")
+    plan = str(frame._explain_string("extended"))  # type: ignore[operator]
+    assert "canary" not in plan
+    assert b"canary-7f3a".hex() not in plan.lower()
+    assert "Python" not in plan + judged.plan
+
+
+def test_logs_without_a_key_are_refused(judged: Judged) -> None:
+    with pytest.raises(ConfigurationError, match="key"):
+        visit_events.parse(judged.verdicts, formats=LOGS)
+
+
+def test_json_and_logs_together_lose_no_row(judged: Judged) -> None:
+    """The fixture has counted them; a format that nobody knows is judged as JSON."""
+    assert [row["page"] for file in ("json", "xml") for row in judged.lines[file]] == ["/", "/"]
+    assert judged.lines["common"][2]["page"] == "/blog/a"
+
+
+def test_a_huge_user_agent_has_no_browser() -> None:
+    assert user_agents.client_of("x" * 1_000_000).browser is None
+
+
+@pytest.mark.shared
+def test_a_real_log_agrees_with_the_oracle(judged: Judged) -> None:
+    lines, found_rows = real_lines(), judged.lines["real"]
+    hours: dict[str, list[bytes]] = {}
+    for raw, hour in lines:
+        hours.setdefault(hour, []).append(raw)
+    judged_hours = {hour: iter(oracle.judge_logs(raws, hour)) for hour, raws in hours.items()}
+    counted = [next(judged_hours[hour]) for _, hour in lines]
+    for (raw, _), expected, row in zip(lines, counted, found_rows, strict=True):
+        assert (tuple(row["reasons"]), row["filtered_by"]) == (expected.reasons, expected.filtered_by), raw
+    events = judged.views.where("source_file = 'real'")
+    visits = visits_by_inactivity.with_visit_ids(events, events.limit(0), "k")
+    total = visits.agg(F.count(F.lit(1)), F.countDistinct("visit_id"), F.countDistinct("user_id")).first()
+    assert total is not None
+    clients: dict[tuple[str, str], list[datetime]] = {}
+    for verdict in counted:
+        if verdict.client and not verdict.filtered_by:
+            assert verdict.time is not None
+            clients.setdefault(verdict.client, []).append(verdict.time)
+    sizes = Counter(oracle.visits(times) for times in clients.values())
+    assert tuple(total) == (
+        sum(len(times) for times in clients.values()),
+        sum(visits * count for visits, count in sizes.items()),
+        len(clients),
+    )
 
 
 MANY = ["10.5.0.1"] * 4 + ["10.5.0.2"] * 3
@@ -68,170 +370,6 @@ def test_settings_exclude_requests_and_name_crawlers_and_so_does_what_a_client_d
     assert {row["crawler"] for row in rows} == {None, "other"}
 
 
-REJECTED: dict[str, tuple[str | bytes, str]] = {
-    "nothing": ("", "empty_line"),
-    "white space": (" \t", "empty_line"),
-    "prose": ("not a log line", "not_combined_log:time"),
-    "cut": (line()[:-10], "not_combined_log:agent"),
-    "text after": (line() + " x", "not_combined_log:end"),
-    "a host that is followed by no request": (
-        "blog:443 10.0.0.1 - - " + line()[13:41],
-        "not_vhost_combined_log:request",
-    ),
-    "no such day": (line(time="31/Feb/2015:10:05:03 +0000"), "not_combined_log:time"),
-    "no such day in another format": (line(time="31/Feb/2015:10:05:03 +0000") + ' "-"', "not_main_log:time"),
-    "no address": (line(address="-"), "not_combined_log:address"),
-    "a socket": (line(address="unix:"), "not_combined_log:address"),
-    "no address in another format": (line(address="256.1.1.1") + ' "-"', "not_main_log:address"),
-    "neither address nor time": (line(address="-", time="31/Feb/2015:10:05:03 +0000"), "not_combined_log:address"),
-    "no such month": (line(time="17/Mai/2015:10:05:03 +0000"), "not_combined_log:time"),
-    "no offset": (line(time="17/May/2015:10:05:03"), "not_combined_log:time"),
-    "the separator itself": (line(referrer="a\x1fb"), "not_combined_log:control_character"),
-    "only separators": ("\x1f" * 5, "not_combined_log:control_character"),
-    "what a read line is replaced by": ("combined" + "\x1f+" * 6, "not_combined_log:control_character"),
-    "invalid bytes": (line().encode() + b"\xff", "not_utf8"),
-    "too large": (line(referrer="x" * 1_048_576), "too_large"),
-    "a future time": (line(time="17/May/2015:11:05:01 +0000"), "impossible_time"),
-    "an ancient time": (line(time="17/May/1999:10:05:03 +0000"), "impossible_time"),
-}
-
-
-def test_requests_are_page_views_or_filtered_by_name(spark: SparkSession) -> None:
-    rows = judged(spark, [text for text, _ in FILTERED.values()])
-    assert {name: (row["reasons"], row["filtered_by"]) for name, row in zip(FILTERED, rows, strict=True)} == {
-        name: ([], removed) for name, (_, removed) in FILTERED.items()
-    }
-    assert all(row["event_hour"] == "2015-05-17T10" for row in rows)
-
-
-def test_lines_of_no_format_are_rejected_with_the_nearest_and_its_first_wrong_field(spark: SparkSession) -> None:
-    rows = judged(spark, [text for text, _ in (*REJECTED.values(), *UNFIT)])
-    assert [row["reasons"] for row in rows] == [[reason] for _, reason in (*REJECTED.values(), *UNFIT)]
-    assert all(row["filtered_by"] is None and row["event_time"] is None for row in rows)
-
-
-def test_a_line_in_common_log_format_is_a_page_view_of_an_unknown_browser(spark: SparkSession) -> None:
-    short = line().removesuffix(f' "-" "{FIREFOX}"')
-    first, second, full = parsed(spark, [short, short.replace("10.0.0.1", "10.0.0.2"), line()])
-    assert {name: first[name] for name in ("page", "ip", "referral", "browser", "device_type")} == {
-        "page": "/blog/a",
-        "ip": "10.0.0.1",
-        **dict.fromkeys(("referral", "browser", "device_type")),
-    }
-    assert len({first["user_id"], second["user_id"], full["user_id"]}) == 3
-
-
-def test_times_are_those_of_plain_python_and_lie_in_the_hour_that_the_log_is_split_into(spark: SparkSession) -> None:
-    days = ("17/May/2015", "29/Feb/2016", "29/Feb/2015", "31/Dec/2016", "01/Jan/2017", "32/Jan/2017", "01/Okt/2017")
-    clocks = (
-        "00:00:00",
-        "00:14:59",
-        "10:05:03",
-        "23:59:59",
-        "23:59:60",
-        "12:30:60",
-        "12:30:61",
-        "12:60:00",
-        "24:00:00",
-    )
-    zones = ("+0000", "-0000", "+0200", "-0330", "+0545", "+1245", "-0930", "+1800", "-1800", "+1801", "-1900", "+0060")
-    stamps = [f"{day}:{clock} {zone}" for day in days for clock in clocks for zone in zones]
-    rows = spark.createDataFrame([(one,) for one in stamps], "stamp string")
-    read = rows.select("stamp", F.unix_seconds(visit_times.log_time(F.col("stamp"))).alias("time")).collect()
-    found = {row["stamp"]: row["time"] for row in read}
-    times = {stamp: oracle_logs.log_time(stamp) for stamp in stamps}
-    assert found == {stamp: time and int(time.timestamp()) for stamp, time in times.items()}
-    hours = {stamp: hour_of_combined(line(time=stamp).encode()) for stamp in stamps}
-    assert hours == {stamp: time and time.strftime("%Y-%m-%dT%H") for stamp, time in times.items()}
-    assert times["31/Dec/2016:23:59:60 +0545"] == datetime(2016, 12, 31, 18, 14, 59, tzinfo=timezone.utc)
-
-
-def test_a_megabyte_of_escapes_or_of_addresses_is_judged(spark: SparkSession) -> None:
-    lines: list[str | bytes] = [
-        line(agent='\\"' * 500_000),
-        line(address="::1, " * 200_000 + "::1"),
-        line(f"GET /{'%c3%a9' * 150_000} HTTP/1.1"),
-    ]
-    assert [row["reasons"] for row in judged(spark, lines)] == [[], [], []]
-
-
-def test_page_views_have_their_columns(spark: SparkSession) -> None:
-    request = "GET /blog/a?x=1&utm_source=News HTTP/1.1"
-    row = parsed(spark, [line(request, agent=IPHONE, referrer="https://Search.Example.org:8080/find?q=1")])[0]
-    assert tuple(row.asDict()) == visit_events.PARSED
-    known = {
-        name: row[name] for name in ("page", "utm", "referral", "ip", "keep_private", "browser", "browser_version")
-    }
-    assert known == {
-        "page": "/blog/a",
-        "utm": "news / - / -",
-        "referral": "search.example.org",
-        "ip": "10.0.0.1",
-        "keep_private": True,
-        "browser": "Mobile Safari",
-        "browser_version": "7.0",
-    }
-    assert (row["device_type"], row["device_version"], row["network_type"]) == ("iPhone", "7.1.2", None)
-    assert row["visit_id"] is None
-
-
-def test_desktops_have_their_system_as_device_type(spark: SparkSession) -> None:
-    row = parsed(spark, [line()])[0]
-    assert (row["browser"], row["device_type"]) == ("Firefox", "Linux")
-
-
-OUTCOMES: dict[str, Callable[[Any], bool]] = {
-    "readable, filtered": lambda row: row["reasons"] == [] and row["filtered_by"] == "method",
-    "filtered method": lambda row: row["reasons"] == [] and row["filtered_by"] == "method",
-    "dead letter": lambda row: len(row["reasons"]) == 1,
-    "dead letter: no address": lambda row: row["reasons"] == ["not_combined_log:address"],
-    "page view": lambda row: row["page"] in ("/a", "/a/"),
-    "2xx": lambda row: row["page"] == "/a",
-    "page view of 203.0.113.9": lambda row: row["page"] in ("/", "/a", "/a/") and row["ip"] == "203.0.113.9",
-    "page as is": lambda row: row["page"] == "//a/%7Eb/../c",
-    "page view of '/a b' or counted reason": lambda row: row["page"] == "/a b",
-    # A custom format that is not declared here.
-    "declared format": lambda row: len(row["reasons"]) == 1,
-}
-
-
-@pytest.mark.shared
-def test_lines_that_broke_other_tools_become_what_they_must(spark: SparkSession) -> None:
-    told = [one.split("\t") for one in ODD_LINES.read_text(encoding="utf-8").splitlines()[1:]]
-    lines: list[str | bytes] = [one.removesuffix("\\r") + "\r" * one.endswith("\\r") for _, _, one in told]
-    verdicts = visit_events.judge(frame_of(spark, lines, "2022-10-03T19"), formats=LOGS).cache()
-    found = {row["source_offset"]: row.asDict() for row in verdicts.collect()}
-    for row in visit_events.parse(verdicts, formats=LOGS, key="k").collect():
-        found[row["source_offset"]].update(row.asDict())
-    verdicts.unpersist()
-    wrong = {
-        name: found[at]
-        for at, (outcome, name, _) in enumerate(told)
-        if not OUTCOMES[outcome]({"page": None, **found[at]})
-    }
-    assert wrong == {}
-
-
-def test_user_ids_depend_on_client_agent_and_key(spark: SparkSession) -> None:
-    clients = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "a.example.net"]
-    forms = ["10.0.0.1:4711", "::ffff:10.0.0.1", "[2001:DB8:0::1]:443", "2001:db8::1%eth0", "A.example.net"]
-    marked = [b"\0" * 512 + line().encode(), b"\xef\xbb\xbf" + line().encode()]
-    lines: list[str | bytes] = [*(line(address=one) for one in (*clients, *forms)), *marked, line(agent=IPHONE)]
-    rows = visit_events.judge(frame_of(spark, lines), formats=LOGS).cache()
-    found = {row["source_offset"]: row for row in visit_events.parse(rows, formats=LOGS, key="k").collect()}
-    normal = [
-        *clients,
-        *("10.0.0.1", "10.0.0.1", "2001:db8::1", "2001:db8::1", "a.example.net", "10.0.0.1", "10.0.0.1"),
-    ]
-    derived = [hmac.new(derived_key("k", "user_id"), f"{one} {FIREFOX}".encode(), hashlib.sha256) for one in normal]
-    assert [found[at]["user_id"] for at in range(len(normal))] == [one.hexdigest()[:32] for one in derived]
-    assert [found[at]["ip"] for at in range(len(normal))] == [None if one[0] == "a" else one for one in normal]
-    last = found[len(normal)]["user_id"]
-    other = visit_events.parse(rows, formats=LOGS, key="another").collect()
-    rows.unpersist()
-    assert len({last, *(row["user_id"] for row in found.values()), *(row["user_id"] for row in other)}) == 10
-
-
 def test_the_visitor_behind_a_named_proxy_is_who_it_was_forwarded_for(spark: SparkSession) -> None:
     chains = {"10.0.0.9": ' "6.6.6.6, 203.0.113.7"', "unix:": ' "203.0.113.7" 0.025', "10.0.0.9, 10.0.0.8": ""}
     frame = frame_of(spark, [line(address=address) + rest for address, rest in chains.items()])
@@ -243,90 +381,3 @@ def test_the_visitor_behind_a_named_proxy_is_who_it_was_forwarded_for(spark: Spa
     ]
     rows.unpersist()
     assert seen == [["203.0.113.7", "203.0.113.7", "10.0.0.9"], ["10.0.0.9", None, "10.0.0.8"]]
-
-
-def test_rows_that_were_judged_before_keep_their_visitor(spark: SparkSession) -> None:
-    judged_rows = visit_events.judge(frame_of(spark, [line(address="-")]), formats=LOGS)
-    accepted = judged_rows.withColumns(
-        {"reasons": F.array().cast("array<string>"), "event_time": F.current_timestamp()}
-    )
-    row = visit_events.parse(accepted, formats=LOGS, key="k").first()
-    assert row is not None
-    expected = hmac.new(derived_key("k", "user_id"), f"- {FIREFOX}".encode(), hashlib.sha256).hexdigest()[:32]
-    assert (row["user_id"], row["ip"]) == (expected, None)
-
-
-def test_the_keyed_hash_is_hmac(spark: SparkSession) -> None:
-    row = spark.createDataFrame([("mésage",)], "m string").select(keyed_hash(F.col("m"), "secret", "p")).first()
-    assert row is not None
-    assert row[0] == hmac.new(derived_key("secret", "p"), "mésage".encode(), hashlib.sha256).hexdigest()
-
-
-def test_the_secret_is_not_in_the_plan(spark: SparkSession) -> None:
-    rows = visit_events.judge(frame_of(spark, [line()]), formats=LOGS)
-    frame = visit_events.parse(rows, formats=LOGS, key="canary-7f3a")
-    frame = visits_by_inactivity.with_visit_ids(frame, frame.limit(0), "canary-7f3a")
-    plan = str(frame._explain_string("extended"))  # type: ignore[operator]
-    assert "canary" not in plan
-    assert b"canary-7f3a".hex() not in plan.lower()
-    assert "Python" not in plan
-
-
-def test_logs_without_a_key_are_refused(spark: SparkSession) -> None:
-    rows = visit_events.judge(frame_of(spark, [line()]), formats=LOGS)
-    with pytest.raises(ConfigurationError, match="key"):
-        visit_events.parse(rows, formats=LOGS)
-
-
-def test_json_and_logs_together_lose_no_row(spark: SparkSession) -> None:
-    logs = frame_of(spark, [line(), "x"])
-    event = '{"visit_id":"v","event_time":"2015-05-17T10:00:00Z","user_id":"u","page":"/"}'
-    rows = [
-        (event.encode(), "visits/b.json", 0, "2015-05-17T10", "json"),
-        (event.encode(), "visits/c.xml", 0, "2015-05-17T10", "xml"),
-    ]
-    both = visit_events.judge(logs.unionByName(spark.createDataFrame(rows, LINES)))
-    assert both.count() == 4
-    events = visit_events.parse(both, key="k")
-    assert sorted(row["page"] for row in events.collect()) == ["/", "/", "/blog/a"]
-
-
-def test_a_huge_user_agent_has_no_browser() -> None:
-    assert user_agents.client_of("x" * 1_000_000).browser is None
-
-
-@pytest.mark.shared
-def test_a_real_log_agrees_with_the_oracle(spark: SparkSession) -> None:
-    lines = REAL_LOG.read_bytes().split(b"\n")[:-1]
-    rows = []
-    for number, raw in enumerate(lines):
-        found = oracle_logs.request_of(raw.decode())
-        assert isinstance(found, dict)
-        moment = oracle_logs.log_time(found["time"][1:-1])
-        assert moment is not None
-        rows.append((raw, "visits/a.log", number, moment.strftime("%Y-%m-%dT%H"), "combined"))
-    verdicts = visit_events.judge(spark.createDataFrame(rows, LINES), formats=LOGS).cache()
-    found_rows = verdicts.orderBy("source_offset").collect()
-    hours: dict[str, list[bytes]] = {}
-    for raw, _, _, hour, _ in rows:
-        hours.setdefault(hour, []).append(raw)
-    judged_hours = {hour: iter(oracle.judge_logs(raws, hour)) for hour, raws in hours.items()}
-    counted = [next(judged_hours[hour]) for _, _, _, hour, _ in rows]
-    for raw, expected, row in zip((one[0] for one in rows), counted, found_rows, strict=True):
-        assert (tuple(row["reasons"]), row["filtered_by"]) == (expected.reasons, expected.filtered_by), raw
-    events = visit_events.parse(verdicts, formats=LOGS, key="k")
-    visits = visits_by_inactivity.with_visit_ids(events, events.limit(0), "k")
-    total = visits.agg(F.count(F.lit(1)), F.countDistinct("visit_id"), F.countDistinct("user_id")).first()
-    verdicts.unpersist()
-    assert total is not None
-    clients: dict[tuple[str, str], list[datetime]] = {}
-    for verdict in counted:
-        if verdict.client and not verdict.filtered_by:
-            assert verdict.time is not None
-            clients.setdefault(verdict.client, []).append(verdict.time)
-    sizes = Counter(oracle.visits(times) for times in clients.values())
-    assert tuple(total) == (
-        sum(len(times) for times in clients.values()),
-        sum(visits * count for visits, count in sizes.items()),
-        len(clients),
-    )
