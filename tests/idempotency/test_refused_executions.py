@@ -133,6 +133,7 @@ def test_a_refused_retry_undoes_the_first_trys_restoration(daily: Table, run: st
     assert daily.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_refused_later_day_undoes_the_backfill(daily: Table) -> None:
     before = daily.rows()
     daily.deliveries[DAYS[1]] = [("A", None, True), ("Z", "corrected", False)]

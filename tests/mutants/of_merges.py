@@ -83,7 +83,7 @@ MERGED = (
         MERGER,
         "if made and made[-1].partition == latest), default=0)",
         "if made), default=0)",
-        f"{REFUSED}::test_a_refused_later_day_undoes_the_backfill",
+        f"{REFUSED}::test_a_repeated_run_restores_what_refusal_removed",
     ),
     in_code(
         "a run leaves out what a refusal has taken from the table before its days",
