@@ -66,6 +66,7 @@ def hourly(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[En
     return execute
 
 
+@pytest.mark.campaign
 def test_table_4_3_lists_the_version_per_execution(hourly: Callable[[Engine], Hours]) -> None:
     table = hourly(Engine.TRANSACTION).table
     assert table.versions() == {SEVEN: 1, EIGHT: 2, NINE: 3, TEN: 4}
@@ -73,7 +74,7 @@ def test_table_4_3_lists_the_version_per_execution(hourly: Callable[[Engine], Ho
     assert due(CONTRACT, table.events.executions(CONTRACT.dataset), ["2026-01-05T11"]) == ["2026-01-05T11"]
 
 
-@pytest.mark.matrix(8)
+@pytest.mark.campaign
 @pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 def test_table_4_2_backfills_show_the_original_rows(
     spark: Any, hourly: Callable[[Engine], Hours], tmp_path: Path, engine: Engine
