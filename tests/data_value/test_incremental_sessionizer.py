@@ -99,6 +99,7 @@ def test_a_late_row_reaches_as_far_as_it_changes(quiet: Deployment) -> None:
     assert quiet.run(for_=DATASETS).runs == 0
 
 
+@pytest.mark.campaign
 def test_a_replay_with_the_same_outcome_goes_no_further(quiet: Deployment) -> None:
     before = versions(quiet)
     quiet.replay("silver.sessions", hour(9))
