@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -357,27 +357,40 @@ BY_SETTINGS = [
     (line(address="10.9.1.77"), None),
     *((line(address=address), "crawler" if address == "10.5.0.1" else None) for address in MANY),
 ]
+CHAINS = {"10.0.0.9": ' "6.6.6.6, 203.0.113.7"', "unix:": ' "203.0.113.7" 0.025', "10.0.0.9, 10.0.0.8": ""}
 
 
-def test_settings_exclude_requests_and_name_crawlers_and_so_does_what_a_client_does(spark: SparkSession) -> None:
-    lines: list[str | bytes] = [text for text, _ in BY_SETTINGS]
+@dataclass(frozen=True)
+class Configured:
+    """Lines that were judged by settings, and the columns of their rows."""
+
+    settings: LogSettings
+    verdicts: DataFrame
+    rows: list[Any]
+
+
+@pytest.fixture(scope="module")
+def configured(spark: SparkSession) -> Iterator[Configured]:
+    lines = [*(text for text, _ in BY_SETTINGS), *(line(address=address) + rest for address, rest in CHAINS.items())]
     next_hour = frame_of(spark, [line(address="10.5.0.1", time="17/May/2015:11:05:03 +0000")], "2015-05-17T11")
-    found = visit_events.judge(
-        frame_of(spark, lines).unionByName(next_hour), formats=LOGS, logs=LogSettings(filters=FILTERS)
-    )
-    rows = found.orderBy("arrival_hour", "source_offset").collect()
-    assert [row["filtered_by"] for row in rows] == [*(removed for _, removed in BY_SETTINGS), None]
+    settings = LogSettings(filters=FILTERS, proxies=("10.0.0.0/24", UNIX_SOCKET))
+    found = visit_events.judge(frame_of(spark, lines).unionByName(next_hour), formats=LOGS, logs=settings)
+    # Too deep for a checkpoint by Spark Connect.
+    verdicts = found.cache()
+    yield Configured(settings, verdicts, verdicts.orderBy("arrival_hour", "source_offset").collect())
+    verdicts.unpersist()
+
+
+def test_settings_exclude_requests_and_name_crawlers_and_so_does_what_a_client_does(configured: Configured) -> None:
+    rows = configured.rows
+    assert [row["filtered_by"] for row in rows] == [*(by for _, by in BY_SETTINGS), *[None] * len(CHAINS), None]
     assert {row["crawler"] for row in rows} == {None, "other"}
 
 
-def test_the_visitor_behind_a_named_proxy_is_who_it_was_forwarded_for(spark: SparkSession) -> None:
-    chains = {"10.0.0.9": ' "6.6.6.6, 203.0.113.7"', "unix:": ' "203.0.113.7" 0.025', "10.0.0.9, 10.0.0.8": ""}
-    frame = frame_of(spark, [line(address=address) + rest for address, rest in chains.items()])
-    behind = LogSettings(proxies=("10.0.0.0/8", UNIX_SOCKET))
-    rows = visit_events.judge(frame, LOGS, behind).cache()
+def test_the_visitor_behind_a_named_proxy_is_who_it_was_forwarded_for(configured: Configured) -> None:
+    rows = configured.verdicts.where(F.col("source_offset") >= len(BY_SETTINGS))
     seen = [
         [row["ip"] for row in visit_events.parse(rows, LOGS, "k", logs).orderBy("source_offset").collect()]
-        for logs in (behind, LogSettings())
+        for logs in (configured.settings, LogSettings())
     ]
-    rows.unpersist()
     assert seen == [["203.0.113.7", "203.0.113.7", "10.0.0.9"], ["10.0.0.9", None, "10.0.0.8"]]
