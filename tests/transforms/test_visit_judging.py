@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -213,9 +214,17 @@ REJECTED: dict[str, tuple[str | bytes, list[str]]] = {
 }
 
 
-def judged(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
+BAD: list[str | bytes] = [
+    GOOD + GOOD,
+    GOOD + " tail",
+    line(user_id=5),
+    GOOD.encode().replace(b"/home", b"/\xe9"),
+]
+
+
+def judged(spark: SparkSession, lines: Sequence[str | bytes | None]) -> list[Any]:
     rows = [
-        (one if isinstance(one, bytes) else one.encode(), "visits/a.json", number, HOUR, "json")
+        (one.encode() if isinstance(one, str) else one, "visits/a.json", number, HOUR, "json")
         for number, one in enumerate(lines)
     ]
     frame = visit_events.judge(spark.createDataFrame(rows, LINES))
@@ -225,26 +234,39 @@ def judged(spark: SparkSession, lines: list[str | bytes]) -> list[Any]:
     return without_bytes
 
 
-def test_valid_lines_have_no_reason_and_a_time(spark: SparkSession) -> None:
-    rows = judged(spark, list(VALID.values()))
-    found = {name: row["reasons"] for name, row in zip(VALID, rows, strict=True)}
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> dict[str, list[Any]]:
+    """The rows of the lines of all these tests, judged once."""
+    texts: dict[str, list[Any]] = {
+        "valid": list(VALID.values()),
+        "rejected": [text for text, _ in REJECTED.values()],
+        "bad": [*BAD],
+        "null": [None],
+        "mutated": mutations(4000),
+    }
+    found = iter(judged(spark, [text for group in texts.values() for text in group]))
+    by_group = {name: [next(found) for _ in group] for name, group in texts.items()}
+    assert list(found) == []
+    return by_group
+
+
+def test_valid_lines_have_no_reason_and_a_time(rows: dict[str, list[Any]]) -> None:
+    found = {name: row["reasons"] for name, row in zip(VALID, rows["valid"], strict=True)}
     assert found == {name: [] for name in VALID}
-    assert all(row["event_time"] is not None and row["event_hour"] is not None for row in rows)
-    assert all(row["filtered_by"] is None for row in rows)
+    assert all(row["event_time"] is not None and row["event_hour"] is not None for row in rows["valid"])
+    assert all(row["filtered_by"] is None for row in rows["valid"])
 
 
-def test_rejected_lines_have_all_reasons_and_no_time(spark: SparkSession) -> None:
-    rows = judged(spark, [text for text, _ in REJECTED.values()])
-    found = {name: sorted(row["reasons"]) for name, row in zip(REJECTED, rows, strict=True)}
+def test_rejected_lines_have_all_reasons_and_no_time(rows: dict[str, list[Any]]) -> None:
+    found = {name: sorted(row["reasons"]) for name, row in zip(REJECTED, rows["rejected"], strict=True)}
     assert found == {name: sorted(reasons) for name, (_, reasons) in REJECTED.items()}
-    assert all(row["event_time"] is None and row["event_hour"] is None for row in rows)
+    assert all(row["event_time"] is None and row["event_hour"] is None for row in rows["rejected"])
 
 
-def test_no_row_disappears_and_no_byte_changes(spark: SparkSession) -> None:
+def test_no_row_disappears_and_no_byte_changes(rows: dict[str, list[Any]]) -> None:
     texts = [*VALID.values(), *(text for text, _ in REJECTED.values())]
-    rows = judged(spark, texts)
     sizes = [len(text if isinstance(text, bytes) else text.encode()) for text in texts]
-    assert [row["raw"] for row in rows] == sizes
+    assert [row["raw"] for row in (*rows["valid"], *rows["rejected"])] == sizes
 
 
 def test_rejection_reasons_are_equal_without_ansi(spark: SparkSession) -> None:
@@ -316,13 +338,12 @@ def mutations(count: int) -> list[str | bytes]:
     return found
 
 
-def test_thousands_of_mutated_lines_get_the_oracles_verdict(spark: SparkSession) -> None:
+def test_thousands_of_mutated_lines_get_the_oracles_verdict(rows: dict[str, list[Any]]) -> None:
     lines = mutations(4000)
     expected = [oracle.judge_json(one.encode() if isinstance(one, str) else one, HOUR) for one in lines]
-    rows = judged(spark, lines)
     differing = [
         (text, row["reasons"], verdict.reasons)
-        for text, row, verdict in zip(lines, rows, expected, strict=True)
+        for text, row, verdict in zip(lines, rows["mutated"], expected, strict=True)
         if sorted(row["reasons"]) != sorted(verdict.reasons)
     ]
     assert differing == []
@@ -330,19 +351,17 @@ def test_thousands_of_mutated_lines_get_the_oracles_verdict(spark: SparkSession)
     assert len({reason for verdict in expected for reason in verdict.reasons}) > 12
 
 
-def test_a_null_line_is_an_empty_line(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([(None, "f", 0, HOUR, "json")], LINES)
-    assert visit_events.judge(frame).first()["reasons"] == ["empty_line"]  # type: ignore[index]
+def test_a_null_line_is_an_empty_line(rows: dict[str, list[Any]]) -> None:
+    assert [row["reasons"] for row in rows["null"]] == [["empty_line"]]
 
 
-def test_a_plain_parse_accepts_the_rejected_lines(spark: SparkSession) -> None:
-    bad: list[str | bytes] = [GOOD + GOOD, GOOD + " tail", line(user_id=5), GOOD.encode().replace(b"/home", b"/\xe9")]
-    rows = [(one if isinstance(one, bytes) else one.encode(),) for one in bad]
-    naive = spark.createDataFrame(rows, "raw binary").select(
+def test_a_plain_parse_accepts_the_rejected_lines(spark: SparkSession, rows: dict[str, list[Any]]) -> None:
+    texts = [(one if isinstance(one, bytes) else one.encode(),) for one in BAD]
+    naive = spark.createDataFrame(texts, "raw binary").select(
         F.from_json(F.col("raw").cast("string"), "user_id string, page string").alias("e")
     )
-    assert naive.filter("e.user_id is not null and e.page is not null").count() == len(bad)
-    assert all(row["reasons"] for row in judged(spark, list(bad)))
+    assert naive.filter("e.user_id is not null and e.page is not null").count() == len(BAD)
+    assert all(row["reasons"] for row in rows["bad"])
 
 
 def test_an_unknown_format_is_refused(spark: SparkSession) -> None:
