@@ -201,18 +201,20 @@ def test_current_users_are_the_open_versions_day_by_day(spark: Any, seed: int) -
             found = users.history(whole.where(F.col("load_date") <= name))
         else:
             found = users.history(of_day, history, None if earlier is None else f"2026-01-{earlier:02}")
-        history = spark.createDataFrame(found.toArrow(), found.schema)
+        continued = found.toArrow()
+        history = spark.createDataFrame(continued, found.schema)
         if day in deliveries:
             known = users.newest(of_day.where(~user_changes.is_change()), known, name)
         changed = users.changed(of_day.where(user_changes.is_change()), known, name)
         known = users.applied(changed, known)
-        known = spark.createDataFrame(known.toArrow(), known.schema)
+        now = known.toArrow()
+        known = spark.createDataFrame(now, known.schema)
         since = [row for row in rows if max([one for one in deliveries if one <= day] or [0]) <= row.day <= day]
         since_delivery = frame(spark, since)
-        stands_for = sum(row.occurrences for row in known.collect())
+        stands_for = sum(now["occurrences"].to_pylist())
         assert stands_for + user_changes.gone(since_delivery) == sum(not row.dead for row in since)
-        current = sorted((row.user_id, row.login) for row in known.collect())
+        current = sorted(zip(now["user_id"].to_pylist(), now["login"].to_pylist(), strict=True))
         expected, _ = oracle_users.versions([row for row in rows if row.day <= day])
         assert current == [one[:2] for one in expected if one[3] is None]
-        continued = in_utc(history.orderBy("user_id", "valid_from").collect())
-        assert [(one.user_id, one.login, one.valid_from, one.valid_to, one.snapshots) for one in continued] == expected
+        columns = [continued[name].to_pylist() for name in ("user_id", "login", "valid_from", "valid_to", "snapshots")]
+        assert sorted(zip(*columns, strict=True), key=lambda one: (one[0], one[2])) == expected
