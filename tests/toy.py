@@ -7,6 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from deltalake import QueryBuilder
+
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.publish.contract import Contract
@@ -50,9 +53,9 @@ LETTERS = Contract(
 """Of what is merged."""
 
 
-def clicks(spark: Any, rows: int = 100, first: int = 0) -> Any:
-    """Rows of both hours, alternating; row n stands for 1 + n % 3 rows."""
-    return spark.range(first, first + rows).selectExpr(
+def clicks(spark: Any, rows: int = 100, first: int = 0, tasks: int | None = None) -> Any:
+    """Rows of both hours, alternating; row n stands for 1 + n % 3 rows. Each task writes a file of each hour."""
+    return spark.range(first, first + rows, numPartitions=tasks).selectExpr(
         f"if(id % 2 = 0, '{HOURS[0]}', '{HOURS[1]}') AS hour",
         "id AS click",
         "1 + id % 3 AS stands_for",
@@ -89,3 +92,14 @@ def table(spark: Any, root: Path, dataset: str = "silver.clicks") -> list[tuple[
     """Return all rows of a table, sorted."""
     rows = Lake(root=str(root)).read(spark, dataset).collect()
     return sorted(tuple(row) for row in rows)
+
+
+def resting(root: Path, dataset: str = "silver.clicks", version: int | None = None) -> list[tuple[Any, ...]]:
+    """Return all rows of a table, sorted, without Spark, which would plan a query for each look."""
+    opened = Lake(root=str(root)).caught_up(dataset)
+    assert opened is not None
+    if version is not None:
+        opened.load_as_version(version)
+    names = ", ".join(f'"{field.name}"' for field in opened.schema().fields)
+    found = QueryBuilder().register("resting", opened).execute(f"SELECT {names} FROM resting")
+    return sorted(tuple(row.values()) for row in pa.RecordBatchReader.from_stream(found).read_all().to_pylist())

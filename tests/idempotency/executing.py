@@ -22,7 +22,7 @@ from blogdata.publish.publish import restate
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.writes import InOrder
-from toy import LETTERS, target
+from toy import LETTERS, resting, target
 
 CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=Grain.HOUR))
 Change = tuple[str, str | None, bool]
@@ -115,8 +115,7 @@ class Table:
         return done
 
     def rows(self, version: int | None = None) -> list[tuple[str, str | None]]:
-        frame = self.lake.read(self.spark, self.contract.dataset, version)
-        return sorted(tuple(row) for row in frame.collect())
+        return resting(self.root, self.contract.dataset, version)
 
     def letters(self, version: int | None = None) -> str:
         return "".join(letter for letter, _ in self.rows(version))

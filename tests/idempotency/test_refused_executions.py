@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from blogdata.lake.commit import Account, Commit
 from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration.step import FullDelivery
 from blogdata.publish.incompatibilities import IncompatibleSchema
+from blogdata.publish.partitions import Grain
 from blogdata.publish.write_faults import (
     AmbiguousChange,
     AuditFailed,
@@ -21,9 +24,11 @@ from blogdata.publish.write_faults import (
     ConstraintViolated,
     SchemaMismatch,
 )
+from blogdata.publish.writes import InOrder
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 
 pytestmark = pytest.mark.matrix(7)
+IN_DAYS = replace(CONTRACT, write=InOrder(period=Grain.DAY))
 
 
 @pytest.mark.parametrize("day", [DAYS[0], DAYS[2]])
@@ -48,10 +53,10 @@ def overflowing(table: Table) -> Any:
     return table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(length(says) + 2147483647 AS STRING)"))
 
 
-@pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     ("delivery", "error"),
     [
+        (overflowing, ArithmeticException),
         (lambda table: table.frame([("A", "one", False), ("A", "other", False)]), AmbiguousChange),
         (lambda table: table.frame([(None, "new", False)]), ConstraintViolated),
         (
@@ -59,14 +64,13 @@ def overflowing(table: Table) -> Any:
             SchemaMismatch,
         ),
         (with_a_lost_file, DataFileDamaged),
-        (overflowing, ArithmeticException),
     ],
     ids=[
+        "what nobody foresaw",
         "two changes of a row",
         "a row without a key",
         "a value of another type",
         "a lost file",
-        "what nobody foresaw",
     ],
 )
 def test_every_permanent_merge_error_undoes_the_restoration(
@@ -93,14 +97,6 @@ def contended(before: Any) -> Any:
     raise ConcurrentWrite(what="another run was first", where=CONTRACT.dataset, next_step="it is retried")
 
 
-def test_a_retry_reuses_the_restoration_after_transient_errors(daily: Table) -> None:
-    with pytest.raises(ConcurrentWrite):
-        daily.execute(DAYS[2], changes=contended, run="contended")
-    assert daily.gone() == list(DAYS[2:])
-    daily.execute(DAYS[2], run="contended")
-    assert daily.operations()[5:] == ["RESTORE", "MERGE"]
-
-
 @pytest.mark.campaign
 def test_a_broken_computation_undoes_the_restoration(daily: Table) -> None:
     before, versions = daily.rows(), daily.versions()
@@ -109,28 +105,44 @@ def test_a_broken_computation_undoes_the_restoration(daily: Table) -> None:
     assert (daily.rows(), daily.versions(), daily.gone(), daily.problems()) == (before, versions, [], [])
 
 
-def test_a_retry_reuses_the_restoration_after_server_loss(daily: Table) -> None:
+@pytest.fixture(scope="module")
+def restored(spark: Any, four_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of a daily job whose third day one run has tried twice: the server was lost, then another was first."""
+    root = shutil.copytree(four_days, tmp_path_factory.mktemp("restored") / "lake")
+    table = Table(spark, root, DAILY, contract=IN_DAYS)
+
     def lose(_: Any) -> Any:
         raise PySparkException("Socket closed")
 
-    losing = step(daily.spark, daily.root, daily.contract, DAYS[2], run="lost")
+    losing = step(spark, root, IN_DAYS, DAYS[2], run="the same")
     with pytest.raises(PySparkException, match="Socket closed"):
         losing.publish(lambda _: FullDelivery(rows=lose, account=Account(rows_in=1)))
-    assert (daily.operations()[5:], daily.gone()) == (["RESTORE"], list(DAYS[2:]))
-    daily.execute(DAYS[2], run="lost")
-    assert daily.operations()[5:] == ["RESTORE", "MERGE"]
+    assert (table.operations()[5:], table.gone()) == (["RESTORE"], list(DAYS[2:]))
+    with pytest.raises(ConcurrentWrite):
+        table.execute(DAYS[2], changes=contended, run="the same")
+    return root
+
+
+@pytest.fixture
+def tried(spark: Any, restored: Path, tmp_path: Path) -> Table:
+    return Table(spark, shutil.copytree(restored, tmp_path / "tried"), DAILY, contract=IN_DAYS)
+
+
+def test_a_retry_reuses_the_restoration_after_transient_errors_and_server_loss(tried: Table) -> None:
+    assert (tried.operations()[5:], tried.gone()) == (["RESTORE"], list(DAYS[2:]))
+    tried.execute(DAYS[2], run="the same")
+    assert tried.operations()[5:] == ["RESTORE", "MERGE"]
+    assert (tried.rows(), tried.gone()) == (tried.rows(3), [DAYS[3]])
 
 
 @pytest.mark.parametrize("run", ["the same", "another"])
-def test_a_refused_retry_undoes_the_first_trys_restoration(daily: Table, run: str) -> None:
-    before, versions = daily.rows(), daily.versions()
-    with pytest.raises(ConcurrentWrite):
-        daily.execute(DAYS[2], changes=contended, run="the same")
+def test_a_refused_retry_undoes_the_first_trys_restoration(tried: Table, run: str) -> None:
     with pytest.raises(AuditFailed, match="account"):
-        daily.execute(DAYS[2], rows=99, run=run)
-    assert daily.operations()[5:] == ["RESTORE", "RESTORE"]
-    assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
-    assert daily.problems() == []
+        tried.execute(DAYS[2], rows=99, run=run)
+    assert tried.operations()[5:] == ["RESTORE", "RESTORE"]
+    assert (tried.rows(), tried.gone()) == (tried.rows(4), [])
+    assert tried.versions() == dict(zip(DAYS, (1, 2, 3, 4), strict=True))
+    assert tried.problems() == []
 
 
 @pytest.mark.campaign
@@ -171,7 +183,8 @@ def test_a_repeated_run_restores_what_refusal_removed(daily: Table) -> None:
 
     before = daily.rows()
     with pytest.raises(AuditFailed, match="account"):
-        merge(DAYS[1:], "a run", wrong=DAYS[2:])
-    assert (daily.rows(), daily.gone()) == (before, [DAYS[1]])
-    assert list(merge(DAYS[2:], "another run").entries) == list(DAYS[1:])
+        merge(DAYS[2:], "a run", wrong=DAYS[3:])
+    assert (daily.rows(), daily.gone()) == (before, [DAYS[2]]), "not the state of the old day that was merged"
+    assert daily.problems() == []
+    assert list(merge(DAYS[3:], "another run").entries) == list(DAYS[2:]), "missing executions are merged again"
     assert (daily.letters(), daily.gone(), daily.problems()) == ("8", [], [])
