@@ -26,9 +26,9 @@ class Deploy:
         self._made.append(Deployment.create(self._folder / name, self._origins.url))
         return self._made[-1]
 
-    def published(self, name: str, fill: Fill) -> Deployment:
+    def published(self, name: str, fill: Fill, *before: Fill) -> Deployment:
         """Create a deployment as a function publishes it: a copy of the one that the whole suite has."""
-        self._made.append(self._origins.copy(fill, self._folder / name))
+        self._made.append(self._origins.copy(fill, self._folder / name, *before))
         return self._made[-1]
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from blogdata.simulator.spec import SimulationSpec
 from lineage.deployment import Deployment, event
 
 Fill = Callable[[Deployment], None]
-"""Lands the data of an empty deployment and publishes it."""
+"""Lands the data of a deployment and publishes it."""
 THREE_HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02")
 _PATIENCE_SECONDS = 900.0
 
@@ -33,19 +33,21 @@ class Origins:
     folder: Path
     url: str
 
-    def copy(self, fill: Fill, home: Path) -> Deployment:
+    def copy(self, fill: Fill, home: Path, *before: Fill) -> Deployment:
         """Copy a published deployment.
 
         Args:
             fill: Publishes it; called by the first test process that needs it, while the others wait.
             home: `BLOGDATA_HOME` of the copy, a new folder.
+            before: What is published before, each in a copy of the one before it; none: it begins empty.
         """
         origin = self.folder / fill.__name__
         with locked(origin.with_suffix(".lock"), seconds=_PATIENCE_SECONDS):
             if not origin.is_dir():
                 unfinished = origin.with_suffix(".unfinished")
                 shutil.rmtree(unfinished, ignore_errors=True)
-                made = Deployment.create(unfinished, self.url)
+                *earlier, last = before or (None,)
+                made = self.copy(last, unfinished, *earlier) if last else Deployment.create(unfinished, self.url)
                 try:
                     fill(made)
                 finally:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from blogdata.simulator.faults import FaultRates
-from blogdata.simulator.spec import SimulationSpec
+from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.origins import THREE_HOURS
+from lineage.origins import three_hours
 from quality.contracts.visits_model import DEVICE, DEVICES, HOSTS, SITES, STAR_HOSTS, VIEWS
 
 WEEK, NEXT_WEEK = "2026-01-05", "2026-01-12"
@@ -27,17 +24,28 @@ STAR = (
 )
 
 
+def modelled(deploy: Deploy, name: str) -> Deployment:
+    """Create a deployment with two modelled weeks."""
+    return deploy.published(name, modelled_weeks, three_hours)
+
+
+def renamed(deploy: Deploy, name: str) -> Deployment:
+    """Create a deployment with two modelled weeks, after which a device has got another name."""
+    return deploy.published(name, renamed_device, three_hours, modelled_weeks)
+
+
 def modelled_weeks(made: Deployment) -> None:
     """Publish two weeks of few hours that a person asks for, with late rows; the second one has no known device."""
-    spec = SimulationSpec(days=1, visits_per_day=1000, seed=5, faults=FaultRates.none(duplicate=0.1, late=0.2))
-    with TemporaryDirectory() as folder:
-        world = Deployment.create(Path(folder) / "world")
-        world.simulate(spec)
-        made.copy_hours(world, THREE_HOURS)
     made.land(f"{NEXT_WEEK}T10", [event("10:05", "/next").replace(WEEK.encode(), NEXT_WEEK.encode())])
     assert made.run(for_=["silver.visits_enriched"]).problems == []
     assert made.run(for_=[OBT]).runs == 0, "no week is complete"
     assert made.replay(VIEWS, WEEK, NEXT_WEEK).problems == []
+
+
+def renamed_device(made: Deployment) -> None:
+    """Deliver the devices of two modelled weeks again, with the first name replaced."""
+    rename(made, "2026-01-13", first_named(made), "Renamed")
+    assert made.run(for_=[OBT]).problems == []
 
 
 def rows_of(deployment: Deployment, query: str, *columns: str) -> Counter[tuple[Any, ...]]:
@@ -53,6 +61,11 @@ def rows_of(deployment: Deployment, query: str, *columns: str) -> Counter[tuple[
 def named_devices(deployment: Deployment) -> dict[tuple[str, str], str]:
     """Map each device of page views to its name."""
     return {(kind, version): name for kind, version, name in deployment.rows(DEVICES, *DEVICE, "device_name")}
+
+
+def first_named(deployment: Deployment) -> tuple[str, str]:
+    """Return the first device that has a name."""
+    return min(device for device, name in named_devices(deployment).items() if name)
 
 
 def rename(deployment: Deployment, day: str, device: tuple[str, str], name: str) -> None:

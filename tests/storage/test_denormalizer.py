@@ -17,17 +17,8 @@ from lineage.deployment import Deployment, event
 from plans import plan_of
 from quality.contracts import CONTRACTS, EVERY
 from quality.contracts.visits_model import DEVICES, STAR_HOSTS, VIEWS
-from storage.modelled import (
-    NEXT_WEEK,
-    NORMALIZED,
-    OBT,
-    STAR,
-    WEEK,
-    modelled_weeks,
-    named_devices,
-    rename,
-    rows_of,
-)
+from storage import modelled as weeks
+from storage.modelled import NEXT_WEEK, NORMALIZED, OBT, STAR, WEEK, named_devices, rows_of
 from tools import contract_pages
 
 __all__ = ("deploy",)
@@ -39,42 +30,43 @@ EVERYTHING = f"SELECT * FROM {OBT}"
 
 @pytest.fixture(scope="module")
 def modelled(deploy: Deploy) -> Deployment:
-    return deploy.published("denormalized", modelled_weeks)
+    return weeks.modelled(deploy, "denormalized")
+
+
+@pytest.fixture(scope="module")
+def renamed(deploy: Deploy) -> Deployment:
+    return weeks.renamed(deploy, "renamed")
 
 
 def test_all_models_have_the_same_rows(modelled: Deployment) -> None:
     found = rows_of(modelled, EVERYTHING, *COLUMNS)
     assert found == rows_of(modelled, NORMALIZED, *COLUMNS) == rows_of(modelled, STAR, *COLUMNS)
     assert found.total() > 40
-    weeks = {key: entry.rows_out for key, entry in modelled.published(OBT).items()}
-    assert weeks == {key: entry.rows_out for key, entry in modelled.published(VIEWS).items()}
+    rows = {key: entry.rows_out for key, entry in modelled.published(OBT).items()}
+    assert rows == {key: entry.rows_out for key, entry in modelled.published(VIEWS).items()}
     assert modelled.problems() == []
 
 
-def test_a_renamed_device_rewrites_the_weeks_that_show_it(modelled: Deployment) -> None:
-    names, before = named_devices(modelled), modelled.published(OBT)
-    device = next(device for device, name in names.items() if name)
-    rename(modelled, "2026-01-13", device, "Renamed")
-    assert modelled.run(for_=[OBT]).problems == []
-    after = modelled.published(OBT)
+def test_a_renamed_device_rewrites_the_weeks_that_show_it(modelled: Deployment, renamed: Deployment) -> None:
+    before, after = modelled.published(OBT), renamed.published(OBT)
     assert {key for key, entry in after.items() if entry.version != before[key].version} == {WEEK}
     assert before.keys() == {WEEK, NEXT_WEEK}
-    found = rows_of(modelled, EVERYTHING, *COLUMNS)
-    assert found == rows_of(modelled, NORMALIZED, *COLUMNS)
+    found = rows_of(renamed, EVERYTHING, *COLUMNS)
+    assert found == rows_of(renamed, NORMALIZED, *COLUMNS)
     assert {row[COLUMNS.index("device_name")] for row in found} >= {"Renamed"}
-    # Delivered again with the same names: the devices are merged anew, and no week is stale.
-    merged = modelled.versions()[DEVICES]
-    rename(modelled, "2026-01-14", device, "Renamed")
-    assert modelled.run(for_=[OBT]).problems == []
-    assert (modelled.versions()[DEVICES] > merged, modelled.published(OBT) == after) == (True, True)
 
 
-def test_late_page_views_reach_all_models(modelled: Deployment) -> None:
+def test_late_page_views_reach_all_models(renamed: Deployment) -> None:
+    before, merged = renamed.published(OBT), renamed.versions()[DEVICES]
     late = event("10:55", "/late-view").replace(b"2026-01-05", NEXT_WEEK.encode())
-    modelled.land(f"{NEXT_WEEK}T11", [late])
-    assert modelled.run(for_=[OBT]).problems == []
-    found = rows_of(modelled, EVERYTHING, *COLUMNS)
-    assert found == rows_of(modelled, NORMALIZED, *COLUMNS) == rows_of(modelled, STAR, *COLUMNS)
+    renamed.land(f"{NEXT_WEEK}T11", [late])
+    # Delivered again with the same names: the devices are merged anew, and no week is stale by that.
+    (device,) = (device for device, name in named_devices(renamed).items() if name == "Renamed")
+    weeks.rename(renamed, "2026-01-14", device, "Renamed")
+    assert renamed.run(for_=[OBT]).problems == []
+    assert (renamed.versions()[DEVICES] > merged, renamed.published(OBT)[WEEK]) == (True, before[WEEK])
+    found = rows_of(renamed, EVERYTHING, *COLUMNS)
+    assert found == rows_of(renamed, NORMALIZED, *COLUMNS) == rows_of(renamed, STAR, *COLUMNS)
     assert {row[COLUMNS.index("page")] for row in found} >= {"/late-view"}
 
 

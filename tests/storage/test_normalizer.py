@@ -12,14 +12,15 @@ from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
 from quality.contracts import CONTRACTS
 from quality.contracts.visits_model import DEVICE, DEVICES, HOSTS, KEYS, VIEWS
-from storage.modelled import NORMALIZED, SNOWFLAKE, modelled_weeks, named_devices, rename, rows_of
+from storage import modelled as weeks
+from storage.modelled import NORMALIZED, SNOWFLAKE, first_named, named_devices, rows_of
 
 __all__ = ("deploy",)
 
 
 @pytest.fixture(scope="module")
 def modelled(deploy: Deploy) -> Deployment:
-    return deploy.published("modelled", modelled_weeks)
+    return weeks.modelled(deploy, "modelled")
 
 
 def test_what_is_joined_is_each_page_view_once(modelled: Deployment) -> None:
@@ -46,21 +47,19 @@ def test_no_table_repeats_what_another_one_says(modelled: Deployment) -> None:
     assert len(said) == len(set(said)) == 4, "views, device_name, site and kind"
 
 
-def test_a_renamed_device_is_one_row(modelled: Deployment) -> None:
-    names, versions = named_devices(modelled), modelled.versions()
+def test_a_renamed_device_is_one_row(modelled: Deployment, deploy: Deploy) -> None:
+    after = weeks.renamed(deploy, "renamed")
+    names, versions, device = named_devices(modelled), modelled.versions(), first_named(modelled)
     before = rows_of(modelled, NORMALIZED, *KEYS, "device_name", "views")
-    device = next(device for device, name in names.items() if name)
-    rename(modelled, "2026-01-13", device, "Renamed")
-    assert modelled.run(for_=[DEVICES]).problems == []
-    table = modelled.lake.table(DEVICES)
+    table = after.lake.table(DEVICES)
     assert table is not None
     (merge,) = table.history(1)
     changed = [int(merge["operationMetrics"][f"numTargetRows{how}"]) for how in ("Updated", "Inserted", "Deleted")]
     assert changed == [1, 0, 0]
-    assert named_devices(modelled) == {**names, device: "Renamed"}
-    assert [modelled.versions()[name] - versions[name] for name in (VIEWS, HOSTS)] == [0, 0]
+    assert named_devices(after) == {**names, device: "Renamed"}
+    assert [after.versions()[name] - versions[name] for name in (VIEWS, HOSTS)] == [0, 0]
     place = len(KEYS)
-    assert rows_of(modelled, NORMALIZED, *KEYS, "device_name", "views") == {
+    assert rows_of(after, NORMALIZED, *KEYS, "device_name", "views") == {
         (*row[:place], "Renamed" if row[place - 2 : place] == device else row[place], row[-1]): count
         for row, count in before.items()
     }
