@@ -159,11 +159,11 @@ def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) ->
     clicks, displays = drawn(3)
     streams, draw = Streams(session, tmp_path), random.Random(3)
     landed = list(zip(arrivals(clicks, draw, 26), arrivals(displays, draw, 26), strict=True))
-    # Four hours a batch; the stream is stopped in between and continues.
-    for begin in range(0, 26, 4):
-        hours = landed[begin : begin + 4]
+    # Nine hours a batch; the stream is stopped in between and continues.
+    for begin in range(0, 26, 9):
+        hours = landed[begin : begin + 9]
         streams.land(*([row for hour in hours for row in hour[side]] for side in (0, 1)))
-        if begin == 12:
+        if begin == 9:
             streams.take_in()
     streams.land(*END)
     streams.take_in()
@@ -198,7 +198,7 @@ def test_a_row_waits_for_its_partner_only(session: Any, tmp_path: Path) -> None:
     assert len(streams.rows()) == 2
 
 
-@pytest.mark.parametrize("days", [5, pytest.param(30, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("days", [3, pytest.param(30, marks=pytest.mark.campaign)])
 def test_the_state_does_not_grow_with_days(session: Any, tmp_path: Path, days: int) -> None:
     streams = Streams(session, tmp_path)
     clicks, displays = drawn(4)
