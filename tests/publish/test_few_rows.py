@@ -19,7 +19,7 @@ from blogdata.patterns.idempotency.merger import merge
 from blogdata.publish.kept_rows import computed
 from blogdata.publish.target import Provenance
 from laws.stepping import Held, Probe
-from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
+from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
 
 MODE = "spark.sql.codegen.factoryMode"
 ADAPTIVE, PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
@@ -55,7 +55,7 @@ def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> se
     """Publish rows whose tasks record these settings."""
     rows = clicks(session, ROWS).withColumn("page", task_setting())
     overwrite_partitions(rows, target(root, run), HOURS, Provenance(accounts=given))
-    return {page for *_, page in table(session, root)}
+    return {page for *_, page in resting(root)}
 
 
 def overwrite(session: Any, root: Path, run: str, page: Column, *, dimension: Any = None, rows: int = ROWS) -> None:
@@ -87,32 +87,31 @@ def test_code_is_generated_for_many_rows_only(session: Any, lake_root: Path) -> 
 def test_merges_into_large_tables_generate_code(session: Any, lake_root: Path) -> None:
     put(session, lake_root, "first", F.lit("one row"))
     put(session, lake_root, "small", task_setting())
-    assert {page for *_, page in table(session, lake_root, PAGES.dataset)} == {"NO_CODEGEN"}
+    assert {page for *_, page in resting(lake_root, PAGES.dataset)} == {"NO_CODEGEN"}
     put(session, lake_root, "large", F.expr(MEBIBYTES), click=1, rows_in=3)
     put(session, lake_root, "after it", task_setting(), rows_in=3)
-    assert {page for _, click, _, page in table(session, lake_root, PAGES.dataset) if click == 0} == {None}
+    assert {page for _, click, _, page in resting(lake_root, PAGES.dataset) if click == 0} == {None}
 
 
-@pytest.mark.parametrize(("setting", "few"), [(MODE, "NO_CODEGEN"), (ADAPTIVE, "false"), (PARTITIONS, "1")])
-def test_few_rows_are_planned_in_one_job(session: Any, lake_root: Path, setting: str, few: str) -> None:
+def test_few_rows_are_planned_in_one_job(session: Any, lake_root: Path) -> None:
+    few = {MODE: "NO_CODEGEN", ADAPTIVE: "false", PARTITIONS: "1"}
     plans.configure(session, plans.AS_IN_PRODUCTION)
-    usual = session.conf.get(setting)
-    overwrite(session, lake_root, "few", task_setting(setting))
-    assert {page for *_, page in table(session, lake_root)} == {few}
-    assert session.conf.get(setting) == usual != few
-    overwrite(session, lake_root, "many", task_setting(setting), rows=MANY)
-    assert {page for *_, page in table(session, lake_root)} <= {None, usual}
+    usual = {setting: session.conf.get(setting) for setting in few}
+    settings = F.concat_ws(" ", *(F.coalesce(task_setting(setting), F.lit("none")) for setting in few))
+    overwrite(session, lake_root, "few", settings)
+    assert {page for *_, page in resting(lake_root)} == {" ".join(few.values())}
+    assert {setting: session.conf.get(setting) for setting in few} == usual
+    assert all(usual[setting] != few[setting] for setting in few)
+    overwrite(session, lake_root, "many", settings, rows=MANY)
+    (seen_by_many,) = {tuple(page.split()) for *_, page in resting(lake_root)}
+    assert all(value in ("none", usual[setting]) for setting, value in zip(few, seen_by_many, strict=True))
 
 
 def test_few_rows_joined_with_a_large_table_are_planned_as_usual(session: Any, lake_root: Path) -> None:
-    put(session, lake_root, "small", F.lit("one row"))
-    small = Lake(root=str(lake_root)).read(session, PAGES.dataset)
-    overwrite(session, lake_root, "with small", task_setting(), dimension=small)
-    assert {page for *_, page in table(session, lake_root)} == {"NO_CODEGEN"}
-    put(session, lake_root, "large", F.expr(MEBIBYTES), click=1, rows_in=3)
+    put(session, lake_root, "large", F.expr(MEBIBYTES))
     large = Lake(root=str(lake_root)).read(session, PAGES.dataset)
     overwrite(session, lake_root, "with large", task_setting(), dimension=large)
-    assert {page for *_, page in table(session, lake_root)} == {None}
+    assert {page for *_, page in resting(lake_root)} == {None}
 
 
 def test_many_rows_beside_few_are_planned_as_usual(session: Any, lake_root: Path, tmp_path: Path) -> None:
@@ -128,9 +127,9 @@ def test_many_rows_beside_few_are_planned_as_usual(session: Any, lake_root: Path
     with Held(few, probe, "opened") as held:
         assert session.conf.get(MODE) == "NO_CODEGEN"
         overwrite(session, lake_root, "many", task_setting(), rows=MANY)
-        assert {page for *_, page in table(session, lake_root)} == {None}
+        assert {page for *_, page in resting(lake_root)} == {None}
     assert held.error is None
-    assert {page for *_, page in table(session, lake_root, beside.dataset)} == {"NO_CODEGEN"}
+    assert {page for *_, page in resting(lake_root, beside.dataset)} == {"NO_CODEGEN"}
     assert session.conf.get(MODE) == default
 
 
