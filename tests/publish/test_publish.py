@@ -20,7 +20,7 @@ from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish, restate
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
-from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
+from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)
 both_engines = pytest.mark.parametrize("engine", list(Engine))
@@ -68,7 +68,7 @@ def test_a_repeated_stream_batch_is_published_once(spark: Any, lake_root: Path) 
     assert not overwrite().repeated, "transactions without appends expire, or the log would grow for ever"
     again = bring()
     assert (again.repeated, again.version) == (True, brought.version)
-    assert len(table(spark, lake_root)) == 100
+    assert len(resting(lake_root)) == 100
 
 
 def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -> None:
@@ -89,13 +89,13 @@ def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -
     assert bring("clicks-1", 0).repeated, "a published batch stays published after later ones"
     assert not bring("clicks-2", next_turn(lake, CONTRACT.dataset)).repeated
     assert next_turn(lake, CONTRACT.dataset) == 2
-    assert len(table(spark, lake_root)) == 200
+    assert len(resting(lake_root)) == 200
 
 
 @both_engines
 def test_a_lost_row_is_refused_before_publication(spark: Any, lake_root: Path, engine: Engine) -> None:
     overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts()))
-    before = table(spark, lake_root)
+    before = resting(lake_root)
     with pytest.raises(AuditFailed, match=r"account\.accounted") as refused:
         overwrite_partitions(
             clicks(spark).where("click <> 3"),
@@ -104,7 +104,7 @@ def test_a_lost_row_is_refused_before_publication(spark: Any, lake_root: Path, e
             Provenance(accounts=accounts()),
         )
     assert [item.partition for item in refused.value.violations] == [HOURS[1]]
-    assert table(spark, lake_root) == before
+    assert resting(lake_root) == before
 
 
 @both_engines
@@ -122,7 +122,7 @@ def test_a_refused_batch_names_all_its_violations(spark: Any, lake_root: Path, e
         ("unique.click", HOURS[1]),
         ("account.accounted", HOURS[0]),
     }
-    assert table(spark, lake_root) == []
+    assert resting(lake_root) == []
 
 
 @both_engines
@@ -132,7 +132,7 @@ def test_rules_beyond_table_constraints_are_audited(spark: Any, lake_root: Path,
     with pytest.raises(AuditFailed) as refused:
         overwrite_partitions(bad, target(lake_root, engine=engine), HOURS, Provenance())
     assert {(item.rule, item.partition) for item in refused.value.violations} == {(broken, hour) for hour in HOURS}
-    assert table(spark, lake_root) == []
+    assert resting(lake_root) == []
 
 
 def test_a_rule_is_audited_without_its_table_constraint(spark: Any, lake_root: Path) -> None:
