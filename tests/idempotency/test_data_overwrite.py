@@ -22,7 +22,7 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, o
 from blogdata.publish.target import Additions, Engine, Provenance
 from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, RowsOutsidePredicate
 from laws.stepping import Held, Probe
-from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, table, target
+from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)
 both_engines = pytest.mark.parametrize("engine", list(Engine))
@@ -53,9 +53,8 @@ def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, en
 @both_engines
 def test_another_run_replaces_only_its_partition(spark: Any, clicked: Path, engine: Engine) -> None:
     only_first = clicks(spark, rows=10).where(F.col("hour") == HOURS[0])
-    for run in ("two", "three"):
-        overwrite_partitions(only_first, target(clicked, run, engine), HOURS[:1], Provenance())
-    rows = table(spark, clicked)
+    overwrite_partitions(only_first, target(clicked, "two", engine), HOURS[:1], Provenance())
+    rows = resting(clicked)
     assert len([row for row in rows if row[0] == HOURS[0]]) == 5
     assert len([row for row in rows if row[0] == HOURS[1]]) == 50
 
@@ -69,15 +68,15 @@ def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, clicked: Pa
         Provenance(accounts={HOURS[0]: Account(rows_in=0)}),
     )
     assert commit.entries[HOURS[0]].rows_out == 0
-    assert {row[0] for row in table(spark, clicked)} == {HOURS[1]}
+    assert {row[0] for row in resting(clicked)} == {HOURS[1]}
 
 
 @both_engines
 def test_rows_of_an_undeclared_partition_are_refused(spark: Any, clicked: Path, engine: Engine) -> None:
-    before = table(spark, clicked)
+    before = resting(clicked)
     with pytest.raises((RowsOutsidePredicate, AuditFailed)):
         overwrite_partitions(clicks(spark, 10), target(clicked, "two", engine), HOURS[:1], Provenance())
-    assert table(spark, clicked) == before
+    assert resting(clicked) == before
 
 
 class Slice:
@@ -118,9 +117,9 @@ def test_rows_are_added_to_one_partition_while_another_is_replaced(spark: Any, c
     after = made.files()
     assert before[HOURS[0]] < after[HOURS[0]]
     assert before[HOURS[1]].isdisjoint(after[HOURS[1]])
-    found = sorted(row[1] for row in table(spark, clicked) if row[0] == HOURS[0])
+    found = sorted(row[1] for row in resting(clicked) if row[0] == HOURS[0])
     assert found == [*range(0, 100, 2), *Slice.FIRST]
-    assert sorted(row[1] for row in table(spark, clicked) if row[0] == HOURS[1]) == [*range(101, 110, 2)]
+    assert sorted(row[1] for row in resting(clicked) if row[0] == HOURS[1]) == [*range(101, 110, 2)]
     entry = commit.entries[HOURS[0]]
     assert (entry.rows_out, entry.rows_written, entry.rows_in) == (55, 5, accounts(110)[HOURS[0]].rows_in)
     assert entry.measures == {"pages": 5}, "the figures are of the whole partition"
@@ -134,7 +133,7 @@ def test_rows_are_added_to_one_partition_while_another_is_replaced(spark: Any, c
 
 def test_added_rows_are_audited_with_those_that_are_there(spark: Any, clicked: Path) -> None:
     made = Slice(spark, clicked)
-    before = table(spark, clicked)
+    before = resting(clicked)
     again = clicks(spark, 2).where("click = 0").unionByName(clicks(spark, 10, first=100))
     with pytest.raises(AuditFailed) as doubled:
         made.add("two", rows=again, more=1)
@@ -142,57 +141,57 @@ def test_added_rows_are_audited_with_those_that_are_there(spark: Any, clicked: P
     with pytest.raises(AuditFailed) as lost:
         made.add("three", more=1)
     assert {one.rule for one in lost.value.violations} == {"account.accounted"}
-    assert table(spark, clicked) == before
+    assert resting(clicked) == before
 
 
 def test_rows_are_not_added_to_a_table_that_has_changed(spark: Any, clicked: Path) -> None:
     made = Slice(spark, clicked)
     meanwhile = overwrite_partitions(clicks(spark), target(clicked, "meanwhile"), HOURS, Provenance())
-    before = table(spark, clicked)
+    before = resting(clicked)
     with pytest.raises(ConcurrentWrite):
         made.add("two")
-    assert table(spark, clicked) == before
+    assert resting(clicked) == before
     made.at = meanwhile.version
     with pytest.raises(ConfigurationError, match="without the engine's jar"):
         made.add("three", engine=Engine.CHECKPOINT)
-    assert table(spark, clicked) == before
+    assert resting(clicked) == before
 
 
 def test_a_plain_overwrite_would_have_deleted_the_neighbours(spark: Any, clicked: Path) -> None:
     one_hour = clicks(spark, 10).where(F.col("hour") == HOURS[0])
     one_hour.write.format("delta").mode("overwrite").save(f"{clicked}/silver/clicks")
-    assert {row[0] for row in table(spark, clicked)} == {HOURS[0]}
+    assert {row[0] for row in resting(clicked)} == {HOURS[0]}
 
 
 def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Path) -> None:
     for run, rows in (("one", 10), ("two", 4)):
         overwrite_table(clicks(spark, rows), target(lake_root, run, contract=WHOLE), Provenance())
-    assert len(table(spark, lake_root, "silver.whole")) == 4
+    assert len(resting(lake_root, "silver.whole")) == 4
     with pytest.raises(ConfigurationError):
         overwrite_table(clicks(spark), target(lake_root), Provenance())
     with pytest.raises(ConfigurationError):
         overwrite_partitions(clicks(spark), target(lake_root), (), Provenance())
 
 
-@pytest.mark.parametrize("phase", ["opened", "written", "audited"])
+@pytest.mark.matrix(16)
+@pytest.mark.parametrize("phase", ["audited", "written", "opened"])
 def test_of_two_runs_on_a_partition_one_publishes(spark: Any, clicked: Path, tmp_path: Path, phase: str) -> None:
     probe = Probe(tmp_path / "probe")
     aim = target(clicked, "slow", probe=str(probe.folder))
     with Held(lambda: overwrite_partitions(clicks(spark, 20), aim, HOURS, Provenance()), probe, phase) as slow:
         # Nothing of the slow run is visible while it is in progress.
-        assert len(table(spark, clicked)) == 100
+        assert len(resting(clicked)) == 100
         overwrite_partitions(clicks(spark, 60), target(clicked, "fast"), HOURS, Provenance())
     assert isinstance(slow.error, ConcurrentWrite)
     assert slow.error.transient
-    assert len(table(spark, clicked)) == 60
+    assert len(resting(clicked)) == 60
 
 
-def test_runs_on_different_partitions_both_publish(spark: Any, lake_root: Path, tmp_path: Path) -> None:
-    overwrite_partitions(clicks(spark, 2), target(lake_root, "before"), HOURS, Provenance())
+def test_runs_on_different_partitions_both_publish(spark: Any, clicked: Path, tmp_path: Path) -> None:
     probe = Probe(tmp_path / "probe")
-    first = clicks(spark).where(F.col("hour") == HOURS[0])
-    second = clicks(spark).where(F.col("hour") == HOURS[1])
-    aim = target(lake_root, "a", probe=str(probe.folder))
+    first = clicks(spark, 20).where(F.col("hour") == HOURS[0])
+    second = clicks(spark, 60).where(F.col("hour") == HOURS[1])
+    aim = target(clicked, "a", probe=str(probe.folder))
     with Held(lambda: overwrite_partitions(first, aim, HOURS[:1], Provenance()), probe, "audited"):
-        overwrite_partitions(second, target(lake_root, "b"), HOURS[1:], Provenance())
-    assert len(table(spark, lake_root)) == 100
+        overwrite_partitions(second, target(clicked, "b"), HOURS[1:], Provenance())
+    assert len(resting(clicked)) == 10 + 30
