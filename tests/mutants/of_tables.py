@@ -25,14 +25,14 @@ TABLES = (
         "platform/blogdata/patterns/storage/vertical_partitioner.py",
         'list(key), "left")',
         'list(key), "inner")',
-        f"{SPLIT}::test_the_view_shows_each_row_once_whatever_the_lines_are[platform]",
+        f"{SPLIT}::test_the_view_shows_each_row_once_whatever_the_lines_are",
     ),
     in_code(
         "consumers see a personal column while it is retired",
         "platform/blogdata/publish/migrations.py",
         """        return {"subject": migration.subject}""",
         """        return {}""",
-        f"{SPLIT}::test_a_table_made_before_loses_the_column_after_its_grace_only[platform]",
+        f"{SPLIT}::test_a_table_made_before_loses_the_column_after_its_grace_only",
     ),
     in_code(
         "a refresh takes a change feed that lacks versions for one without changes",
