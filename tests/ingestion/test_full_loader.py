@@ -20,6 +20,7 @@ from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AuditFailed
+from toy import resting
 
 DEVICES = Contract(
     dataset="bronze.things",
@@ -62,6 +63,12 @@ def there(spark: Any, lake: Lake, version: int | None = None) -> tuple[int, set[
     return len(found), {row["day"] for row in found}
 
 
+def stored(lake: Lake) -> tuple[int, set[str]]:
+    """Look at the newest rows without Spark."""
+    found = resting(Path(lake.root), DEVICES.dataset)
+    return len(found), {day for _, day in found}
+
+
 @pytest.mark.parametrize(
     ("last", "now", "said"),
     [
@@ -96,21 +103,21 @@ def test_time_travel_reads_the_load_that_was_replaced(spark: Any, lake: Lake) ->
     first = lake.version(DEVICES.dataset)
     assert first is not None
     second = overwrite_table(rows(spark, 120, "tuesday"), target(lake, "r2"), Provenance())
-    assert there(spark, lake) == (120, {"tuesday"})
+    assert stored(lake) == (120, {"tuesday"})
     assert there(spark, lake, first) == (100, {"day 0"})
     assert second.version > first
 
 
 def test_an_unguarded_empty_load_empties_the_table(spark: Any, lake: Lake) -> None:
     overwrite_table(rows(spark, 0, "tuesday"), target(lake, "r2"), Provenance())
-    assert there(spark, lake) == (0, set())
+    assert stored(lake) == (0, set())
 
 
 def test_the_source_account_is_held_against_the_rows(spark: Any, lake: Lake) -> None:
     whole = Provenance(accounts={WHOLE_TABLE: Account(rows_in=100)})
     with pytest.raises(AuditFailed, match=r"account\.accounted"):
         overwrite_table(rows(spark, 99, "tuesday"), target(lake, "r2"), whole)
-    assert there(spark, lake) == (100, {"day 0"})
+    assert stored(lake) == (100, {"day 0"})
 
 
 def wait_for(file: Path, alive: Callable[[], bool]) -> None:
@@ -140,7 +147,7 @@ def test_readers_never_see_an_empty_or_mixed_table(spark: Any, lake: Lake) -> No
 
     def loads() -> None:
         try:
-            for day in range(1, 5):
+            for day in range(1, 4):
                 context = target(lake, f"r{day}")
                 overwrite_table(rows(spark, 100 + day, f"day {day}"), replace(context), Provenance())
         finally:
@@ -149,10 +156,10 @@ def test_readers_never_see_an_empty_or_mixed_table(spark: Any, lake: Lake) -> No
     writing = threading.Thread(target=loads)
     writing.start()
     seen = []
-    while not done.is_set():
-        seen.append(there(spark, lake))
+    while not done.wait(0.05):
+        seen.append(stored(lake))
     writing.join()
     seen.append(there(spark, lake))
     assert all(count == 100 + int(next(iter(days)).split()[1]) and len(days) == 1 for count, days in seen)
-    assert seen[-1] == (104, {"day 4"})
+    assert seen[-1] == (103, {"day 3"})
     assert len(seen) > 4
