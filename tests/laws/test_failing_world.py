@@ -137,7 +137,9 @@ def commit_below_others(world: World) -> None:
     cut(world.commits()[-2])
 
 
-@pytest.mark.parametrize("harm", [no_commits, commit_below_others], ids=lambda harm: harm.__name__)
+@pytest.mark.parametrize(
+    "harm", [pytest.param(no_commits, marks=pytest.mark.campaign), commit_below_others], ids=lambda harm: harm.__name__
+)
 def test_a_log_that_cannot_be_mended_begins_anew(
     world: World, expected: list[Any], harm: Callable[[World], None]
 ) -> None:
@@ -159,7 +161,7 @@ def test_a_log_that_cannot_be_mended_begins_anew(
     assert (world.inspect(), world.problems()) == ([], [])
 
 
-@pytest.mark.parametrize("emptied", [False, True], ids=["cut off", "emptied"])
+@pytest.mark.parametrize("emptied", [False, pytest.param(True, marks=pytest.mark.campaign)], ids=["cut off", "emptied"])
 def test_a_cut_off_commit_is_published_again(world: World, expected: list[Any], emptied: bool) -> None:
     newest = world.commits()[-1]
     lost = world.lake.version(DATASET)
@@ -184,7 +186,7 @@ def test_a_cut_off_commit_is_published_again(world: World, expected: list[Any], 
     assert world.problems() == []
 
 
-@pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])
+@pytest.mark.parametrize("harm", [Path.unlink, pytest.param(cut, marks=pytest.mark.campaign)], ids=["gone", "cut off"])
 def test_a_lost_data_file_costs_only_its_partition(
     world: World, expected: list[Any], harm: Callable[[Path], None]
 ) -> None:

@@ -195,12 +195,24 @@ LOSSES = [
     ("members", a_data_file),
     (FROZEN, a_data_file),
 ]
+HARMS = {"gone": Path.unlink, "cut off": cut, "flipped": flipped}
+TRIED = (("merged", a_data_file, "flipped"), ("executed", the_marks, "cut off"))
+"""The cases of the suite."""
 
 
-@pytest.mark.matrix(40)
-@pytest.mark.parametrize("harm", [Path.unlink, cut, flipped], ids=["gone", "cut off", "flipped"])
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
-    ("world", "files"), LOSSES, ids=[f"{form} {files.__name__}" for form, files in LOSSES], indirect=["world"]
+    ("world", "files", "harm"),
+    [
+        pytest.param(
+            *(form, files, HARMS[harm]),
+            id=f"{form} {files.__name__}-{harm}",
+            marks=[] if (form, files, harm) in TRIED else pytest.mark.campaign,
+        )
+        for harm in HARMS
+        for form, files in LOSSES
+    ],
+    indirect=["world"],
 )
 def test_lost_files_are_named_and_computed_again(
     world: World, files: Callable[[World], list[Path]], harm: Callable[[Path], None]
@@ -242,7 +254,7 @@ def test_the_newest_commit_cut_off_is_made_again(world: World) -> None:
     assert world.problems() == []
 
 
-@pytest.mark.parametrize("world", ["merged", "executed"], indirect=True)
+@pytest.mark.parametrize("world", ["merged", pytest.param("executed", marks=pytest.mark.campaign)], indirect=True)
 def test_a_table_whose_log_begins_anew_is_computed_again(world: World) -> None:
     expected = world.rows()
     log = world.folder / "_delta_log"

@@ -19,7 +19,7 @@ from laws import tally
 from laws.model import KINDS, Machine, deal
 
 DEALS = 1
-"""Times that each of two machines of the short form makes a step of every kind."""
+"""Times that the machine of the short form makes a step of every kind."""
 SHORT = 300
 """Steps in which every kind is drawn of those without which the machine shows nothing."""
 STEPS = int(os.environ.get("MODEL_STEPS", SHORT))
@@ -46,7 +46,7 @@ def test_every_kind_of_step_matches_the_python_model() -> None:
     Machine.made = Counter()
 
     @given(data=st.data(), begin=st.integers(0, 1000))
-    @settings(_SETTINGS, max_examples=2, derandomize=True, phases=[Phase.generate])
+    @settings(_SETTINGS, max_examples=1, derandomize=True, phases=[Phase.generate])
     def dealt(data: st.DataObject, begin: int) -> None:
         machine = Machine()
         machine.begin(begin)
@@ -55,7 +55,7 @@ def test_every_kind_of_step_matches_the_python_model() -> None:
         machine.teardown()
 
     dealt()
-    assert dict(Machine.made) == dict.fromkeys(KINDS, 2 * DEALS)
+    assert dict(Machine.made) == dict.fromkeys(KINDS, DEALS)
 
 
 @pytest.mark.campaign
