@@ -102,11 +102,19 @@ def test_an_unbalanced_account_names_the_difference(lake_root: Path, above: int,
     assert (line.problem, line.balanced) == (problem, problem is None)
 
 
-def test_a_crash_before_recording_loses_no_event(spark: Any, lake: Lake, events: EventLog) -> None:
-    overwrite_partitions(clicks(spark, 10), target(Path(lake.root), "died"), HOURS, Provenance(accounts=accounts(10)))
-    # No record(): the process died here. The next reader finds the commit without its event.
+@pytest.fixture(scope="module")
+def died(spark: Any, hundred: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That lake with a second publication, whose process died before it was recorded."""
+    root = Path(shutil.copytree(hundred, tmp_path_factory.mktemp("died") / "lake"))
+    overwrite_partitions(clicks(spark, 10), target(root, "died"), HOURS, Provenance(accounts=accounts(10)))
+    return root
+
+
+def test_a_crash_before_recording_loses_no_event(died: Path, tmp_path: Path) -> None:
+    # The next reader finds the commit without its event.
+    lake = Lake(root=str(shutil.copytree(died, tmp_path / "lake")))
     assert {entry.run_id for entry in EventLog(lake).publications(CONTRACT.dataset).values()} == {"died"}
-    assert all(line.balanced for line in ledger.audit(lake, events, CONTRACT))
+    assert all(line.balanced for line in ledger.audit(lake, EventLog(lake), CONTRACT))
 
 
 def test_reading_a_complete_log_adds_no_events(lake: Lake, events: EventLog) -> None:
@@ -125,8 +133,8 @@ def test_the_newest_publication_of_a_partition_counts(spark: Any, lake: Lake, ev
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["in a log", "before there is one"])
-def test_two_projections_add_a_missing_event_once(spark: Any, lake: Lake, begun: bool) -> None:
-    overwrite_partitions(clicks(spark, 10), target(Path(lake.root), "died"), HOURS, Provenance(accounts=accounts(10)))
+def test_two_projections_add_a_missing_event_once(died: Path, tmp_path: Path, begun: bool) -> None:
+    lake = Lake(root=str(shutil.copytree(died, tmp_path / "lake")))
     if not begun:
         shutil.rmtree(lake.path("ops.events"))
 

@@ -5,6 +5,7 @@ Pattern: Skew Detector.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
@@ -59,11 +60,19 @@ class Days:
         return dict(sorted(zip(table["event_date"], table["events"], strict=True)))
 
 
+@pytest.fixture(scope="module")
+def four_weeks(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with the four weeks."""
+    root = tmp_path_factory.mktemp("weeks") / "lake"
+    root.mkdir()
+    Days(spark, root, Engine.TRANSACTION).publish(BEFORE)
+    return root
+
+
 @pytest.fixture(params=list(Engine), ids=lambda engine: engine.value)
-def days(spark: Any, lake_root: Path, request: pytest.FixtureRequest) -> Days:
-    made = Days(spark, lake_root, request.param)
-    made.publish(BEFORE)
-    return made
+def days(spark: Any, four_weeks: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Days:
+    """A copy of it for each test."""
+    return Days(spark, shutil.copytree(four_weeks, tmp_path / "weeks"), request.param)
 
 
 def test_a_day_with_half_of_its_rows_is_not_published(days: Days) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -285,7 +286,12 @@ def test_every_dataset_reads_something() -> None:
 hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])
 
 
-@hypothesis(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Each example publishes every dataset twice; make laws tries more.
+EXAMPLES = 20 if "WHOLE_MATRIX" in os.environ else 2
+
+
+@pytest.mark.matrix(1)
+@hypothesis(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     arrivals=st.dictionaries(hours, st.dictionaries(hours, st.integers(1, 9), max_size=3), min_size=1, max_size=4),
     data=st.data(),

@@ -26,6 +26,7 @@ def _with(audit: Audit) -> Any:
     return replace(CONTRACT, audits=(audit,))
 
 
+@pytest.mark.matrix(100)
 @both_engines
 def test_an_audit_that_warns_publishes_and_says_so(spark: Any, lake_root: Path, engine: Engine) -> None:
     warning = _with(replace(FEW, failed=Failed.WARNS))
