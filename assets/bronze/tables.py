@@ -10,9 +10,11 @@ from typing import Any
 import dagster as dg
 
 from assets import table_loads
+from blogdata.errors import PlatformError
 from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.computation import Context
-from blogdata.orchestration.retries import reported
+from blogdata.orchestration.partition_faults import joined
+from blogdata.orchestration.retries import MAX_RETRIES, reported
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings
 
@@ -129,10 +131,19 @@ def load_due(context: Context, tables: Collection[str]) -> None:
     """Load the tables that are due, of some tables.
 
     Raises:
-        Failure: A table cannot be loaded; a retry if the fault is transient.
+        Failure: Tables cannot be loaded, the others are; a retry if a fault is transient.
     """
     settings = context.resources.deployment.settings()
+    faults: dict[str, PlatformError] = {}
     with reported(context):
         for table in table_loads.due(settings, context.resources.lake.events):
-            if table in tables:
+            if table not in tables:
+                continue
+            try:
                 context.log_event(dg.AssetMaterialization(KEYS[table], metadata=table_loads.load(settings, table)))
+            except PlatformError as error:
+                # It is in no other table's way: a provider's files need no database.
+                faults[table] = error
+        if faults:
+            retried = [error for error in faults.values() if error.transient and context.retry_number < MAX_RETRIES]
+            raise retried[0] if retried else joined(faults, where="[tables]", outcome="were not loaded", parts="tables")

@@ -15,8 +15,11 @@ import pytest
 
 from assets import sources
 from assets.bronze import tables
+from assets.bronze.access_logs import split_access_logs
 from blogdata.orchestration.calendar import calendar
 from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.refresh_request import Request
 from blogdata.services import config
 from blogdata.services.config import Settings
 from blogdata.services.table_settings import TableSettings
@@ -95,3 +98,33 @@ def test_tables_are_in_the_lineage_where_they_are_named(loading: Settings) -> No
         "landing/legacy_visits",
         "landing/provider_visits",
     ]
+
+
+def test_a_table_that_cannot_be_loaded_is_in_no_other_tables_way(loading: Settings, database: str) -> None:
+    with psycopg.connect(database) as source:
+        source.execute("CREATE TABLE devices AS SELECT 'PC' AS type, 'One' AS full_name")
+    folder = loading.home / "provider" / "visits" / "date=2026-01-05" / "hour=10"
+    folder.mkdir(parents=True)
+    for name in ("part.json", "_SUCCESS"):
+        (folder / name).touch()
+
+    @dg.graph
+    def alone() -> None:
+        split_access_logs()
+
+    resources = {
+        "lake": LakeResource(root=str(loading.lake), landing=str(loading.landing)),
+        "deployment": DeploymentResource(home=str(loading.home)),
+        "request": Request(),
+    }
+    result = alone.execute_in_process(resources=resources, raise_on_error=False)
+    (failed,) = result.get_step_failure_events()
+    said = str(failed.step_failure_data.error)
+    assert [str(file.relative_to(loading.landing)) for file in loading.landing.rglob("*.json")] == [
+        "visits/date=2026-01-05/hour=10/provider_visits-part.json"
+    ]
+    # All of them are named: a person mends them at once, and not one after the other.
+    assert "3 tables were not loaded" in said
+    assert "devices: the table lacks columns that are announced: version" in said
+    assert "users: there is no such table" in said
+    assert "legacy_visits: there is no such table" in said

@@ -1,4 +1,4 @@
-"""Joins the faults of several partitions of a step into one error; the other partitions are published."""
+"""Joins the faults of several partitions or tables of a step into one error; the others are published, or loaded."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from blogdata.errors import PlatformError
 
 
 class PartitionsFailed(PlatformError):
-    """Raised when several partitions fail for different reasons."""
+    """Raised when several partitions, or tables, fail for different reasons."""
 
 
-def joined(faults: Mapping[str, PlatformError], *, where: str, outcome: str) -> PlatformError:
+def joined(
+    faults: Mapping[str, PlatformError], *, where: str, outcome: str, parts: str = "partitions"
+) -> PlatformError:
     """Join faults into one error.
 
     Args:
         faults: Partition to its fault, at least one.
         where: The dataset.
         outcome: What did not happen to the partitions, for the message: `were not published`.
+        parts: What has failed, for the message.
 
     Returns:
         The fault itself if all partitions have the same one; else an error that lists each with its partitions.
@@ -29,7 +32,7 @@ def joined(faults: Mapping[str, PlatformError], *, where: str, outcome: str) -> 
         return next(iter(faults.values()))
     lines = "".join(f"\n    - {', '.join(keys)}: {text}" for text, keys in by_text.items())
     return PartitionsFailed(
-        what=f"{len(faults)} partitions {outcome}, the others are:{lines}",
+        what=f"{len(faults)} {parts} {outcome}, the others are:{lines}",
         where=where,
         next_step="mend each of them as it says, and run it again",
     )
