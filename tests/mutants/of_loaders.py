@@ -30,8 +30,8 @@ LOADED = (
     in_code(
         "a mark of deleted rows may be a number",
         ROWS,
-        ' or (column in flags and base != "bool")',
-        "",
+        '(column in flags and base != "bool")',
+        "False",
         f"{OF_HOURS}::test_incremental_loader_says_what_a_table_lacks",
     ),
     in_code(

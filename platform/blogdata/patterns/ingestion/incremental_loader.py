@@ -146,7 +146,7 @@ def load(
     timed = sql.SQL("{0} >= {1} AND {0} < {2}").format(delta, sql.Literal(begin), sql.Literal(end))
     untimed = sql.SQL("{0} IS NULL OR {0} >= {1}").format(delta, sql.Literal(future))
     with alone(landed), table_rows.snapshot(connection):
-        source = table_rows.describe(connection, table.name, table.announced)
+        source = table_rows.describe(connection, table.name, table.announced, delta=table.delta)
         loading = _Loading(table, landed, prepare)
         loading.windows(_lines(connection, table, source, timed), between(first, last, table.grain))
         if untimed_in is not None:

@@ -102,17 +102,20 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
         ) from None
 
 
-def describe(connection: psycopg.Connection, name: str, announced: Collection[Field]) -> SourceTable:
+def describe(
+    connection: psycopg.Connection, name: str, announced: Collection[Field], *, delta: str | None = None
+) -> SourceTable:
     """Look up the columns of a table.
 
     Args:
         connection: A connection.
         name: The table or view, `name` or `schema.name`.
         announced: The fields that it has to have; it may have others.
+        delta: The column by whose time rows are chosen, if they are.
 
     Raises:
         TableRefused: It is not there, lacks an announced column, or a column has a type that is not adapted, or is no
-            boolean although it is announced as one.
+            boolean, or no time, although it is announced as one.
     """
     from psycopg import sql
 
@@ -130,18 +133,27 @@ def describe(connection: psycopg.Connection, name: str, announced: Collection[Fi
             where=name,
             next_step="name a view that has them",
         )
-    # Of a number or a text nobody knows what it means: 1 is not `true`.
-    flags = {field.name for field in announced if str(field.type).upper() == "BOOLEAN"}
-    refused = [
-        f"{column} {shown}"
-        for column, shown, base, *kind in columns
-        if not _is_adapted(base, *kind) or (column in flags and base != "bool")
-    ]
-    if refused:
+    if refused := [f"{column} {shown}" for column, shown, base, *kind in columns if not _is_adapted(base, *kind)]:
         raise TableRefused(
             what=f"types that are not adapted: {', '.join(refused)}",
             where=name,
             next_step="name a view that casts them, or leaves them out: a timestamp by AT TIME ZONE, others to text",
+        )
+    # Of a number or a text nobody knows what it means: 1 is not `true`. A date is no instant.
+    flags = {field.name for field in announced if str(field.type).upper() == "BOOLEAN"}
+    times = {field.name for field in announced if str(field.type).upper() == "TIMESTAMP"}
+    wanted = [
+        f"{column} {shown}, which has to be {'boolean' if column in flags else 'timestamptz'}"
+        for column, shown, base, *_ in columns
+        if (column in flags and base != "bool")
+        or (column in times and base not in {"timestamptz", *_TEXTS})
+        or (column == delta and base != "timestamptz")
+    ]
+    if wanted:
+        raise TableRefused(
+            what=f"columns of another type than is announced: {'; '.join(wanted)}",
+            where=name,
+            next_step="name a view that says what they mean: is_deleted = 1 AS is_deleted, a date by AT TIME ZONE",
         )
     texts = {field.name for field in announced if str(field.type).upper() == "STRING"}
     return SourceTable(
