@@ -15,8 +15,7 @@ from blogdata.patterns.ingestion.time_partitions import Partitions
 from blogdata.planning import clock
 from blogdata.planning.full_deliveries import delivered_on
 from blogdata.publish.partitions import Grain, key_of, previous, start_of
-from blogdata.services import postgres, postgres_connection, secrets
-from blogdata.services.postgres_connection import Address
+from blogdata.services import postgres, postgres_connection
 from blogdata.suppression.entry import erase_known
 from quality.contracts import landed
 
@@ -197,19 +196,13 @@ def _provided(settings: Settings) -> Partitions:
 
 @contextmanager
 def _connected(settings: Settings) -> Iterator[psycopg.Connection]:
-    with postgres_connection.connected(_address(settings)) as connection:
+    address = postgres.of_tables(settings) or postgres.running_address(settings)
+    with postgres_connection.connected(address) as connection:
         yield connection
 
 
 def _without_forgotten(settings: Settings) -> Callable[[Path], object]:
     return lambda file: erase_known(settings, settings.landing, [file])
-
-
-def _address(settings: Settings) -> Address:
-    if settings.tables.url is None:
-        return postgres.running_address(settings)
-    name = settings.tables.secret
-    return Address(url=settings.tables.url, password=secrets.pointer(settings, name) if name else None)
 
 
 def _loaded_until(settings: Settings, table: str) -> str | None:

@@ -73,12 +73,15 @@ def plan(
     runs, outcome = planned.runs, None
     offered = _judged_otherwise(settings, look, planned) if replay is None else []
     unsplit = unsplit_logs(settings.landing) if replay is None else []
+    tables = _due_tables(settings, look.events) if replay is None else []
     if not as_json:
         say_warnings(warnings)
     if as_json:
         answer: dict[str, Any] = {"runs": [_as_json(run, look) for run in runs]}
         if unsplit:
             answer["unsplit"] = [str(log) for log in unsplit]
+        if tables:
+            answer["tables"] = tables
         if planned.refused:
             answer["refused"] = [str(error) for error in planned.refused]
         if offered:
@@ -88,7 +91,7 @@ def plan(
         outcome = _run(settings, planned, quiet=True) if runs and yes else None
         say_json(answer if outcome is None else {**answer, "result": outcome.as_json()})
     elif runs or not planned.refused:
-        show(runs, look, unsplit, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
+        show(runs, look, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
         wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
         outcome = _run(settings, planned, quiet=False) if wanted else None
         if outcome is not None:
@@ -101,6 +104,14 @@ def plan(
         raise planned.refused[-1]
     if outcome is not None and not outcome.ok:
         raise typer.Exit(1)
+
+
+def _due_tables(settings: Settings, events: EventLog) -> list[str]:
+    if not settings.tables.any:
+        return []
+    from assets import table_loads
+
+    return table_loads.due(settings, events)
 
 
 def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list[str]:
@@ -147,13 +158,21 @@ def _run(settings: Settings, planned: Plan, *, quiet: bool) -> Outcome:
     return Pipeline(settings, quiet=quiet, command="blogdata plan").run_plan(planned)
 
 
-def show(runs: Sequence[Planned], look: Snapshot, unsplit: Sequence[Path] = (), *, nothing: str) -> None:
+def show(
+    runs: Sequence[Planned],
+    look: Snapshot,
+    unsplit: Sequence[Path] = (),
+    tables: Sequence[str] = (),
+    *,
+    nothing: str,
+) -> None:
     """Print the runs of a plan, with why they run and how long they may take.
 
     Args:
         runs: The runs.
         look: The snapshot that the plan was made from.
         unsplit: Access logs that a run splits first.
+        tables: Tables of a database, or of a provider, that a run loads first.
         nothing: Why there is nothing to do, where that is so.
     """
     from blogdata.planning.estimate import estimate
@@ -163,8 +182,13 @@ def show(runs: Sequence[Planned], look: Snapshot, unsplit: Sequence[Path] = (), 
             f"{len(unsplit)} access log(s) are not split into hours yet: `blogdata run` does that first, and then "
             "what comes of it"
         )
-        if not runs:
-            return
+    if tables:
+        console.print(
+            f"{', '.join(tables)} of [tables] are due: `blogdata run` loads them first, and then what comes of it",
+            soft_wrap=True,
+        )
+    if not runs and (unsplit or tables):
+        return
     if not runs:
         console.print(f"nothing to do: {nothing}")
         return

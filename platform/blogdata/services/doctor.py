@@ -93,6 +93,7 @@ def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagno
         ("port", _ports),
         ("spark", _spark),
         ("postgres", _postgres),
+        ("tables", _tables),
         ("storage", _storage),
         ("alerts", _alerts),
         ("events", _events),
@@ -152,8 +153,14 @@ def _privacy(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _secrets(settings: Settings) -> Iterator[Diagnosis]:
-    names = (settings.geolocation.secret, settings.partner.secret, settings.postgres.secret, settings.dagster_secret)
-    given = sorted(filter(None, names))
+    names = (
+        settings.geolocation.secret,
+        settings.partner.secret,
+        settings.postgres.secret,
+        settings.dagster_secret,
+        settings.tables.secret,
+    )
+    given = sorted({*filter(None, names)})
     for name in given:
         secrets.given(settings, name)
     found = f": {', '.join(given)}" if given else ""
@@ -263,6 +270,15 @@ def _postgres(settings: Settings) -> Iterator[Diagnosis]:
     if settings.postgres.url:
         step = Remedy("Check the address in BLOGDATA_POSTGRES")
     yield Diagnosis(name="postgres", ok=ok, detail=detail, remedy=step)
+
+
+def _tables(settings: Settings) -> Iterator[Diagnosis]:
+    tables, address = settings.tables, postgres.of_tables(settings)
+    if address is None or not (tables.devices or tables.users or tables.legacy_visits):
+        return
+    version, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
+    detail = f"their database answers: PostgreSQL {version} at {place}"
+    yield Diagnosis(name="tables", ok=True, detail=detail)
 
 
 def _storage(settings: Settings) -> Iterator[Diagnosis]:

@@ -136,6 +136,14 @@ def address_of(settings: Settings, login: str) -> Address:
     return Address(url=f"postgresql://{login}@127.0.0.1:{state.port}/{DATABASE}", password=password)
 
 
+def of_tables(settings: Settings) -> Address | None:
+    """Return the address of the database whose tables are loaded; None: it is the deployment's PostgreSQL."""
+    url, name = settings.tables.url, settings.tables.secret
+    if url is None:
+        return None
+    return Address(url=url, password=secrets.pointer(settings, name) if name else None, is_service=False)
+
+
 def _outside(settings: Settings) -> Address | None:
     """Return the address of a server that the settings name; None: the deployment's own is used."""
     url, name = settings.postgres.url, settings.postgres.secret

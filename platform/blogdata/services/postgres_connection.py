@@ -48,10 +48,12 @@ class Address:
     Args:
         url: Its address.
         password: The password, by its name; None: none is asked for, or the address has it.
+        is_service: Whether `blogdata status postgres` tells of the server, in error messages.
     """
 
     url: str
     password: Pointer | None = None
+    is_service: bool = True
 
     def complete(self) -> str:
         """Return the address with the password, for a library that takes nothing else.
@@ -119,7 +121,11 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
         step = Remedy("see which certificate the address names, and until when it is valid: ", ShowCertificates())
         return PostgresLoginRefused(what=f"no connection by certificate: {said}", where=where, next_step=step)
     if is_lost(code):
-        step = Remedy("see whether it runs: ", ShowService(name="postgres"), "; what was not committed is not there")
+        step = Remedy(f"see whether a server runs at {where}, and lets this machine in")
+        if address.is_service:
+            step = Remedy(
+                "see whether it runs: ", ShowService(name="postgres"), "; what was not committed is not there"
+            )
         said = f"PostgreSQL does not answer, or went away: {said}"
         return PostgresUnreachable(what=said, where=where, next_step=step)
     if code.startswith("40") or code in ("53300", "55P03"):
