@@ -204,9 +204,3 @@ def test_a_new_checkpoint_pairs_nothing_that_was_alone(world: Deployment) -> Non
     ]
     assert sum(entry.reasons["conflict"] for entry in again) > 0
     assert not [line.problem for line in ledger.audit(world.lake, world.events, STREAMED[LIVE]) if line.problem]
-
-
-def test_a_tick_with_nothing_new_publishes_nothing(world: Deployment) -> None:
-    before = world.lake.version(LIVE)
-    live.tick(world, STREAM)
-    assert world.lake.version(LIVE) == before
