@@ -9,8 +9,9 @@ from typing import Any
 
 from lineage.deployment import Deployment
 
-DAY = "2026-01-05"
-NEXT_DAY = "2026-01-06"
+DAY = "2026-01-31"
+NEXT_DAY = "2026-02-01"
+LOGGED_DAY = "31/Jan/2026"
 FIRST, SECOND, LAST = (f"{DAY}T{hour:02d}" for hour in (9, 10, 12))
 ADDRESSES = iter(f"9.77.{number // 200 + 1}.{number % 200 + 40}" for number in range(10_000))
 """Addresses of a public network, none of which is the beginning of another one."""
@@ -94,7 +95,7 @@ class Canaries:
             return self.of(kind, name)
 
         return (
-            f"{own('address')} - {own('login')} [05/Jan/2026:{time}:00 +0000] "
+            f"{own('address')} - {own('login')} [{LOGGED_DAY}:{time}:00 +0000] "
             f'"GET {path}?token={own("query")} HTTP/1.1" {status} 12 '
             f'"https://other.example/find?q={own("referral")}" '
             f'"Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0 {own("agent")}"'
@@ -109,7 +110,7 @@ def plant(made: Deployment) -> Canaries:
     """Land users, devices, ads, visits and requests, good and broken, each field with its own value.
 
     Args:
-        made: A deployment without data.
+        made: A deployment without data of these hours.
     """
     all_ = Canaries()
     users = (
@@ -142,6 +143,6 @@ def plant(made: Deployment) -> Canaries:
 def _deliver(made: Deployment, day: str, tables: Mapping[str, list[bytes]]) -> None:
     for table, lines in tables.items():
         folder = made.landing / table / f"date={day}"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{table}.json").write_bytes(b"".join(line + b"\n" for line in lines))
         (folder / "_SUCCESS").touch()
