@@ -57,7 +57,7 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> World:
     deployment = deploy("ads")
     # Without the visits, which the displays do not depend on.
     shutil.copytree(source / "ads", deployment.landing / "ads")
-    return World(deployment, truth, brute_force.read(deployment.landing, "ads"), deployment.run())
+    return World(deployment, truth, brute_force.read(deployment.landing, "ads"), deployment.run(for_=DATASETS))
 
 
 def test_every_line_is_accounted_for(world: World) -> None:
@@ -65,7 +65,8 @@ def test_every_line_is_accounted_for(world: World) -> None:
     assert world.deployment.problems() == []
     assert world.deployment.undeclared() == set()
     published = {name for name in CONTRACTS if world.deployment.published(name)}
-    assert published == {*DATASETS, *JOINED, "gold.daily_report"}
+    assert published == {*DATASETS}
+    assert set(world.deployment.outstanding().wanted()) == {*JOINED, "gold.daily_report"}
     rows = world.deployment.rows("bronze.ads", "arrival_hour", *POSITION, "raw")
     assert sorted(rows) == sorted((line.arrival_hour, *line.place, line.raw) for line in world.lines.all)
 
@@ -130,46 +131,30 @@ def test_the_first_display_of_each_identity_is_kept(world: World) -> None:
 
 def test_a_second_run_publishes_nothing(world: World) -> None:
     before = world.deployment.versions()
-    again = world.deployment.run()
+    again = world.deployment.run(for_=DATASETS)
     assert (again.runs, again.problems) == (0, [])
     assert world.deployment.versions() == before
 
 
-def test_a_late_display_recomputes_exactly_its_hour(world: World) -> None:
-    deployment = world.deployment
-    display = {
-        "ad_id": "ad-0001",
-        "page": "/late",
-        "visit_id": "late",
-        "display_time": "2026-01-05T14:05:00Z",
-        "campaign": "late",
-        "slot": 3,
-    }
-    before = {name: deployment.published(name) for name in DATASETS}
-    deployment.land(NEXT, [json.dumps(display).encode()], name="ads.json", table="ads")
-    assert deployment.run(for_=DATASETS).problems == []
-    changed = {
-        name: {
-            key
-            for key, entry in deployment.published(name).items()
-            if key not in before[name] or entry.version != before[name][key].version
-        }
-        for name in DATASETS
-    }
-    # The hour of arrival is an hour of display, too, but has no displays.
-    assert changed == {
-        "bronze.ads": {NEXT},
-        "bronze.ad_dead_letters": {NEXT},
-        **{name: {"2026-01-05T14", NEXT} for name in DATASETS[2:]},
-    }
-    assert deployment.published("silver.ads")[NEXT].rows_out == 0
-    assert ("late", 1) in deployment.rows("silver.ads", "visit_id", "occurrences")
-    assert deployment.problems() == []
-    assert "slot" in {field.name for field in new_fields.seen(deployment.events, "bronze.ads")}
-    assert deployment.run(for_=DATASETS).runs == 0
+@dataclass(frozen=True)
+class After:
+    """The day after a run with a late display, a corrected dead letter, and an hour that is refused.
+
+    Args:
+        changed: The partitions that the run published, by dataset.
+        corrected: The hour of arrival of the dead letter.
+        stale: What the command that takes corrections says is to be computed again.
+        refused: The problems of the run.
+    """
+
+    changed: dict[str, set[str]]
+    corrected: str
+    stale: dict[str, list[str]]
+    refused: str
 
 
-def test_a_corrected_dead_letter_becomes_a_display(world: World) -> None:
+@pytest.fixture(scope="module")
+def after(world: World) -> After:
     deployment = world.deployment
     line = next(line for line in world.lines.dead if "missing_field:campaign" in line.verdict.reasons)
     display = {"ad_id": "ad-0002", "page": "/", "visit_id": "corrected", "campaign": "c"}
@@ -179,24 +164,54 @@ def test_a_corrected_dead_letter_becomes_a_display(world: World) -> None:
     dead = deployment.rows("bronze.ad_dead_letters", *POSITION)
     land_corrections([correction], dead, deployment.landing, letters=judged.letters)
     stale = corrected.stale_after([correction], judged, deployment.landing, deployment.events)
-    assert {name: stale[name] for name in DATASETS} == {name: [line.arrival_hour] for name in DATASETS}
-    assert deployment.run(for_=DATASETS).problems == []
-    assert ("corrected", line.arrival_hour) in deployment.rows("silver.ads", "visit_id", "display_hour")
-    assert deployment.problems() == []
 
-
-def test_an_hour_of_dead_letters_waits_for_a_person(world: World) -> None:
-    deployment, before = world.deployment, world.deployment.published("silver.ads")
-    display = {"ad_id": "ad-1", "page": "/", "visit_id": "v", "display_time": f"{BAD}:10:00Z", "campaign": "c"}
-    deployment.land(BAD, [*[b"{}"] * 120, json.dumps(display).encode()], name="ads.json", table="ads")
+    display = {"ad_id": "ad-0001", "page": "/late", "visit_id": "late", "campaign": "late"}
+    late = {**display, "display_time": "2026-01-05T14:05:00Z", "slot": 3}
+    deployment.land(NEXT, [json.dumps(late).encode()], name="ads.json", table="ads")
+    good = json.dumps({**display, "visit_id": "v", "display_time": f"{BAD}:10:00Z"}).encode()
+    deployment.land(BAD, [*[b"{}"] * 120, good], name="ads.json", table="ads")
+    before = {name: deployment.published(name) for name in DATASETS}
     refused = "\n".join(deployment.run(for_=DATASETS).problems)
-    assert "120 of 121 rows (99.2%) are rejected" in refused
-    assert f"bronze.ad_dead_letters {BAD}" in refused
-    assert "blogdata run --accept dead_letters" in refused
-    assert len(deployment.pasted(refused)) == 1
-    assert deployment.published("silver.ads") == before
+    changed = {
+        name: {
+            key
+            for key, entry in deployment.published(name).items()
+            if key not in before[name] or entry.version != before[name][key].version
+        }
+        for name in DATASETS
+    }
+    return After(changed=changed, corrected=line.arrival_hour, stale=dict(stale), refused=refused)
+
+
+def test_late_and_corrected_displays_recompute_exactly_their_hours(world: World, after: After) -> None:
+    # The hour of arrival is an hour of display, too, but has no displays.
+    assert after.changed == {
+        "bronze.ads": {NEXT, BAD, after.corrected},
+        "bronze.ad_dead_letters": {NEXT, BAD, after.corrected},
+        **{name: {"2026-01-05T14", NEXT, after.corrected} for name in DATASETS[2:]},
+    }
+    assert world.deployment.published("silver.ads")[NEXT].rows_out == 0
+    assert ("late", 1) in world.deployment.rows("silver.ads", "visit_id", "occurrences")
+    assert world.deployment.problems() == []
+    assert "slot" in {field.name for field in new_fields.seen(world.deployment.events, "bronze.ads")}
+
+
+def test_a_corrected_dead_letter_becomes_a_display(world: World, after: After) -> None:
+    assert {name: after.stale[name] for name in DATASETS} == {name: [after.corrected] for name in DATASETS}
+    assert ("corrected", after.corrected) in world.deployment.rows("silver.ads", "visit_id", "display_hour")
+
+
+def test_an_hour_of_dead_letters_waits_for_a_person(world: World, after: After) -> None:
+    deployment = world.deployment
+    assert "120 of 121 rows (99.2%) are rejected" in after.refused
+    assert f"bronze.ad_dead_letters {BAD}" in after.refused
+    assert "blogdata run --accept dead_letters" in after.refused
+    assert len(deployment.pasted(after.refused)) == 1
+    assert BAD not in deployment.published("silver.ads")
     assert deployment.run(for_=DATASETS, accept="dead_letters").problems == []
     assert deployment.published("silver.ads")[BAD].rows_out == 1
+    assert deployment.problems() == []
+    assert deployment.run(for_=DATASETS).runs == 0
 
 
 def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:
