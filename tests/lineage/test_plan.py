@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import dagster as dg
@@ -14,6 +15,7 @@ from blogdata.publish.partitions import Grain
 from declared import by_grain, computed_from
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
+from lineage.origins import THREE_HOURS, three_hours
 from lineage.runs import evaluations, last_run
 from quality.contracts import CONTRACTS
 
@@ -43,29 +45,31 @@ def late_rows(deployment: Deployment) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def straight(deploy: Deploy) -> Deployment:
-    """All hours landed, in one run; the late visits, and the inputs of their joins."""
-    deployment = deploy("straight")
-    land(deployment, *HOURS)
-    assert deployment.run(for_=["silver.late_visits", "silver.visits_enriched"]).problems == []
-    return deployment
+def published(deploy: Deploy) -> Deployment:
+    """Three simulated hours, in which some events are late, and events of users and devices that nobody delivered."""
+    return deploy.published("published", three_hours)
 
 
 @pytest.fixture(scope="module")
-def whole(straight: Deployment) -> Deployment:
-    """The same deployment with everything downstream."""
-    assert straight.run().problems == []
-    return straight
+def whole(deploy: Deploy) -> Deployment:
+    """All hours landed, in one run."""
+    deployment = deploy("straight")
+    land(deployment, *HOURS)
+    assert deployment.run().problems == []
+    return deployment
 
 
-def test_events_behind_their_arrival_hours_watermark_are_late(straight: Deployment) -> None:
-    assert late_rows(straight) == [("2026-01-05T11", "/late"), ("2026-01-05T12", "/later")]
-    counted = oracle.count(straight.landing)
-    assert [arrival.late for arrival in counted.arrivals.values()] == [0, 1, 1]
+def test_events_behind_their_arrival_hours_watermark_are_late(published: Deployment) -> None:
+    late = late_rows(published)
+    assert [row for row in late if row[1] == "/late"] == [(THREE_HOURS[-1], "/late")] * 2
+    counted = oracle.count(published.landing)
+    assert Counter(hour for hour, _ in late) == Counter({hour: one.late for hour, one in counted.arrivals.items()})
 
 
-def test_visits_without_users_or_devices_are_published_unknown(straight: Deployment) -> None:
-    assert set(straight.rows("silver.visits_enriched", "user_known", "device_known")) == {(False, False)}
+def test_visits_without_users_or_devices_are_published_unknown(published: Deployment) -> None:
+    rows = published.rows("silver.visits_enriched", "page", "user_known", "device_known")
+    found = {page: known for page, *known in rows if page in ("/late", "/conflict")}
+    assert found == {"/late": [False, False], "/conflict": [False, False]}
 
 
 @pytest.mark.campaign
@@ -280,8 +284,8 @@ def test_a_span_reruns_without_any_users_or_devices(whole: Deployment) -> None:
     assert whole.contents() == before
 
 
-def test_a_span_in_which_nothing_landed_runs_nothing(straight: Deployment) -> None:
-    assert straight.run(hours=("2027-01-04", "2027-01-04")).runs == 0
+def test_a_span_in_which_nothing_landed_runs_nothing(published: Deployment) -> None:
+    assert published.run(hours=("2027-01-04", "2027-01-04")).runs == 0
 
 
 @pytest.mark.campaign
