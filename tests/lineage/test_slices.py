@@ -36,6 +36,10 @@ BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED, "gold.audience_hourly")
 """The tables to which rows are added, with a companion, and one that reads them by the hour."""
 ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
 """A run for tests that look at no other table."""
+WEEKS_AND_DAYS = ("gold.visits_weekly", "gold.visits_cube_weekly", "gold.visits_cube_daily", "gold.page_stats")
+GAP = 14
+"""The hour of arrival that lands after the next one."""
+UNPUBLISHED, PUBLISHED = ("written", "audited"), "committed"
 
 
 def hour(of: int) -> str:
@@ -68,6 +72,11 @@ class World:
         found = self.deployment.published(VISITS)
         return {key[-2:]: entry for key, entry in found.items() if entry.version > before and key < hour(24)}
 
+    @property
+    def own(self) -> str:
+        """The newest hour of arrival, in which a row of its own is."""
+        return hour(self.now - 1)[-2:]
+
     def files(self, dataset: str = VISITS) -> dict[str, set[str]]:
         """Give the files of each hour."""
         table = self.deployment.lake.caught_up(dataset)
@@ -99,12 +108,25 @@ def whole(entries: dict[str, Entry]) -> set[str]:
     return {key for key, entry in entries.items() if not entry.added}
 
 
+def cut_off(world: World, folder: Path, phase: str, *lines: bytes) -> None:
+    """Land the next hour and run, with an end to the write of the visits when it has come to a phase."""
+    (folder / "probe").mkdir()
+    (folder / "probe" / f"{phase}.fail").touch()
+    own = event("", f"/own{world.now}", event_time=f"{hour(world.now)}:01:00Z")
+    world.deployment.land(hour(world.now), [own, *lines])
+    world.now += 1
+    with pytest.MonkeyPatch.context() as patch:
+        Hold(folder / "probe", VISITS).install(patch)
+        assert world.deployment.run(**ONLY).problems != []
+
+
 @pytest.fixture(scope="module")
 def world(deploy: Deploy) -> World:
-    """Two hours of arrival, each of which was run; the tests of this module go on from each other."""
+    """Two hours of arrival, published by one run; the tests of this module go on from each other."""
     made = World(deploy("slices"))
-    assert whole(made.arrive(event("10:05", "/a"), event("10:06", "/b"), how=ONLY)) == {"10"}
-    assert whole(made.arrive(event("11:05", "/c"))) == {"11"}
+    made.deployment.land(hour(10), [event("10:01", "/own10"), event("10:05", "/a"), event("10:06", "/b")])
+    made.now = 11
+    assert whole(made.arrive(event("11:05", "/c"), event("10:07", "/d"))) == {"10", "11"}
     return made
 
 
@@ -112,7 +134,7 @@ def test_late_rows_are_added_and_nothing_else_is_written(world: World) -> None:
     before = world.files()
     found = world.arrive(event("10:30", "/late"), event("11:30", "/later"))
     assert (added(found), whole(found)) == ({"10": 1, "11": 1}, {"12"})
-    assert (found["10"].rows_in, found["10"].rows_out) == (4, 4), "the account is of the whole hour"
+    assert (found["10"].rows_in, found["10"].rows_out) == (5, 5), "the account is of the whole hour"
     assert found["10"].added is not None
     assert found["10"].added.slices == (hour(12),)
     after = world.files()
@@ -124,49 +146,8 @@ def test_late_rows_are_added_and_nothing_else_is_written(world: World) -> None:
     assert world.deployment.problems() == []
 
 
-def test_a_late_duplicate_is_counted_by_computing_its_hour_whole(world: World) -> None:
-    twice = event("11:40", "/new")
-    found = world.arrive(event("10:30", "/late"), event("10:40", "/new"), twice, twice)
-    assert (added(found), whole(found)) == ({"11": 1}, {"10", "13"}), "new rows may repeat each other"
-    assert (world.stands_for("/late"), sorted(world.stands_for("/new"))) == ([2], [1, 2])
-    assert len(world.files()["10"]) == 1
-    assert enriched(world) == {"11": 1}
-
-
-def test_a_late_conflict_is_kept_beside_the_row_it_lost_to(world: World) -> None:
-    found = world.arrive(event("11:30", "/later", user_id="another"), how=ONLY)
-    assert whole(found) == {"11", "14"}
-    lost = world.deployment.rows(CONFLICTS, "page", "event_hour")
-    assert lost == [("/later", hour(11))]
-    disputed = [event("11:51", "/x"), event("11:51", "/x", user_id="another")]
-    found = world.arrive(event("11:50", "/still"), *disputed, how=ONLY)
-    assert added(found) == {"11": 2}
-    assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == [*lost, ("/x", hour(11))]
-    assert world.deployment.problems() == []
-
-
-def test_an_arrival_that_is_published_again_has_its_hours_computed_whole(world: World) -> None:
-    world.deployment.land(hour(12), [event("10:33", "/corrected")], name="more.json")
-    found = world.run(**ONLY)
-    assert (added(found), whole(found)) == ({}, {"10", "11", "12"})
-    # A row of an earlier arrival would have been the first of its identity.
-    gap, world.now = world.now, world.now + 1
-    assert added(world.arrive(event("10:41", "/again"), how=ONLY)) == {"10": 1}
-    world.deployment.land(hour(gap), [event("10:41", "/early")])
-    assert whole(world.run(**ONLY)) == {"10", f"{gap}"}
-
-
-def test_who_asks_for_hours_has_them_computed_whole(world: World) -> None:
-    world.deployment.land(hour(world.now), [event("10:44", "/asked"), event("11:44", "/stale")])
-    world.now += 1
-    assert world.deployment.run(for_=["bronze.visits"]).problems == []
-    assert whole(world.run(hours=(hour(10), hour(10)), select=[VISITS])) == {"10"}
-    found = world.run(**ONLY)
-    assert (added(found), "10" in found) == ({"11": 1}, False)
-
-
-def test_an_hour_of_which_other_inputs_changed_is_computed_whole(world: World) -> None:
-    """What is added is joined as the rows that are there; a first delivery of users changes these."""
+def test_hours_that_a_new_row_or_another_input_changes_are_computed_whole(world: World) -> None:
+    """A late duplicate is counted, a late conflict kept beside its row; a first delivery of users changes others."""
     user = {
         "id": "user-/users",
         "login": "one",
@@ -177,10 +158,49 @@ def test_an_hour_of_which_other_inputs_changed_is_computed_whole(world: World) -
     folder.mkdir(parents=True)
     (folder / "users.json").write_text(json.dumps(user) + "\n")
     (folder / "_SUCCESS").touch()
-    assert added(world.arrive(event("10:45", "/users"))) == {"10": 1}
-    assert enriched(world) == {}
-    assert added(world.arrive(event("10:45", "/joined"))) == {"10": 1}
-    assert enriched(world) == {"10": 1}
+    duplicate, conflict = event("10:30", "/late"), event("12:01", "/own12", user_id="another")
+    twice = event("11:40", "/new")
+    found = world.arrive(duplicate, event("10:40", "/new"), conflict, twice, twice, event("11:45", "/users"))
+    assert (added(found), whole(found)) == ({"11": 2}, {"10", "12", "13"}), "new rows may repeat each other"
+    assert (world.stands_for("/late"), sorted(world.stands_for("/new"))) == ([2], [1, 2])
+    assert len(world.files()["10"]) == 1
+    assert world.deployment.rows(CONFLICTS, "page", "event_hour") == [("/own12", hour(12))]
+    assert enriched(world) == {}, "what is added is joined as the rows that are there"
+
+
+def test_an_arrival_that_is_published_again_has_its_hours_computed_whole(world: World) -> None:
+    """To the other hours rows are added: conflicts of new rows, too, beside those that the companion has."""
+    world.deployment.land(hour(11), [event("11:33", "/corrected")], name="more.json")
+    assert world.now == GAP
+    world.now += 1
+    disputed = [event("12:51", "/x"), event("12:51", "/x", user_id="another")]
+    found = world.arrive(event("12:50", "/still"), *disputed, event("13:41", "/again"))
+    assert (added(found), whole(found)) == ({"12": 2, "13": 1}, {"10", "11", "15"})
+    assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == [("/own12", hour(12)), ("/x", hour(12))]
+    assert enriched(world) == {"12": 2, "13": 1}
+    assert world.deployment.problems() == []
+
+
+def test_who_asks_for_hours_has_them_computed_whole(world: World, tmp_path: Path) -> None:
+    """So has who lands an earlier arrival: a row of it would have been the first of its identity."""
+    world.deployment.land(hour(GAP), [event("13:41", "/early")])
+    cut_off(world, tmp_path, "audited", event("10:44", "/asked"), event("11:44", "/stale"))
+    assert world.stands_for("/stale") == []
+    assert whole(world.run(hours=(hour(10), hour(10)), select=[VISITS])) == {"10"}
+    found = world.run(**ONLY)
+    assert (added(found), whole(found)) == ({"11": 1}, {"13", f"{GAP}", world.own})
+    assert (world.stands_for("/asked"), world.stands_for("/stale")) == ([1], [1])
+
+
+@pytest.mark.parametrize("phase", [*(pytest.param(one, marks=pytest.mark.campaign) for one in UNPUBLISHED), PUBLISHED])
+def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path, phase: str) -> None:
+    before = world.stands_for(f"/{phase}")
+    cut_off(world, tmp_path, phase, event("10:55", f"/{phase}"))
+    assert (before, world.stands_for(f"/{phase}")) == ([], [1] if phase == PUBLISHED else [])
+    found = world.run(**ONLY)
+    assert added(found) == ({} if phase == PUBLISHED else {"10": 1})
+    assert world.stands_for(f"/{phase}") == [1]
+    assert world.deployment.problems() == []
 
 
 def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,16 +212,23 @@ def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr(computation, "run_context", newer)
         assert "10" in whole(world.arrive(event("10:45", "/newer"), how=ONLY))
-        assert added(world.arrive(event("10:46", "/added"), how=ONLY)) == {"10": 1}
-    assert "10" in whole(world.arrive(event("10:47", "/older"), how=ONLY))
+    found = world.arrive(event("10:47", "/older"), event("11:47", "/same"), how=ONLY)
+    assert (added(found), whole(found)) == ({"11": 1}, {"10", world.own})
 
 
-def test_an_hour_that_is_lost_or_taken_back_is_computed_whole(world: World) -> None:
-    (lost, *_) = world.files()["10"]
+def test_hours_that_are_lost_or_taken_back_or_damaged_are_computed_whole(world: World) -> None:
+    """No other hour is: rows are added to it."""
+    (lost, *_), (damaged, *_) = (world.files()[key] for key in ("10", "12"))
     (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
     world.deployment.events.take_back(VISITS, partitions=[hour(11)])
-    found = world.arrive(event("10:48", "/mends"), event("11:48", "/too"), how=ONLY)
-    assert (added(found), whole(found) >= {"10", "11"}) == ({}, True)
+    file = Path(world.deployment.lake.path(VISITS)) / damaged
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    late = [event(f"{of}:48", "/mends") for of in (10, 11, 12, 13)]
+    found = world.arrive(*late, how=ONLY)
+    assert (added(found), whole(found)) == ({"13": 1}, {"10", "11", "12", world.own})
+    assert damaged not in world.files()["12"]
     assert world.deployment.problems() == []
 
 
@@ -220,46 +247,8 @@ def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(wor
         table = f"delta.`{world.deployment.lake.path(CONFLICTS)}`"
         spark.sql(f"UPDATE {table} SET page = '/wrong' WHERE page = '/x'").collect()
     assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) != lost
-    assert added(world.arrive(event("11:49", "/companion"), how=ONLY)) == {}
+    assert added(world.arrive(event("12:49", "/companion"), how=ONLY)) == {}
     assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == lost
-
-
-def test_a_damaged_file_is_replaced_and_stops_no_other_hour(world: World) -> None:
-    (damaged, *_) = world.files()["10"]
-    file = Path(world.deployment.lake.path(VISITS)) / damaged
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    found = world.arrive(event("10:49", "/healed"), event("11:50", "/beside"), how=ONLY)
-    assert (added(found), whole(found)) == ({"11": 1}, {"10"})
-    assert damaged not in world.files()["10"]
-    assert world.deployment.problems() == []
-
-
-def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "MOST", 2)
-    files = []
-    for minute in range(50, 54):
-        world.arrive(event(f"10:{minute}", "/few"), how=ONLY)
-        files.append(len(world.files()["10"]))
-    assert files == [2, 3, 1, 2]
-
-
-@pytest.mark.parametrize("phase", [pytest.param("written", marks=pytest.mark.campaign), "audited", "committed"])
-def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path, phase: str) -> None:
-    before = world.stands_for(f"/{phase}")
-    (tmp_path / "probe").mkdir()
-    (tmp_path / "probe" / f"{phase}.fail").touch()
-    world.deployment.land(hour(world.now), [event("10:55", f"/{phase}")])
-    world.now += 1
-    with pytest.MonkeyPatch.context() as patch:
-        Hold(tmp_path / "probe", VISITS).install(patch)
-        assert world.deployment.run(**ONLY).problems != []
-    assert (before, world.stands_for(f"/{phase}")) == ([], [1] if phase == "committed" else [])
-    found = world.run(**ONLY)
-    assert added(found) == ({} if phase == "committed" else {"10": 1})
-    assert world.stands_for(f"/{phase}") == [1]
-    assert world.deployment.problems() == []
 
 
 def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,16 +261,25 @@ def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypat
         return result
 
     monkeypatch.setattr(slices, "additions", moved)
-    assert whole(world.arrive(event("10:58", "/moved"), how=ONLY)) >= {"10"}, "somebody else has changed it by then"
+    assert whole(world.arrive(event("12:58", "/moved"), how=ONLY)) >= {"12"}, "somebody else has changed it by then"
     assert retries(world.deployment, VISITS)[-1:] == ["ConcurrentWrite"]
+
+
+def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> None:
+    """It follows another contract than a new table: that with the column, whose values stay. Vertical Partitioner."""
+    with world.deployment.session() as spark:
+        spark.sql(f"ALTER TABLE delta.`{world.deployment.lake.path(VISITS)}` ADD COLUMNS (raw BINARY)")
+    late = [event("10:57", "/old"), event("11:57", "/as_old")]
+    assert whole(world.arrive(*late, how=ONLY)) >= {"10", "11"}
+    assert added(world.arrive(event("10:58", "/older"), how=ONLY)) == {"10": 1}
+    lines = {page: raw for page, raw in world.deployment.rows(VISITS, "page", "raw") if page in ("/old", "/older")}
+    assert {page: json.loads(line)["page"] for page, line in lines.items()} == {"/old": "/old", "/older": "/older"}
 
 
 def test_hours_that_are_compacted_are_added_to(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.arrive(event("10:56", "/before"), how=ONLY)
-    world.arrive(event("10:57", "/before"), how=ONLY)
-    assert len(world.files()["10"]) > 1
+    assert len(world.files()["10"]) == 2
     monkeypatch.setattr(compactor, "MANY", 2)
     monkeypatch.setattr(compactor, "AT_REST", timedelta(0))
     monkeypatch.setenv("BLOGDATA_HOME", str(world.deployment.settings.home))
@@ -293,20 +291,19 @@ def test_hours_that_are_compacted_are_added_to(
     assert (done["partitions"], done["files_after"], done["left"]) == (due["partitions"], len(due["partitions"]), None)
     assert len(world.files()["10"]) == 1
     assert said("maintain", VISITS)[1] == "nothing is due\n"
-    found = world.arrive(event("10:46", "/after"), how=ONLY)
-    assert added(found) == {"10": 1}, "a compaction is no change by somebody else"
+    found = world.arrive(event("10:46", "/after"), event("11:46", "/after"), how=ONLY)
+    assert added(found) == {"10": 1, "11": 1}, "a compaction is no change by somebody else"
     assert len(world.files()["10"]) == 2
     assert world.deployment.problems() == []
 
 
-def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> None:
-    """It follows another contract than a new table: that with the column, whose values stay. Vertical Partitioner."""
-    with world.deployment.session() as spark:
-        spark.sql(f"ALTER TABLE delta.`{world.deployment.lake.path(VISITS)}` ADD COLUMNS (raw BINARY)")
-    assert "10" in whole(world.arrive(event("10:47", "/old"), how=ONLY))
-    assert added(world.arrive(event("10:48", "/older"), how=ONLY)) == {"10": 1}
-    lines = {page: raw for page, raw in world.deployment.rows(VISITS, "page", "raw") if page in ("/old", "/older")}
-    assert {page: json.loads(line)["page"] for page, line in lines.items()} == {"/old": "/old", "/older": "/older"}
+def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {key[-2:]: entry.added.times for key, entry in world.deployment.published(VISITS).items() if entry.added}
+    assert (times["10"], times["11"]) == (2, 1), "how often rows were added since the hours were computed whole"
+    monkeypatch.setattr(slices, "MOST", 2)
+    found = world.arrive(event("10:50", "/few"), event("11:50", "/few"), how={"for_": BY_THE_HOUR})
+    assert (added(found), "10" in whole(found)) == ({"11": 1}, True)
+    assert (len(world.files()["10"]), len(world.files()["11"])) == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -330,10 +327,11 @@ def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
 
 def test_an_hour_that_is_due_computes_no_day_or_week_again(world: World) -> None:
     before = world.deployment.versions()
-    assert world.arrive(event("10:59", "/due"), how={"due": True}) != {}
+    how: Mapping[str, Any] = {"due": True, "for_": (*BY_THE_HOUR, *WEEKS_AND_DAYS)}
+    assert world.arrive(event("10:59", "/due"), how=how) != {}
     moved = {dataset for dataset, version in world.deployment.versions().items() if version != before.get(dataset)}
     waiting = {each.task.main for each in world.deployment.outstanding().runs}
     assert moved >= {VISITS, ENRICHED, "gold.audience_hourly"}
-    assert waiting >= {"gold.visits_weekly", "gold.visits_cube_weekly", "gold.visits_cube_daily", "gold.page_stats"}
+    assert waiting >= {*WEEKS_AND_DAYS}
     assert moved.isdisjoint(waiting)
-    assert world.deployment.run(due=True).runs == 0
+    assert world.deployment.run(**how).runs == 0
