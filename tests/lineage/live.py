@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import oracle
 from assets.transforms.live_visits import STREAM
 from blogdata.evidence import ledger
 from blogdata.orchestration import stream as streams
@@ -31,6 +34,8 @@ SPEC = SimulationSpec(
 )
 ONE_BY_ONE = replace(STREAM, source=replace(STREAM.source, files_per_batch=1))
 """A batch for each landed file."""
+ALLOWED = timedelta(minutes=15)
+Position = tuple[str, int]
 
 
 def place(deployment: Deployment, **more: Any) -> Place:
@@ -78,11 +83,51 @@ def simulate(deployment: Deployment) -> Deployment:
     return deployment
 
 
-def land(deployment: Deployment, world: Deployment) -> Deployment:
-    """Land the three hours in order."""
-    deployment.copy_hours(world, HOURS)
-    assert len(in_order(deployment)) == len(HOURS)
+def land(deployment: Deployment, world: Deployment, hours: Sequence[str] = HOURS) -> Deployment:
+    """Land the three hours, or some of them, in order."""
+    deployment.copy_hours(world, hours)
+    assert len(in_order(deployment)) == len(hours)
     return deployment
+
+
+def model(landing: Path, files: list[Path]) -> tuple[dict[Position, str], list[datetime | None], list[int]]:
+    """Compute the verdict of each usable event, each batch's watermark, and the bound of the stream's state."""
+    verdicts: dict[Position, str] = {}
+    marks: list[datetime | None] = []
+    remembered: list[int] = []
+    winners: dict[tuple[Any, ...], bytes] = {}
+    newest: datetime | None = None
+    for file in files:
+        mark = newest - ALLOWED if newest else None
+        marks.append(mark)
+        remembered.append(sum(mark is None or identity[0] >= mark for identity in winners))
+        offset = 0
+        for raw in file.read_bytes().split(b"\n")[:-1]:
+            position = (str(file.relative_to(landing)), offset)
+            offset += len(raw) + 1
+            verdict = oracle.judge_json(raw, f"{file.parent.parent.name[5:]}T{file.parent.name[5:]}")
+            if verdict.reasons:
+                continue
+            assert verdict.time is not None
+            newest = max(newest or verdict.time, verdict.time)
+            identity = (verdict.time, *verdict.identity)
+            if mark is not None and verdict.time < mark:
+                verdicts[position] = "late"
+            elif identity not in winners:
+                verdicts[position] = "first"
+                winners[identity] = raw
+            else:
+                verdicts[position] = "duplicate" if winners[identity] == raw else "conflict"
+    return verdicts, marks, remembered
+
+
+def verdicts_of(deployment: Deployment) -> dict[Position, str]:
+    """Read the verdict of each event from the tables."""
+    published = deployment.rows(VISITS, "source_file", "source_offset")
+    aside = deployment.rows(SET_ASIDE, "source_file", "source_offset", "reason")
+    found = {**dict.fromkeys(published, "first"), **{(row[0], row[1]): row[2] for row in aside}}
+    assert len(found) == len(published) + len(aside), "no line is in a table twice, or in both"
+    return found
 
 
 class Tick:
