@@ -16,9 +16,8 @@ FIRST, _, LAST = HOURS
 def test_streamed_corrections_are_deduplicated_and_never_late(deploy: Deploy) -> None:
     made = deploy("live-corrections")
     made.land(FIRST, [event("09:05", "/a"), b"{", b"["])
-    tick(made)
     made.land(LAST, [event("11:05", "/b"), b'"'])
-    tick(made)
+    tick(made, STREAM)
     letters = sorted(made.rows(BRONZE, "source_file", "source_offset", "reasons"))
     dead = [(file, offset) for file, offset, reasons in letters if reasons]
 
