@@ -26,6 +26,7 @@ from blogdata.orchestration.late_share import LATE
 from blogdata.orchestration.measures import MEASURES
 from blogdata.orchestration.names import ACCEPT, asset_key
 from blogdata.orchestration.stream import StreamLost
+from blogdata.patterns.error_management.streamed_files import left_out_in, left_out_warnings
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
 from blogdata.publish.audit import Violation
 from blogdata.publish.write_faults import AuditFailed
@@ -98,6 +99,9 @@ def test_every_tick_reports_checks_even_without_new_rows(
         }
         assert len(checks) == 2 * len(STREAMED) + 2
     (brought,) = appended(made.lake, BRONZE)
+    misnamed, links_out = left_out_warnings(left_out_in([brought]))
+    assert misnamed.startswith(f"1 files lie in folders whose names are no hour, and are not taken in: {LOST};")
+    assert links_out.startswith("2 links are not followed or entries not read, and nothing is taken in through them:")
     columns = sources(made.lake, str(made.landing), brought)
     assert ColumnSource(dataset="landing.visits", column="raw") in columns["raw"]
     assert ColumnSource(dataset="landing.visits", column="source_file") in columns["arrival_hour"]
@@ -165,6 +169,7 @@ def test_a_stream_ends_when_its_claim_is_taken(deploy: Deploy, monkeypatch: pyte
     assert elsewhere.held().keys() == {STREAM.name}, "a claim of another run is not released"
 
 
+@pytest.mark.campaign
 def test_stream_command_names_the_files_it_skips(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
