@@ -18,10 +18,16 @@ from blogdata.services.dagster_internals import SerializableErrorInfo
 
 @dataclass(kw_only=True)
 class _Published:
-    """What a step has published of a dataset up to now."""
+    """What a step has published of a dataset, or landed, up to now."""
 
     rows: int = 0
     seconds: float = 0.0
+    landed: str | None = None
+    """What has landed, in place of rows that are published."""
+
+
+_LANDED = (("new", "rows"), ("rows", "rows"), ("files", "files"), ("lines", "lines"))
+"""Figure of an asset of the landing zone to what it counts; the first one that is there."""
 
 
 class RunProgress:
@@ -60,12 +66,20 @@ class RunProgress:
         materialization = event.step_materialization_data.materialization
         figures = materialization.metadata
         found = published.setdefault(".".join(materialization.asset_key.path), _Published())
+        if materialization.asset_key.path[0] == "landing":
+            counted = [f"{_figure(figures[name]):,.0f} {what}" for name, what in _LANDED if name in figures]
+            found.landed = counted[0] if counted else "done"
+            return
         written = next((figures[name] for name in (ROWS_ADDED, PARTITION_ROWS, ROWS) if name in figures), None)
         found.rows += int(_figure(written))
         found.seconds = _figure(figures.get("seconds"))
 
     def _published(self, step: str) -> None:
         for dataset, found in self._steps.pop(step, {}).items():
+            if found.landed is not None:
+                self._outcome.steps.append({"dataset": dataset, "rows": 0, "seconds": 0.0, "landed": found.landed})
+                self._screen.print(f"  {dataset:<{DATASET}} {found.landed:>17} landed")
+                continue
             rows, seconds = found.rows, found.seconds
             self._outcome.rows += rows
             self._outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
