@@ -97,8 +97,8 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
         )
         raise TableRefused(
             what=f"the database refuses the query: {said}",
-            where=f"database {connection.info.dbname}",
-            next_step="mend the table or view, or the rights of the login",
+            where=f"database {connection.info.dbname}, login {connection.info.user}",
+            next_step=f"mend the table or view, or the rights of {connection.info.user}",
         ) from None
 
 
@@ -125,7 +125,7 @@ def describe(
         raise TableRefused(
             what="there is no such table, or this login may not see it",
             where=name,
-            next_step="correct the name under [tables], or grant SELECT on it",
+            next_step=f"correct the name under [tables], or grant SELECT on it to {connection.info.user}",
         )
     if missing := sorted({field.name for field in announced} - {column[0] for column in columns}):
         raise TableRefused(
