@@ -1,10 +1,9 @@
-"""Hours that expire, the rest of their day, and a day that stays: tables, ledger, plans and backfills."""
+"""A day that expires hour by hour, and three hours that stay: tables, ledger, plans and backfills."""
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
 import pytest
@@ -13,40 +12,29 @@ from blogdata.lake import companions
 from blogdata.orchestration.expiry import Retention
 from blogdata.planning.expiry import PartitionExpired
 from blogdata.publish.run import RunContext
+from blogdata.simulator.spec import SimulationSpec
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.origins import THREE_HOURS, three_hours
 from quality.contracts import CONTRACTS, GRAPH
 from resources.zone import zone_of
+from simulated import EVERY_FAULT
 
-SOON = datetime(2028, 1, 5, 2, tzinfo=timezone.utc)
-"""Two years after the first two hours: they are older than the contracts keep them."""
+DAYS = SimulationSpec(days=1, added_hours=3, visits_per_day=200, seed=31, faults=EVERY_FAULT, ads=True)
+NOON = datetime(2028, 1, 5, 12, tzinfo=timezone.utc)
+"""Two years after the first day's noon: its hours until then are older than the contracts keep them."""
 NIGHT = datetime(2028, 1, 6, tzinfo=timezone.utc)
 """The whole first day is older."""
-SECOND_DAY, LATER = "2026-01-06", "2026-01-06T03"
+SECOND_DAY = "2026-01-06"
 DAILY = ("gold.page_stats", "gold.visits_cube_daily")
-ARRIVES = ("silver.late_visits", "silver.visit_conflicts", *DAILY)
-"""What is computed of the second day, with what it is computed from."""
-FIRST, LAST, KEPT = THREE_HOURS
+FIRST, LAST, KEPT = "2026-01-05T00", "2026-01-05T11", "2026-01-05T13"
 
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
-    return deploy.published("expiring", three_hours)
-
-
-@pytest.fixture(scope="module")
-def second_day(deployment: Deployment) -> Counter[str]:
-    """Let an hour of the second day land after the first two hours have expired, with a late row of the first one.
-
-    Returns:
-        The rows of silver.visits before it, by hour.
-    """
-    expired(deployment, SOON)
-    before = by_hour(deployment, "silver.visits")
-    deployment.land(LATER, [event("00:30", "/late"), event("", "/next", event_time=f"{LATER}:10:00Z")])
-    assert deployment.run(for_=ARRIVES).problems == []
-    return before
+    made = deploy("expiring")
+    made.simulate(DAYS)
+    assert made.run().problems == []
+    return made
 
 
 def expired(deployment: Deployment, now: datetime) -> Counter[str]:
@@ -61,15 +49,11 @@ def by_hour(deployment: Deployment, dataset: str) -> Counter[str]:
     return Counter(deployment.lake.row_counts(dataset, column))
 
 
-def pairs(wanted: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
-    return {(name, key) for name, keys in wanted.items() for key in keys}
-
-
-def test_hours_expire(deployment: Deployment) -> None:
+def test_half_a_day_expires(deployment: Deployment) -> None:
     hourly = [name for name, one in CONTRACTS.items() if one.grain is not None and one.grain.value == "hour"]
     before = {name: by_hour(deployment, name) for name in hourly}
     planned = deployment.outstanding().wanted()
-    left = expired(deployment, SOON)
+    left = expired(deployment, NOON)
     for name in hourly:
         gone = {hour: rows for hour, rows in before[name].items() if hour <= LAST}
         assert by_hour(deployment, name) == before[name] - Counter(gone), name
@@ -87,7 +71,7 @@ def test_hours_expire(deployment: Deployment) -> None:
     assert not {name for name in left if name.startswith("gold.") and CONTRACTS[name].grain.value != "hour"}  # type: ignore[union-attr]
     assert deployment.problems() == []
     assert deployment.outstanding().wanted() == planned
-    assert expired(deployment, SOON) == Counter()
+    assert expired(deployment, NOON) == Counter()
     assert deployment.run().runs == 0
 
 
@@ -106,37 +90,33 @@ def test_what_expired_is_refused_and_what_is_kept_runs_again(deployment: Deploym
     assert deployment.problems() == []
 
 
-def test_a_late_row_of_an_expired_hour_is_kept_where_it_arrived(
-    deployment: Deployment, second_day: Counter[str]
-) -> None:
-    assert by_hour(deployment, "silver.visits") == second_day + Counter({LATER: 1})
-    assert second_day[FIRST] == 0
-    assert (LATER, "visit-/late") in deployment.rows("silver.late_visits", "arrival_hour", "visit_id")
+def test_a_late_row_of_an_expired_hour_is_kept_where_it_arrived(deployment: Deployment) -> None:
+    silver = by_hour(deployment, "silver.visits")
+    late = len(deployment.rows("silver.late_visits", "visit_id"))
+    deployment.land("2026-01-06T03", [event("00:30", "/late")], name="late.json")
+    assert deployment.run().problems == []
+    assert by_hour(deployment, "silver.visits")[FIRST] == silver[FIRST] == 0
+    assert len(deployment.rows("silver.late_visits", "visit_id")) == late + 1
     assert deployment.problems() == []
-    assert deployment.run(for_=ARRIVES).runs == 0
+    assert deployment.run().runs == 0
 
 
-def test_the_whole_day_expires_with_its_gold(deployment: Deployment, second_day: Counter[str]) -> None:
-    assert second_day
-    planned = deployment.outstanding().wanted()
+def test_the_whole_day_expires_with_its_gold(deployment: Deployment) -> None:
     left = expired(deployment, NIGHT)
     assert left["gold.page_stats"] > 0
     daily = [name for name, one in CONTRACTS.items() if one.grain is not None and one.grain.value == "day"]
     for name in daily:
         if CONTRACTS[name].partitioning and name != "bronze.users":
-            assert set(by_hour(deployment, name)) <= {SECOND_DAY}, name
-    assert [name for name in DAILY if set(by_hour(deployment, name)) != {SECOND_DAY}] == []
+            assert set(by_hour(deployment, name)) <= {"2026-01-06"}, name
     assert deployment.problems() == []
-    assert pairs(deployment.outstanding().wanted()) - pairs(planned) == set()
-    assert deployment.run(for_=ARRIVES).runs == 0
+    assert deployment.run().runs == 0
 
 
 @pytest.mark.campaign
 def test_what_is_kept_equals_a_fresh_build_of_the_landed_files_that_are_left(
-    deployment: Deployment, second_day: Counter[str], deploy: Deploy
+    deployment: Deployment, deploy: Deploy
 ) -> None:
-    assert second_day
-    # Run by itself, the test is the first one to expire the whole day.
+    # Run by itself, the test is the first one to expire something.
     expired(deployment, NIGHT)
     assert not (deployment.landing / "visits" / "date=2026-01-05").exists()
     fresh = deploy("fresh")
@@ -148,4 +128,3 @@ def test_what_is_kept_equals_a_fresh_build_of_the_landed_files_that_are_left(
         columns = [column, *[one.name for one in CONTRACTS[name].columns if one.name != column]]
         kept, built = ([row for row in one.rows(name, *columns) if row[0] >= SECOND_DAY] for one in (deployment, fresh))
         assert Counter(map(repr, kept)) == Counter(map(repr, built)), name
-        assert built or name == "silver.visit_conflicts"
