@@ -18,7 +18,7 @@ from lineage.deployment import Deployment, event
 Fill = Callable[[Deployment], None]
 """Lands the data of a deployment and publishes it."""
 THREE_HOURS = ("2026-01-05T00", "2026-01-05T01", "2026-01-05T02")
-_PATIENCE_SECONDS = 900.0
+_PATIENCE_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, kw_only=True)
