@@ -153,16 +153,26 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
 
-def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
-    """In the figure there are two compactions, before later days: each would be kept, as the one of this table is."""
+def test_figure_4_7_restoring_keeps_an_earlier_compaction(spark: Any, daily: Table, tmp_path: Path) -> None:
+    """Versions are those of the figure; the days are four days later, because four others come before them."""
+    fifth, sixth, seventh, eighth = (f"2024-10-{day:02}" for day in range(9, 13))
+    daily.deliveries.update({day: [(day, "new", False)] for day in (fifth, sixth, seventh, eighth)})
     # Added rows are in files of their own: there is something to compact.
-    daily.compact()
-    daily.deliveries["2024-10-09"] = [("F", "new", False)]
-    daily.execute("2024-10-09")
-    assert (daily.operations()[5:], daily.versions()["2024-10-09"]) == (["OPTIMIZE", "MERGE"], 6)
-    daily.execute("2024-10-09")
-    assert daily.files(7) == daily.files(5) != daily.files(4), "version 6 - 1, not that of the day before"
-    assert (daily.versions()["2024-10-09"], daily.letters(), daily.problems()) == (8, "ADEF", [])
+    for day in (fifth, sixth):
+        daily.execute(day)
+        daily.compact()
+    daily.execute(seventh)
+    daily.execute(eighth)
+    assert daily.operations()[5:] == ["MERGE", "OPTIMIZE", "MERGE", "OPTIMIZE", "MERGE", "MERGE"]
+    assert [daily.versions()[day] for day in (fifth, sixth, seventh, eighth)] == [5, 7, 9, 10]
+    other = Table(spark, shutil.copytree(daily.root, tmp_path / "other"), daily.deliveries, contract=daily.contract)
+    daily.execute(seventh)
+    assert daily.files(11) == daily.files(8) != daily.files(7), "version 9 - 1, not that of the day before"
+    assert [daily.versions().get(day) for day in (fifth, sixth, seventh, eighth)] == [5, 7, 12, None]
+    other.execute(eighth)
+    assert other.files(11) == other.files(9), "version 10 - 1, made by the day before"
+    assert [other.versions()[day] for day in (fifth, sixth, seventh, eighth)] == [5, 7, 9, 12]
+    assert daily.problems() == other.problems() == []
 
 
 @pytest.mark.campaign
