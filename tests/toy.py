@@ -7,9 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from deltalake import QueryBuilder
-
+from blogdata.lake import arrow
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.publish.contract import Contract
@@ -101,5 +99,4 @@ def resting(root: Path, dataset: str = "silver.clicks", version: int | None = No
     if version is not None:
         opened.load_as_version(version)
     names = ", ".join(f'"{field.name}"' for field in opened.schema().fields)
-    found = QueryBuilder().register("resting", opened).execute(f"SELECT {names} FROM resting")
-    return sorted(tuple(row.values()) for row in pa.RecordBatchReader.from_stream(found).read_all().to_pylist())
+    return sorted(tuple(row.values()) for row in arrow.select(opened, f"SELECT {names} FROM t"))

@@ -138,16 +138,17 @@ def address_of(settings: Settings, login: str) -> Address:
 
 def of_tables(settings: Settings) -> Address | None:
     """Return the address of the database whose tables are loaded; None: it is the deployment's PostgreSQL."""
-    url, name = settings.tables.url, settings.tables.secret
-    if url is None:
-        return None
-    return Address(url=url, password=secrets.pointer(settings, name) if name else None, is_service=False)
+    named = _named(settings, settings.tables.url, settings.tables.secret)
+    return None if named is None else replace(named, is_service=False)
 
 
 def _outside(settings: Settings) -> Address | None:
     """Return the address of a server that the settings name; None: the deployment's own is used."""
-    url, name = settings.postgres.url, settings.postgres.secret
-    return None if url is None else Address(url=url, password=secrets.pointer(settings, name) if name else None)
+    return _named(settings, settings.postgres.url, settings.postgres.secret)
+
+
+def _named(settings: Settings, url: str | None, secret: str | None) -> Address | None:
+    return None if url is None else Address(url=url, password=secrets.pointer(settings, secret) if secret else None)
 
 
 def renew_certificates(settings: Settings) -> None:
