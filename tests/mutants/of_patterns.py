@@ -171,7 +171,7 @@ PATTERNS = (
         "assets/transforms/live_ads.py",
         'other = F.col("_alone") != F.col(partner).isNull()',
         "other = F.lit(False)",
-        "tests/lineage/test_live_ads.py",
+        "tests/transforms/test_live_ads.py::test_what_was_published_alone_comes_in_no_pair_and_reversely",
     ),
     in_code(
         "a link is followed out of the landing zone",
@@ -306,7 +306,7 @@ PATTERNS = (
         JOINER,
         'f"{int(spec.late.total_seconds())} seconds"',
         '"0 seconds"',
-        "tests/lineage/test_live_ads.py::test_figure_5_3_the_faster_stream_waits_for_the_slower_one",
+        "tests/data_value/test_dynamic_joiner.py::test_a_row_waits_for_its_partner_only",
     ),
     in_code(
         "a session is over while rows may still belong to it",
@@ -334,7 +334,7 @@ PATTERNS = (
         "assets/transforms/live_ads.py",
         'payload=F.col("ad_id"),',
         "payload=F.lit(0),",
-        "tests/lineage/test_live_ads.py",
+        "tests/transforms/test_live_ads.py::test_of_lines_of_one_event_that_name_two_ads_the_first_counts",
     ),
     in_code(
         "a streamed event whose copy came in an earlier batch is published again",
