@@ -54,6 +54,7 @@ def _standing(deployment: Deployment) -> list[tuple[str, str, str]]:
     return [(one.source, one.dataset, one.what) for one in standing(Looked(graph=GRAPH, look=look, now=now))]
 
 
+@pytest.mark.campaign
 def test_a_refused_hour_is_kept_and_others_go_on(deployment: Deployment) -> None:
     outcome = deployment.run(for_=PROFILED)
     check, problem = outcome.problems
@@ -68,6 +69,7 @@ def test_a_refused_hour_is_kept_and_others_go_on(deployment: Deployment) -> None
     assert not deployment.run(for_=["silver.visits"]).ok, "it is not retried in vain, and still waits"
 
 
+@pytest.mark.campaign
 def test_conflicts_are_published_with_a_warning(deployment: Deployment) -> None:
     entries = deployment.published("silver.visits")
     assert {key: warnings(entry) for key, entry in entries.items()} == {
@@ -103,6 +105,7 @@ def _checks(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluat
     return {found.check_name: found for found in result.get_asset_check_evaluations()}
 
 
+@pytest.mark.campaign
 def test_only_new_partitions_are_profiled(deployment: Deployment) -> None:
     first = _observe(deployment)
     assert all(check.passed for check in _checks(first).values())
@@ -118,12 +121,14 @@ def test_only_new_partitions_are_profiled(deployment: Deployment) -> None:
     assert again.profile.rows == 363
 
 
+@pytest.mark.campaign
 def test_a_lifted_audit_has_published_the_hour(deployment: Deployment) -> None:
     assert warnings(deployment.published("silver.visits")[REPEATED]) == ["bounded_duplicates"]
     assert deployment.problems() == []
     assert "waiting" not in {source for source, _, _ in _standing(deployment)}
 
 
+@pytest.mark.campaign
 def test_a_reference_to_nothing_is_an_orphan(deployment: Deployment) -> None:
     with deployment.session() as spark:
         spark.sql(f"DELETE FROM delta.`{deployment.lake.path('silver.users')}` WHERE user_id = 'user-a'")

@@ -6,7 +6,6 @@ from mutants.mutant import in_code, in_engine
 
 AUDITED = "tests/quality/test_audit_write_audit_publish.py"
 DRIFT = "tests/quality/test_drift.py"
-LINEAGE = "tests/lineage/test_audited.py"
 LOST = "tests/attacks/test_lost_lineage.py"
 ONLINE = "tests/quality/test_online_observer.py"
 
@@ -37,7 +36,7 @@ QUALITY = (
         "platform/blogdata/patterns/quality/offline_observer.py",
         "published[partition].version > seen.get(period, -1)",
         "published[partition].version >= 0",
-        f"{LINEAGE}::test_only_new_partitions_are_profiled",
+        "tests/quality/test_offline_observer.py",
     ),
     in_code(
         "a look at nothing new hides the drift that stands",
