@@ -19,6 +19,7 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from quality.contracts import CONTRACTS
 
+pytestmark = pytest.mark.campaign
 DAY, SILENT, LAST = "2026-01-05", "2026-01-06", "2026-01-07"
 REPORT = "gold.daily_report"
 TORN = "2026-01-05T04"

@@ -146,7 +146,7 @@ VALUES = (
         "assets/transforms/daily_figures.py",
         'F.col(distributed_aggregator.SET).alias("metric")',
         'F.lit("top_page").alias("metric")',
-        "tests/lineage/test_daily_report.py::test_a_day_without_its_last_hours_appears",
+        "tests/transforms/test_daily_figures.py",
     ),
     in_code(
         "the cube counts visits of all countries as one",
