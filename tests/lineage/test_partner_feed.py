@@ -82,6 +82,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Partner]:
         yield server
 
 
+@pytest.mark.campaign
 def test_the_partner_receives_exactly_the_truth(deploy: Deploy, api: Partner) -> None:
     blog = deploy("feeding")
     file: Path = api.file  # type: ignore[attr-defined]
