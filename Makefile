@@ -73,7 +73,7 @@ mutants: setup ## Seed harmful changes into copies of the project: some test mus
 
 test-cluster: setup ## The core of the tests on a Spark standalone cluster of two workers
 	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/lake tests/publish tests/evidence tests/ingestion tests/lineage/test_plan.py \
-		tests/lineage/test_truth.py tests/lineage/test_access_log.py $(ARGS)
+		tests/lineage/test_truth.py $(ARGS)
 
 lint: setup ## Ruff, mypy, the import contract, and the contracts against their released schemas
 	@$(BIN)/ruff check .

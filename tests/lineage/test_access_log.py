@@ -34,6 +34,7 @@ from lineage.deployment import Deployment
 from oracle import OracleTruth
 from quality.contracts import CONTRACTS, GRAPH
 
+pytestmark = pytest.mark.campaign
 LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
 LINES = 4525
 FILTERED = {"asset": 2259, "crawler": 841, "feed": 482, "status": 205, "method": 18}
