@@ -26,6 +26,7 @@ from lineage.live import Tick
 from quality.contracts import STREAMED
 from quality.contracts.sessions import SESSIONS
 
+pytestmark = pytest.mark.campaign
 LIVE = "silver.sessions_live"
 # Lines that are hours late are not in the stream's sessions; one of them is landed on purpose.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.0}

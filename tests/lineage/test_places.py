@@ -29,6 +29,7 @@ from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 
+pytestmark = pytest.mark.campaign
 STEPS = ("landing__place_answers", "silver__places")
 """The step that pays, and the one that publishes."""
 SPEC = SimulationSpec(days=1, visits_per_day=6000, seed=11, faults=FaultRates.none(duplicate=0.01, null_field=0.02))

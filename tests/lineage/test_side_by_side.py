@@ -16,6 +16,7 @@ from lineage.origins import three_hours
 from lineage.phases import Hold
 from quality.contracts import GRAPH
 
+pytestmark = pytest.mark.campaign
 AT_ONCE = "BLOGDATA_STEPS_AT_ONCE"
 SOME = ("silver.visits_enriched", "silver.sessions", "silver.late_visits", "silver.ads")
 HELD = ("gold.page_stats", "gold.referral_stats")

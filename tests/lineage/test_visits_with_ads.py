@@ -60,6 +60,7 @@ def assert_recounted(deployment: Deployment, *datasets: str) -> None:
     assert deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_pairs_and_lonely_rows_are_the_simulated_ones(world: World) -> None:
     assert world.outcome.problems == []
     assert_recounted(world.deployment, JOINED, CAMPAIGNS, AUDIENCE)
@@ -71,6 +72,7 @@ def test_pairs_and_lonely_rows_are_the_simulated_ones(world: World) -> None:
     assert min(totals[side] for side in ("both", "event", "display")) > 15
 
 
+@pytest.mark.campaign
 def test_every_event_and_display_is_accounted_for(world: World) -> None:
     deployment = world.deployment
     for key, entry in deployment.published(JOINED).items():
@@ -81,12 +83,14 @@ def test_every_event_and_display_is_accounted_for(world: World) -> None:
     assert int(day.measures["displays"]) == len(deployment.rows("silver.ads", "raw"))
 
 
+@pytest.mark.campaign
 def test_a_campaign_counts_an_event_once(world: World) -> None:
     rows = world.deployment.rows(CAMPAIGNS, "campaign", "events", "pairs")
     assert sum(pairs for _, _, pairs in rows) > sum(events for _, events, _ in rows)
     assert next(row for row in rows if row[0] == "unknown")[1:] == (0, 0)
 
 
+@pytest.mark.campaign
 def test_visitors_of_campaigns_are_within_their_bounds(world: World) -> None:
     lines = brute_force.read(world.deployment.landing)
     pairs = list(brute_force.pairs(lines, brute_force.read(world.deployment.landing, "ads")))
@@ -113,6 +117,7 @@ def test_visitors_of_campaigns_are_within_their_bounds(world: World) -> None:
         assert together["value"] == pytest.approx(len(exact[one] | exact[other]), rel=4 * 0.01625, abs=0.5)
 
 
+@pytest.mark.campaign
 def test_late_rows_recompute_exactly_the_hours_in_reach(world: World) -> None:
     deployment = world.deployment
     before = {key: entry.version for key, entry in deployment.published(JOINED).items()}
@@ -133,6 +138,7 @@ def test_late_rows_recompute_exactly_the_hours_in_reach(world: World) -> None:
     assert_recounted(deployment, JOINED)
 
 
+@pytest.mark.campaign
 def test_a_replay_plans_the_hours_that_read_a_neighbour(world: World) -> None:
     plan = world.deployment.planner.plan_of_replay({"silver.ads": {"2026-01-05T10": "asked for"}}).wanted()
     assert plan[JOINED] == ["2026-01-05T10", "2026-01-05T11"]
