@@ -183,6 +183,7 @@ def after(world: World) -> After:
     return After(changed=changed, corrected=line.arrival_hour, stale=dict(stale), refused=refused)
 
 
+@pytest.mark.campaign
 def test_late_and_corrected_displays_recompute_exactly_their_hours(world: World, after: After) -> None:
     # The hour of arrival is an hour of display, too, but has no displays.
     assert after.changed == {
@@ -196,11 +197,13 @@ def test_late_and_corrected_displays_recompute_exactly_their_hours(world: World,
     assert "slot" in {field.name for field in new_fields.seen(world.deployment.events, "bronze.ads")}
 
 
+@pytest.mark.campaign
 def test_a_corrected_dead_letter_becomes_a_display(world: World, after: After) -> None:
     assert {name: after.stale[name] for name in DATASETS} == {name: [after.corrected] for name in DATASETS}
     assert ("corrected", after.corrected) in world.deployment.rows("silver.ads", "visit_id", "display_hour")
 
 
+@pytest.mark.campaign
 def test_an_hour_of_dead_letters_waits_for_a_person(world: World, after: After) -> None:
     deployment = world.deployment
     assert "120 of 121 rows (99.2%) are rejected" in after.refused

@@ -135,6 +135,7 @@ def test_exhausted_retries_fail_and_keep_the_winners_rows(deployment: Deployment
     assert deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_materialization_waits_for_a_table_in_order(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool holds back other materializations only; a run of `refresh` may already use this table."""
     dataset, looks = "silver.users_current", list[float]()
@@ -152,6 +153,7 @@ def test_a_materialization_waits_for_a_table_in_order(deployment: Deployment, mo
     assert turns.claims(deployment.lake, dataset).held() == {}
 
 
+@pytest.mark.campaign
 def test_an_hour_that_lands_is_in_gold_while_others_run_again(
     world: Deployment, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_lost_byte_stops_the_publication(deployment: Deployment, monkeypatch: 
     refused(deployment, "bronze.visits", rule="account.file")
 
 
+@pytest.mark.campaign
 def test_a_line_skipped_by_the_reader_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = Landed.lines
     monkeypatch.setattr(Landed, "lines", lambda landed: lines(landed).where("source_offset > 0"))
@@ -158,6 +159,7 @@ def test_a_late_event_overlooked_is_noticed(deployment: Deployment, monkeypatch:
     refused(deployment, "silver.late_visits")
 
 
+@pytest.mark.campaign
 def test_a_join_dropping_unknown_devices_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     enriched = module("assets.silver.enriched")
     enrich = enriched.enrich
@@ -180,6 +182,7 @@ def test_a_deduplicator_miscounting_occurrences_is_noticed(
     refused(deployment, "silver.visits")
 
 
+@pytest.mark.campaign
 def test_a_group_that_gold_leaves_out_is_noticed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     cubes = module("assets.transforms.cubes")
     stats = cubes.referral_stats

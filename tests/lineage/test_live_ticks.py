@@ -69,6 +69,7 @@ def failed(ran: dg.ExecuteInProcessResult) -> list[tuple[dg.AssetKey, str]]:
     return [(check.asset_key, check.check_name) for check in ran.get_asset_check_evaluations() if not check.passed]
 
 
+@pytest.mark.campaign
 def test_every_tick_reports_checks_even_without_new_rows(
     deploy: Deploy, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
