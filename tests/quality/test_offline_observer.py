@@ -13,9 +13,9 @@ DAY, NEXT = "2026-01-05", "2026-01-06"
 
 
 def published(versions: Mapping[str, int]) -> dict[str, Entry]:
-    numbers = {"rows_in": 1, "rows_out": 1}
+    of = "silver.visits"
     return {
-        key: Entry(dataset="silver.visits", partition=key, version=version, reasons={}, **numbers)
+        key: Entry(dataset=of, partition=key, version=version, rows_in=1, rows_out=1, reasons={})
         for key, version in versions.items()
     }
 

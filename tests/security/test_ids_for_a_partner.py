@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from orchestration.test_feeds import HOURS, Blog, blog, received, visit
+from data_value.partner_feed import received
+from orchestration.test_feeds import HOURS, Blog, blog, visit
 
 __all__ = ["blog"]
 
