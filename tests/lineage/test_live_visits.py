@@ -71,11 +71,13 @@ def expected(straight: Deployment) -> dict[str, list[tuple[Any, ...]]]:
     return contents(straight)
 
 
+@pytest.mark.campaign
 def test_streamed_tables_are_written_with_zstd(straight: Deployment) -> None:
     found = codecs(straight.settings.lake)
     assert [found[name.replace(".", "/")] for name in STREAMED] == [{"ZSTD"}] * len(STREAMED)
 
 
+@pytest.mark.campaign
 def test_streamed_verdicts_match_the_plain_python_model(straight: Deployment) -> None:
     verdicts, _, _ = model(straight.landing, in_order(straight))
     assert verdicts_of(straight) == verdicts
@@ -85,6 +87,7 @@ def test_streamed_verdicts_match_the_plain_python_model(straight: Deployment) ->
     assert problems(straight) == []
 
 
+@pytest.mark.campaign
 def test_watermark_never_falls_and_bounds_the_stream_state(straight: Deployment) -> None:
     _, marks, remembered = model(straight.landing, in_order(straight))
     notes = [commit.info["appended"]["notes"] for commit in appended(straight.lake, VISITS)][::-1]
@@ -95,6 +98,7 @@ def test_watermark_never_falls_and_bounds_the_stream_state(straight: Deployment)
     assert after == sorted(after)
 
 
+@pytest.mark.campaign
 def test_streamed_and_batch_tables_hold_the_same_rows(straight: Deployment) -> None:
     assert straight.run(select=("bronze.visits", "silver.visits")).problems == []
     columns = [column.name for column in CONTRACTS["bronze.visits"].columns]
@@ -112,6 +116,7 @@ def test_streamed_and_batch_tables_hold_the_same_rows(straight: Deployment) -> N
     assert sorted(batch, key=repr) == sorted(straight.rows(VISITS, *columns), key=repr)
 
 
+@pytest.mark.campaign
 def test_offset_rows_name_the_files_of_each_batch(straight: Deployment) -> None:
     folder = straight.settings.home / "checkpoints"
     rows = stream_offset_rows(folder)
@@ -124,12 +129,14 @@ def test_offset_rows_name_the_files_of_each_batch(straight: Deployment) -> None:
     assert held == named
 
 
+@pytest.mark.campaign
 def test_a_tick_without_new_files_publishes_nothing(straight: Deployment, expected: dict[str, Any]) -> None:
     before = straight.lake.versions(STREAMED)
     tick(straight)
     assert straight.lake.versions(STREAMED) == before
 
 
+@pytest.mark.campaign
 def test_a_changed_key_refuses_the_existing_checkpoint(straight: Deployment) -> None:
     before = straight.lake.versions(STREAMED)
     with pytest.raises(IncompatibleCheckpoint, match="key was"):
