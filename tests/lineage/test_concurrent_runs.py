@@ -91,7 +91,7 @@ def test_only_one_concurrent_run_computes_each_partition(deployment: Deployment)
             assert {key: by for key, by in computed.items() if len(by) > 1} == {}, dataset
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("dataset", "phase"), [("bronze.visits", "opened"), ("silver.visits", "written"), ("gold.page_stats", "audited")]
 )

@@ -167,6 +167,7 @@ def test_a_join_dropping_unknown_devices_is_noticed(deployment: Deployment, monk
     refused(deployment, "silver.visits_enriched")
 
 
+@pytest.mark.campaign
 def test_a_deduplicator_miscounting_occurrences_is_noticed(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def whole(deploy: Deploy) -> Deployment:
     return deployment
 
 
+@pytest.mark.campaign
 def test_events_behind_their_arrival_hours_watermark_are_late(published: Deployment) -> None:
     late = late_rows(published)
     assert [row for row in late if row[1] == "/late"] == [(THREE_HOURS[-1], "/late")] * 2
@@ -66,6 +67,7 @@ def test_events_behind_their_arrival_hours_watermark_are_late(published: Deploym
     assert Counter(hour for hour, _ in late) == Counter({hour: one.late for hour, one in counted.arrivals.items()})
 
 
+@pytest.mark.campaign
 def test_visits_without_users_or_devices_are_published_unknown(published: Deployment) -> None:
     rows = published.rows("silver.visits_enriched", "page", "user_known", "device_known")
     found = {page: known for page, *known in rows if page in ("/late", "/conflict")}
@@ -284,6 +286,7 @@ def test_a_span_reruns_without_any_users_or_devices(whole: Deployment) -> None:
     assert whole.contents() == before
 
 
+@pytest.mark.campaign
 def test_a_span_in_which_nothing_landed_runs_nothing(published: Deployment) -> None:
     assert published.run(hours=("2027-01-04", "2027-01-04")).runs == 0
 
