@@ -137,6 +137,7 @@ def test_a_column_that_python_computes_comes_from_all_it_was_given(lake: Lake, c
     assert sources(lake, commit)["click"] == read(lake, commit) == {"click", "page"}
 
 
+@pytest.mark.campaign
 def test_a_dataset_without_lineage_counts_as_reading_everything(spark: Any, lake: Lake, clicks: Any) -> None:
     frame, filled = clicks
     root = Path(lake.root)

@@ -70,6 +70,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.campaign
 def test_no_command_prints_control_characters(
     said: Said, deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -264,6 +264,7 @@ def test_other_statements_are_refused_without_effect(
         assert state(deployment, secret, spark) == before
 
 
+@pytest.mark.campaign
 def test_no_statement_of_the_grammar_does_anything_but_read(
     judge: Judge, settings: Settings, deployment: Deployment, secret: Path, tmp_path: Path
 ) -> None:

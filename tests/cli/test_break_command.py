@@ -248,6 +248,7 @@ def test_a_stopped_clock_delays_rows_but_loses_none(blog: Deployment) -> None:
     assert after == before + 20
 
 
+@pytest.mark.campaign
 def test_a_publication_whose_server_is_killed_appears_once(published: Deployment, tmp_path: Path) -> None:
     home = shutil.copytree(published.settings.home, tmp_path / "home", ignore=shutil.ignore_patterns("break"))
     (home / "blogdata.toml").write_text(OWN_SERVER, encoding="utf-8")

@@ -107,6 +107,7 @@ def ui(tmp_path: Path) -> Iterator[Ui]:
         found.process.wait()
 
 
+@pytest.mark.campaign
 def test_a_new_day_is_seen_and_a_killed_daemon_ends_everything_with_a_reason(ui: Ui) -> None:
     ui.until(lambda: ui.health() == (200, "ok\n"))
     # No sensor is on, so there are partitions for landed data only.

@@ -133,6 +133,7 @@ def test_the_pages_give_five_valid_files(tmp_path: Path) -> None:
     assert (card.name, card.chapter) == ("Tail Folder", 5)
 
 
+@pytest.mark.campaign
 def test_the_files_pass_what_every_change_has_to_pass(project: Project) -> None:
     for tool in (("ruff", "check"), ("ruff", "format", "--check"), ("mypy",)):
         checked = [name for name in FILES if name not in TESTS or tool[0] == "ruff"]

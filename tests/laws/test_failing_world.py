@@ -205,6 +205,7 @@ def test_a_lost_data_file_costs_only_its_partition(
     assert world.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_clock_set_back_changes_no_order(world: World, expected: list[Any]) -> None:
     ahead = time.time() + 86_400
     for commit in world.commits()[-2:]:

@@ -196,6 +196,7 @@ def test_of_two_writers_one_publishes_a_stream_batch(world: World, writer: Write
     assert world.problems() == []
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("other", list(Engine), ids=lambda engine: engine.value)
 @pytest.mark.parametrize("writer", [one for one in WRITERS if one.adds], ids=lambda writer: writer.name)
 def test_without_the_jar_stream_batches_are_published_once(
@@ -223,6 +224,7 @@ def test_without_the_jar_a_concurrent_merge_conflicts(
     assert world.problems() == []
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("writer", [one for one in WRITERS if "overwrite" in one.name], ids=lambda writer: writer.name)
 def test_without_the_jar_concurrent_overwrites_are_serialized(
     world: World, writer: Writer, monkeypatch: pytest.MonkeyPatch
@@ -281,6 +283,7 @@ def test_rows_of_another_shape_are_refused(world: World, writer: Writer, drift: 
     assert world.rows() == writer.after(BEFORE.model(), AFTER)
 
 
+@pytest.mark.campaign
 @every_writer
 def test_an_undeclared_column_is_left_out(world: World, writer: Writer) -> None:
     world.write(AFTER, "run", change=lambda frame: frame.withColumn("news", F.lit(1)))

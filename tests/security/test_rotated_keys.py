@@ -144,6 +144,7 @@ def test_rotating_refuses_what_is_no_key(deployment: Deployment, said: Said) -> 
     assert set(FOLLOWS) == {VISITOR_KEY, "identities-key"}
 
 
+@pytest.mark.campaign
 def test_the_key_of_encrypted_columns_is_rotated_alike(deployment: Deployment, said: Said) -> None:
     query = "SELECT login FROM silver.identities ORDER BY login"
     before = deployment.asked(query)

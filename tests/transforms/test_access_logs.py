@@ -387,6 +387,7 @@ def test_settings_exclude_requests_and_name_crawlers_and_so_does_what_a_client_d
     assert {row["crawler"] for row in rows} == {None, "other"}
 
 
+@pytest.mark.campaign
 def test_the_visitor_behind_a_named_proxy_is_who_it_was_forwarded_for(configured: Configured) -> None:
     rows = configured.verdicts.where(F.col("source_offset") >= len(BY_SETTINGS))
     seen = [

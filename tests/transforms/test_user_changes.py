@@ -55,6 +55,7 @@ def versions(spark: Any, *rows: Row) -> list[Any]:
     return [(one.user_id, one.login, one.valid_from, one.valid_to, one.snapshots) for one in found]
 
 
+@pytest.mark.campaign
 def test_incremental_loader_changes_are_judged_beside_deliveries(spark: Any) -> None:
     one = {"id": "u", "login": "l", "updated_at": "2026-01-01T10:00:00+00:00", "is_deleted": False}
     lines = [
@@ -96,6 +97,7 @@ def test_a_change_holds_from_its_time_on_and_closes_nobody_else(spark: Any) -> N
     ]
 
 
+@pytest.mark.campaign
 def test_a_deletion_closes_at_its_time_and_a_change_brings_back(spark: Any) -> None:
     rows = [
         Row(day=1, user="a"),
@@ -111,6 +113,7 @@ def test_a_deletion_closes_at_its_time_and_a_change_brings_back(spark: Any) -> N
     assert user_changes.deleted(frame(spark, rows)) == 3
 
 
+@pytest.mark.campaign
 def test_changes_before_the_first_delivery_begin_at_their_own_time(spark: Any) -> None:
     rows = [change(1, 10, "a"), change(1, 11, "b"), change(1, 12, "b", deleted=True)]
     rows += [Row(day=3, user=name) for name in "abc"]
@@ -137,6 +140,7 @@ def test_merger_of_one_instant_takes_the_change_that_landed_last(spark: Any) -> 
     assert (found.login, found.occurrences, found.is_deleted) == ("last", 3, False)
 
 
+@pytest.mark.campaign
 def test_a_change_in_a_file_without_a_number_is_one_like_others(spark: Any) -> None:
     """Such as what a person has exported from the table: it stops no run."""
     numbered = frame(spark, [change(1, 10, "a", "numbered")])
@@ -186,6 +190,7 @@ def test_changes_and_deliveries_give_the_versions_of_plain_python(spark: Any, se
     assert sum(one[-1] for one in expected) + left_out == sum(not row.dead for row in rows)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.campaign)])
 def test_current_users_are_the_open_versions_day_by_day(spark: Any, seed: int) -> None:
     """The history continued and the state merged day by day are those of all days at once, and both accounts add up."""

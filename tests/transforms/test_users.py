@@ -61,6 +61,7 @@ def promised(dataset: str) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in CONTRACTS[dataset].columns]
 
 
+@pytest.mark.campaign
 def test_all_results_have_the_columns_of_their_contracts(spark: Any) -> None:
     bronze = users.judge(deliver(spark, "{}"))
     assert names_and_types(bronze) == promised("bronze.users")
@@ -76,6 +77,7 @@ def test_all_results_have_the_columns_of_their_contracts(spark: Any) -> None:
     assert [name for name in whole if name not in users.CALLED] == [name for name, _ in promised("silver.users")]
 
 
+@pytest.mark.campaign
 def test_an_identity_is_one_combination_of_user_login_and_email(spark: Any) -> None:
     """Patterns: Vertical Partitioner, Pseudo-Anonymizer."""
     rows = [snapshot(1, "u"), snapshot(2, "u"), snapshot(2, "u", "new"), snapshot(3, "v"), snapshot(3, "v", email="")]
@@ -97,6 +99,7 @@ def test_an_identity_is_one_combination_of_user_login_and_email(spark: Any) -> N
     assert known.exceptAll(users.identities(delivered)).isEmpty(), "the same, delivery by delivery"
 
 
+@pytest.mark.campaign
 def test_a_changed_login_makes_a_new_version(spark: Any) -> None:
     first, second = versions(
         spark,
@@ -124,6 +127,7 @@ def test_only_first_delivered_users_begin_at_registration(
     assert (u.valid_from, v.valid_from, w.valid_from) == (utc(2026, 1, 2), utc(2026, 1, 3), utc(2020, 5, 5))
 
 
+@pytest.mark.campaign
 def test_a_changed_registration_time_makes_a_new_version(spark: Any) -> None:
     corrected = (*snapshot(2, "u")[:6], utc(2021, 1, 1), None, None, [])
     first, second = versions(spark, snapshot(1, "u"), corrected)
@@ -135,16 +139,19 @@ def test_a_changed_registration_time_makes_a_new_version(spark: Any) -> None:
     assert (second.registered_datetime, second.valid_from) == (utc(2021, 1, 1), utc(2026, 1, 2))
 
 
+@pytest.mark.campaign
 def test_an_email_that_goes_missing_is_a_change(spark: Any) -> None:
     rows = [snapshot(1, "u", email="e"), (*snapshot(2, "u")[:5], None, *snapshot(2, "u")[6:])]
     assert [row.email for row in versions(spark, *rows)] == ["e", None]
 
 
+@pytest.mark.campaign
 def test_a_returning_value_makes_a_third_version(spark: Any) -> None:
     rows = [snapshot(1, "u", "a"), snapshot(2, "u", "b"), snapshot(3, "u", "a")]
     assert [row.login for row in versions(spark, *rows)] == ["a", "b", "a"]
 
 
+@pytest.mark.campaign
 def test_an_absent_user_is_closed_and_may_return(spark: Any) -> None:
     gone, back, _ = versions(spark, snapshot(1, "u"), snapshot(2, "x"), snapshot(4, "u"), snapshot(4, "x"))
     assert gone.valid_to == utc(2026, 1, 2)
@@ -152,22 +159,26 @@ def test_an_absent_user_is_closed_and_may_return(spark: Any) -> None:
     assert (back.valid_from, back.is_current) == (utc(2026, 1, 4), True)
 
 
+@pytest.mark.campaign
 def test_a_day_that_was_not_delivered_closes_nobody(spark: Any) -> None:
     (only,) = versions(spark, snapshot(1, "u"), snapshot(9, "u"))
     assert (only.is_current, only.snapshots) == (True, 2)
 
 
+@pytest.mark.campaign
 def test_a_days_first_row_wins_and_counts_all(spark: Any) -> None:
     (only,) = versions(spark, snapshot(1, "u", "second", offset=9), snapshot(1, "u", "first", offset=2))
     assert (only.login, only.snapshots) == ("first", 2)
 
 
+@pytest.mark.campaign
 def test_users_begin_no_later_than_their_delivery(spark: Any) -> None:
     row: tuple[Any, ...] = ("2026-01-01", "f", 0, "u", "l", "e", utc(2026, 1, 1, 12), None, None, [])
     nothing: tuple[Any, ...] = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None, [])
     assert [one.valid_from for one in versions(spark, row, nothing)] == [utc(2026, 1, 1)] * 2
 
 
+@pytest.mark.campaign
 def test_a_rejected_row_keeps_the_user_unchanged(spark: Any) -> None:
     rows = [snapshot(1, "u", last=1), rejected(2, "u"), snapshot(3, "u", last=3), rejected(4, "u")]
     only, _ = versions(spark, *rows, *(snapshot(day, "x") for day in (1, 2, 3, 4)))
@@ -175,6 +186,7 @@ def test_a_rejected_row_keeps_the_user_unchanged(spark: Any) -> None:
     assert (only.is_current, only.last_connection_datetime, only.snapshots) == (True, utc(2026, 1, 3), 2)
 
 
+@pytest.mark.campaign
 def test_changes_after_rejected_rows_keep_their_own_day(spark: Any) -> None:
     rows = [snapshot(1, "u"), rejected(2, "u"), snapshot(3, "u", "new"), rejected(4, "u")]
     old, new, *_ = versions(spark, *rows, *(snapshot(day, "x") for day in (1, 2, 3, 4, 5)))
@@ -182,6 +194,7 @@ def test_changes_after_rejected_rows_keep_their_own_day(spark: Any) -> None:
     assert (new.login, new.valid_from, new.valid_to, new.snapshots) == ("new", utc(2026, 1, 3), utc(2026, 1, 5), 1)
 
 
+@pytest.mark.campaign
 def test_a_rejected_row_begins_or_restores_no_user(spark: Any) -> None:
     others = [snapshot(day, "x") for day in (1, 2, 3, 4)]
     assert [row.user_id for row in versions(spark, rejected(1, "u"), rejected(4, "u"), *others)] == ["x"]
@@ -192,12 +205,14 @@ def test_a_rejected_row_begins_or_restores_no_user(spark: Any) -> None:
     assert (back.valid_from, back.is_current) == (utc(2026, 1, 4), True)
 
 
+@pytest.mark.campaign
 def test_a_day_of_rejected_rows_is_no_delivery(spark: Any) -> None:
     (user, other) = versions(spark, snapshot(1, "u"), snapshot(1, "x"), rejected(2, "u"), snapshot(3, "u"))
     assert (user.is_current, user.snapshots) == (True, 2)
     assert other.valid_to == utc(2026, 1, 3)
 
 
+@pytest.mark.campaign
 def test_a_usable_row_counts_beside_rejected_ones(spark: Any) -> None:
     (only,) = versions(spark, rejected(1, "u", offset=1), snapshot(1, "u", "first", offset=2))
     assert (only.login, only.snapshots) == ("first", 1)
@@ -210,6 +225,7 @@ def test_a_row_without_readable_user_keeps_nobody(spark: Any) -> None:
     assert today(spark, [("u", *snapshot(1, "u")[4:9], "2026-01-01", 1)], 2, *nobody) == []
 
 
+@pytest.mark.campaign
 def test_only_rejected_rows_with_readable_ids_keep_users(spark: Any) -> None:
     names = ("12", "a", "b", "id", "u1", "u2")
     before = spark.createDataFrame([(name, *[None] * 5, "2025-12-31", 1) for name in names], TODAY)

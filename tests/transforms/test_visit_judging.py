@@ -269,6 +269,7 @@ def test_no_row_disappears_and_no_byte_changes(rows: dict[str, list[Any]]) -> No
     assert [row["raw"] for row in (*rows["valid"], *rows["rejected"])] == sizes
 
 
+@pytest.mark.campaign
 def test_rejection_reasons_are_equal_without_ansi(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.ansi.enabled")
     spark.conf.set("spark.sql.ansi.enabled", "false")
