@@ -197,9 +197,9 @@ def flipped_sums(lake: Lake) -> Path:
     return file
 
 
-HARMS = (flipped_value, gone, flipped_commit, no_newest_commit, flipped_checkpoint, flipped_hint, flipped_sums)
-# Their file is named by its sum as that of a flipped value is, and computed again as one that is gone.
-ALIKE = (flipped_footer, cut_off)
+HARMS = (gone, flipped_commit, flipped_hint)
+# Their file is computed again as one that is gone, mended as a flipped commit, or made again as a flipped hint.
+ALIKE = (flipped_value, flipped_footer, cut_off, no_newest_commit, flipped_checkpoint, flipped_sums)
 
 
 @pytest.mark.parametrize(

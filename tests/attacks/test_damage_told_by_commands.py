@@ -113,6 +113,7 @@ KEPT: dict[str, Callable[[Settings], object]] = {
 STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 
 
+@pytest.mark.matrix(7)
 @pytest.mark.parametrize("harm", [garble, halve])
 @pytest.mark.parametrize("name", [*KEPT, *(f"dagster/{name}" for name in STORAGE)])
 def test_doctor_names_a_damaged_database(said: Said, name: str, harm: Callable[[Path], None]) -> None:
@@ -133,6 +134,7 @@ def problems_of(said: Said) -> str:
     return "\n".join(found)
 
 
+@pytest.mark.matrix(7)
 @pytest.mark.parametrize("harm", [garble, halve])
 @pytest.mark.parametrize("name", STORAGE[:2])
 def test_a_run_without_its_history_is_one_error(said: Said, name: str, harm: Callable[[Path], None]) -> None:

@@ -230,6 +230,7 @@ def test_copies_of_persons_go_when_somebody_is_forgotten(deployment: Deployment,
     assert exports.known(deployment.settings) == ()
 
 
+@pytest.mark.campaign
 def test_a_new_key_of_masks_writes_masked_copies_anew(deployment: Deployment, outside: Path, said: Said) -> None:
     folder, masked, plain = outside / "engineers", "silver.visits", "gold.page_stats"
     assert said("export", "engineer", str(folder), "--group", group())[0] == 0

@@ -91,6 +91,7 @@ READING = (
 )
 
 
+@pytest.mark.matrix(6)
 @pytest.mark.parametrize("name", READING)
 def test_a_reading_command_in_a_wrong_folder_begins_nothing_and_names_it(tmp_path: Path, name: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "BLOGDATA_HOME"}

@@ -108,6 +108,7 @@ def test_a_report_that_fails_is_a_warning(home: Path) -> None:
     assert warning.startswith("the report was not made: ")
 
 
+@pytest.mark.campaign
 def test_a_run_with_nothing_to_do_writes_only_a_page_that_is_out_of_date(home: Path) -> None:
     settings, page = config.load(overrides={"BLOGDATA_HOME": str(home)}), home / "report.html"
     events = EventLog(Lake(root=str(settings.lake)))

@@ -63,6 +63,7 @@ FIGURES = [
 ]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("columns", "at_once"), [(80, 2), pytest.param(140, 1, marks=pytest.mark.campaign)])
 def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path, columns: int, at_once: int) -> None:
     clocks = set()

@@ -94,6 +94,7 @@ def test_followed_commits_are_remembered_after_transactions_expire(lake: Lake) -
     assert lake.version(BESIDE) == 4
 
 
+@pytest.mark.campaign
 def test_followed_commits_are_remembered_after_a_spark_checkpoint(spark: Any, lake: Lake) -> None:
     for number in range(3):
         commit(lake, number)

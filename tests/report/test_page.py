@@ -218,6 +218,7 @@ def test_the_licence_of_the_charts_is_kept(page: str) -> None:
     assert "THE SOFTWARE IS PROVIDED" in page
 
 
+@pytest.mark.campaign
 def test_ninety_days_cost_no_more_than_ten_times_nine_and_few_bytes(tmp_path: Path) -> None:
     def seconds_of(days: int) -> float:
         lake = published.deployment(tmp_path / str(days))

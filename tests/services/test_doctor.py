@@ -65,6 +65,7 @@ def test_doctor_prints_json_and_fails_on_problems(settings: Settings, tmp_path: 
     assert {row["name"]: row["ok"] for row in json.loads(result.stdout)}["jars"] is False
 
 
+@pytest.mark.campaign
 def test_services_go_up_and_down_by_command(settings: Settings, tmp_path: Path) -> None:
     small(settings, tmp_path)
     environ = {

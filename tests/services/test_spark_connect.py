@@ -129,6 +129,7 @@ def test_a_query_error_is_no_lost_server(own: Settings) -> None:
     spark_session.release(session)
 
 
+@pytest.mark.campaign
 def test_a_reused_process_number_is_left_alone(own: Settings) -> None:
     server = spark_connect.running_server(own)
     file = own.home / "services" / "spark" / "server.json"

@@ -31,6 +31,7 @@ def killed_under(process: ProcessIdentity | None, work: Callable[[], int]) -> in
     return work()
 
 
+@pytest.mark.campaign
 def test_the_steps_of_a_run_share_one_session(resource: SparkResource) -> None:
     seen = []
 

@@ -116,6 +116,7 @@ def test_daily_visits_do_not_sum_to_weekly_visits(spark: Any) -> None:
     assert (sum(daily), sum(weekly)) == (2, 1)
 
 
+@pytest.mark.campaign
 def test_a_cube_from_before_it_had_countries_is_kept_until_it_is_computed_again(spark: Any, tmp_path: Path) -> None:
     """A day counts by country on all of its rows or on none, and its page views add up either way."""
     rows = some_visits()

@@ -58,6 +58,7 @@ def written_ipv6(draw: st.DrawFn) -> str:
     return f"[{text}]{port}" if draw(st.booleans()) else text + draw(st.sampled_from(["", "%eth0"]))
 
 
+@pytest.mark.campaign
 def test_every_form_of_an_address_is_one_client_and_nothing_else_is_any(spark: SparkSession) -> None:
     told = {form: normal for normal, forms in FORMS.items() for form in forms} | dict.fromkeys(NOBODY)
     soup = st.lists(_PIECES, max_size=12).map("".join)

@@ -68,6 +68,7 @@ def test_requests_are_counted_by_what_they_are(spark: SparkSession) -> None:
     assert {row["status"][0] + "xx" for row in found} == {row["status_class"] for row in found}
 
 
+@pytest.mark.campaign
 @pytest.mark.shared
 def test_made_up_hosts_and_paths_are_summed(spark: SparkSession) -> None:
     hosts = [line("GET / HTTP/1.1", host=f"h{number}.example:80") for number in range(r.MOST_HOSTS + 5)]

@@ -6,6 +6,7 @@ import random
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -65,6 +66,7 @@ def test_the_edge_is_touched_while_rows_could_join(spark: SparkSession) -> None:
     assert not visits_by_inactivity.touches_edge(target, nothing, None, None)
 
 
+@pytest.mark.campaign
 def test_visits_computed_hourly_equal_visits_computed_together(spark: SparkSession) -> None:
     draw = random.Random(3)
     moments = sorted({(draw.choice("abcdef"), draw.randrange(0, 6 * 60 * 4) / 4) for _ in range(150)})
