@@ -22,6 +22,8 @@ from lineage.deployment import Deployment
 from lineage.tables import USERS, reading
 from lineage.test_tables_as_sources import clock_at
 
+# The tests go on from each other: `make laws` has all of them, not campaigns alone.
+pytestmark = pytest.mark.matrix(1)
 CURRENT, HISTORY = "silver.users_current", "silver.users"
 DATASETS = (CURRENT, HISTORY)
 FIFTH, SIXTH, SEVENTH, EIGHTH = (f"2026-01-{day:02}" for day in (5, 6, 7, 8))
@@ -149,6 +151,7 @@ def test_figure_4_4_merger_inserts_updates_and_deletes_changed_users(blog: Blog)
     assert made.published(CURRENT)[SIXTH].reasons["deleted"] == 3
 
 
+@pytest.mark.campaign
 def test_merger_takes_in_a_late_change_of_an_old_day(blog: Blog) -> None:
     """As tables 4-1 and 4-2: the old day is merged into its own state, and the later days after it once more."""
     blog.add("05 08:00", "late")
@@ -163,6 +166,7 @@ def test_merger_takes_in_a_late_change_of_an_old_day(blog: Blog) -> None:
     assert blog.history_of("d") == [("05 07:00", "05 09:00"), ("05 09:00", None)]
 
 
+@pytest.mark.campaign
 def test_changes_beside_full_deliveries(blog: Blog) -> None:
     """A delivery closes whom it does not name, at its midnight; changes of its day come after it, and close nobody."""
     blog.deliver(SEVENTH, "a", "b", "d", "e", "new")

@@ -65,6 +65,7 @@ def test_mostly_rejected_delivery_removes_no_users_until_accepted(deploy: Deploy
     assert made.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_day_of_users_reads_its_delivery_and_the_table(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A late or changed delivery is merged with all later ones; all are read only if there is no earlier version."""
     made, read, publish = deploy("days-of-users"), list[list[str]](), Step.publish
@@ -157,6 +158,7 @@ def test_a_rejected_row_keeps_the_user_unchanged(deploy: Deploy) -> None:
     assert made.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_renamed_column_removes_no_devices_until_accepted(deploy: Deploy) -> None:
     made = deploy("dead-devices")
     deliver(made, "devices/date=2026-01-05/devices.csv", DEVICES)

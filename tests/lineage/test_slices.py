@@ -29,6 +29,8 @@ from lineage.deployment import Deployment, event
 from lineage.phases import Hold
 from lineage.runs import retries
 
+# The tests go on from each other: `make laws` has all of them, not campaigns alone.
+pytestmark = pytest.mark.matrix(1)
 VISITS, CONFLICTS = "silver.visits", "silver.visit_conflicts"
 ENRICHED = "silver.visits_enriched"
 WANTED = (ENRICHED,)
@@ -168,6 +170,7 @@ def test_hours_that_a_new_row_or_another_input_changes_are_computed_whole(world:
     assert enriched(world) == {}, "what is added is joined as the rows that are there"
 
 
+@pytest.mark.campaign
 def test_an_arrival_that_is_published_again_has_its_hours_computed_whole(world: World) -> None:
     """To the other hours rows are added: conflicts of new rows, too, beside those that the companion has."""
     world.deployment.land(hour(11), [event("11:33", "/corrected")], name="more.json")
@@ -181,6 +184,7 @@ def test_an_arrival_that_is_published_again_has_its_hours_computed_whole(world: 
     assert world.deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_who_asks_for_hours_has_them_computed_whole(world: World, tmp_path: Path) -> None:
     """So has who lands an earlier arrival: a row of it would have been the first of its identity."""
     world.deployment.land(hour(GAP), [event("13:41", "/early")])
@@ -203,6 +207,7 @@ def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path
     assert world.deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     made = computation.run_context
 
@@ -216,6 +221,7 @@ def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch
     assert (added(found), whole(found)) == ({"11": 1}, {"10", world.own})
 
 
+@pytest.mark.campaign
 def test_hours_that_are_lost_or_taken_back_or_damaged_are_computed_whole(world: World) -> None:
     """No other hour is: rows are added to it."""
     (lost, *_), (damaged, *_) = (world.files()[key] for key in ("10", "12"))
@@ -232,6 +238,7 @@ def test_hours_that_are_lost_or_taken_back_or_damaged_are_computed_whole(world: 
     assert world.deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) -> None:
     with world.deployment.session() as spark:
         table = f"delta.`{world.deployment.lake.path(VISITS)}`"
@@ -241,6 +248,7 @@ def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) 
     assert (world.stands_for("/wrong"), world.stands_for("/a")) == ([], [1])
 
 
+@pytest.mark.campaign
 def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(world: World) -> None:
     lost = sorted(world.deployment.rows(CONFLICTS, "page", "event_hour"))
     with world.deployment.session() as spark:
@@ -251,6 +259,7 @@ def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(wor
     assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == lost
 
 
+@pytest.mark.campaign
 def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     found, path = slices.additions, world.deployment.lake.path(VISITS)
 
@@ -265,6 +274,7 @@ def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypat
     assert retries(world.deployment, VISITS)[-1:] == ["ConcurrentWrite"]
 
 
+@pytest.mark.campaign
 def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> None:
     """It follows another contract than a new table: that with the column, whose values stay. Vertical Partitioner."""
     with world.deployment.session() as spark:
@@ -276,6 +286,7 @@ def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> No
     assert {page: json.loads(line)["page"] for page, line in lines.items()} == {"/old": "/old", "/older": "/older"}
 
 
+@pytest.mark.campaign
 def test_hours_that_are_compacted_are_added_to(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -297,6 +308,7 @@ def test_hours_that_are_compacted_are_added_to(
     assert world.deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     times = {key[-2:]: entry.added.times for key, entry in world.deployment.published(VISITS).items() if entry.added}
     assert (times["10"], times["11"]) == (2, 1), "how often rows were added since the hours were computed whole"
@@ -306,9 +318,8 @@ def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch
     assert (len(world.files()["10"]), len(world.files()["11"])) == (1, 3)
 
 
-@pytest.mark.parametrize(
-    "tables", [BY_THE_HOUR, pytest.param((), marks=pytest.mark.campaign)], ids=["by the hour", "all"]
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize("tables", [BY_THE_HOUR, ()], ids=["by the hour", "all"])
 def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
     world: World, deploy: Deploy, tables: Sequence[str]
 ) -> None:
@@ -325,6 +336,7 @@ def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
     assert not any(entry.added for dataset in (VISITS, ENRICHED) for entry in fresh.published(dataset).values())
 
 
+@pytest.mark.campaign
 def test_an_hour_that_is_due_computes_no_day_or_week_again(world: World) -> None:
     before = world.deployment.versions()
     how: Mapping[str, Any] = {"due": True, "for_": (*BY_THE_HOUR, *WEEKS_AND_DAYS)}

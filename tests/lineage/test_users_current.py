@@ -108,6 +108,7 @@ def test_an_old_day_reruns_all_later_days_once(deploy: Deploy) -> None:
     ]
 
 
+@pytest.mark.campaign
 def test_a_failed_day_stops_the_later_days(deploy: Deploy) -> None:
     """Pattern: Single Runner."""
     deployment = deploy("stopped")
