@@ -98,6 +98,7 @@ def look(deployment: Deployment) -> dict[str, dg.AssetCheckEvaluation]:
     return {one.check_name: one for one in done.get_asset_check_evaluations() if not one.passed}
 
 
+@pytest.mark.campaign
 def test_weeks_that_have_ended_are_paired_with_later_ones(deployment: Deployment) -> None:
     assert sorted(deployment.rows(COUNTED, *SHOWN)) == [
         (WEEKS[0], WEEKS[0], 3, 3, 3, 3),
@@ -107,6 +108,7 @@ def test_weeks_that_have_ended_are_paired_with_later_ones(deployment: Deployment
     assert deployment.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_day_of_other_visitors_fails_its_check_until_newer_rows_come(deployment: Deployment, said: Said) -> None:
     code, out, _ = said("profile", "--json")
     found = {one["dataset"]: [(each["period"], each["column"]) for each in one["drifts"]] for one in json.loads(out)}
@@ -141,6 +143,7 @@ def judged(deployment: Deployment, now: datetime, **promised: timedelta) -> Read
     return detectors.sla(deployment_of(access, now), replace(contract, watch=replace(contract.watch, sla=sla)))
 
 
+@pytest.mark.campaign
 def test_a_stream_is_told_from_its_files_if_rows_come_late(deployment: Deployment) -> None:
     """The last day landed when the stream had been started; those before it are history, and no promise."""
     now, minute = datetime.now(timezone.utc), timedelta(minutes=1)
@@ -159,6 +162,7 @@ def test_a_stream_is_told_from_its_files_if_rows_come_late(deployment: Deploymen
     assert late.figures[EVENT_TIME] > 86400 > in_time.figures[PROCESSING_TIME] == late.figures[PROCESSING_TIME]
 
 
+@pytest.mark.campaign
 def test_a_late_row_makes_the_table_stale_until_its_week_is_computed(deployment: Deployment) -> None:
     """The page says how the view differs until then, and that the check `lag` and the plan show it."""
     page = Path(__file__).parents[2] / "docs" / "how-to" / "count-visitors.md"

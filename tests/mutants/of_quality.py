@@ -43,7 +43,7 @@ QUALITY = (
         "quality/profiles.py",
         "standing_drifts(self.seen)",
         "standing_drifts(self.found)",
-        "tests/lineage/test_observed_days.py::test_a_day_of_other_visitors_fails_its_check_until_newer_rows_come",
+        "tests/quality/test_standing_drift.py::test_a_drift_stands_until_a_newer_period_without_one_is_looked_at",
     ),
     in_code(
         "drift has a fixed limit",
