@@ -46,6 +46,7 @@ def deployment(deploy: Deploy) -> Deployment:
     return found
 
 
+@pytest.mark.campaign
 def test_commands_import_and_open_no_more_than_is_recorded(deployment: Deployment, tmp_path: Path) -> None:
     """Times vary, but follow from these counts: light commands must not import Dagster, the pipeline or the report."""
     home = deployment.settings.home
@@ -62,6 +63,7 @@ def shown(deployment: Deployment, columns: int, *arguments: str) -> list[str]:
     return last_screen(command, columns=columns, BLOGDATA_HOME=str(deployment.settings.home))
 
 
+@pytest.mark.campaign
 @pytest.mark.matrix(4)
 @pytest.mark.parametrize("columns", [80, 140])
 def test_a_terminal_shows_names_uncut_and_each_line_whole(deployment: Deployment, columns: int) -> None:
@@ -72,6 +74,7 @@ def test_a_terminal_shows_names_uncut_and_each_line_whole(deployment: Deployment
     assert {"gold.visits_cube_weekly", "silver.sessions_pending", "silver.visits_enriched"} <= planned
 
 
+@pytest.mark.campaign
 def test_a_narrow_terminal_shows_the_steps_of_a_run(deployment: Deployment) -> None:
     """The run executes one dataset again, so that a real step ends on a terminal."""
     run = shown(deployment, 80, "run", "--select", "gold.page_stats")
@@ -376,6 +379,7 @@ def test_repair_finds_and_recomputes_damaged_tables(said: Said, deployment: Depl
     assert json.loads(said("repair", "--json")[1]) == []
 
 
+@pytest.mark.campaign
 def test_a_person_validates_any_dataset(said: Said, deployment: Deployment, tmp_path: Path) -> None:
     code, out, _ = said("validate", "silver.visits", "--json")
     (found,) = json.loads(out)

@@ -19,6 +19,7 @@ from quality.contracts import CONTRACTS, GRAPH
 from resources.zone import zone_of
 from simulated import EVERY_FAULT
 
+pytestmark = pytest.mark.campaign
 DAYS = SimulationSpec(days=1, added_hours=3, visits_per_day=200, seed=31, faults=EVERY_FAULT, ads=True)
 NOON = datetime(2028, 1, 5, 12, tzinfo=timezone.utc)
 """Two years after the first day's noon: its hours until then are older than the contracts keep them."""
@@ -112,7 +113,6 @@ def test_the_whole_day_expires_with_its_gold(deployment: Deployment) -> None:
     assert deployment.run().runs == 0
 
 
-@pytest.mark.campaign
 def test_what_is_kept_equals_a_fresh_build_of_the_landed_files_that_are_left(
     deployment: Deployment, deploy: Deploy
 ) -> None:
