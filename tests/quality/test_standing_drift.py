@@ -1,4 +1,4 @@
-"""What a look finds stands while there are no newer rows: a look at nothing new does not hide it."""
+"""Offline Observer: what a look finds stands while there are no newer rows: a look at nothing new does not hide it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ def _day(period: str, version: int, *drifts: Drift) -> Observation:
 
 
 def test_a_drift_stands_until_a_newer_period_without_one_is_looked_at() -> None:
-    """Pattern: Offline Observer."""
     drift = Drift(period="2026-01-08", column="browser", test="psi", found=1.0, limit=0.2)
     ordinary, moved = _day("2026-01-07", 1), _day("2026-01-08", 2, drift)
     seen = [ordinary, moved]
