@@ -49,6 +49,7 @@ def no_session(*_: object) -> None:
     raise AssertionError("no table is read twice for the same lists")
 
 
+@pytest.mark.campaign
 def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
