@@ -27,6 +27,7 @@ from lineage.found_values import Found
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 
+pytestmark = pytest.mark.campaign
 DAYS = (canaries.DAY, canaries.NEXT_DAY)
 ODD = (
     "visit_id = char(9)",

@@ -1,0 +1,93 @@
+"""Where values of persons are in three published hours.
+
+`make laws` has a value of its own in every field, every dataset, and streams (test_every_dataset.py).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lineage import found_values
+from lineage.canaries import Canaries, Canary
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from lineage.found_values import Found
+from lineage.origins import three_hours
+from lineage.test_every_dataset import LOGS, PLACES
+from quality.contracts import EVERY
+
+FIELDS = ("visit_id", "user_id", "id", "login", "email", "ip")
+ADDRESS = "192.0.2.1"
+"""The client of the access log."""
+SHORTEST = len("u00000000")
+"""What is shorter may be in a file by chance."""
+OF_USERS = 60
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    return deploy.published("persons", three_hours)
+
+
+@pytest.fixture(scope="module")
+def found(deployment: Deployment) -> Found:
+    return found_values.find(deployment.settings.home, landed(deployment))
+
+
+def landed(made: Deployment) -> Canaries:
+    """Take from the landed lines what visitors and some users are known by, and the pages."""
+    values = {("requests", "ip", ADDRESS)}
+    for table, most in (("visits", None), ("ads", None), ("users", OF_USERS)):
+        files = sorted((made.landing / table).rglob("*.json"))
+        lines = [line for file in files for line in file.read_bytes().splitlines()]
+        for line in lines[:most]:
+            row = parsed(line)
+            context = row.get("context") or {}
+            known = {**row, **(context.get("user") or {})}
+            values |= {(table, name, known[name]) for name in (*FIELDS, "page") if isinstance(known.get(name), str)}
+    return Canaries([Canary(kind=kind, field=name, token=value) for kind, name, value in sorted(values) if fits(value)])
+
+
+def parsed(line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def fits(value: str) -> bool:
+    return len(value) >= SHORTEST
+
+
+def test_every_place_with_a_value_of_a_person_is_declared(found: Found) -> None:
+    assert [path for path in found.of_persons if not any(place.has(path) for place in PLACES)] == []
+    assert {one.field for one in found.planted.every} >= {*FIELDS}
+
+
+def test_columns_with_values_of_persons_are_declared(found: Found) -> None:
+    declared = {
+        (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
+    }
+    seen = {where for where, values in found.columns.items() if any(value.identifies for value in values)}
+    assert seen - declared == set()
+    assert seen >= {
+        ("bronze.visits", "raw"),
+        ("bronze.ads", "raw"),
+        ("bronze.users", "email"),
+        ("silver.visits", "ip"),
+        ("silver.visit_conflicts", "visit_id"),
+        ("silver.users", "user_id"),
+        ("silver.ads", "visit_id"),
+        ("silver.visits_enriched", "user_id"),
+    }
+
+
+def test_no_statistics_and_no_footer_of_a_file_have_a_value_of_a_person(found: Found) -> None:
+    in_logs = {value for path, values in found.files.items() if LOGS in path for value in values}
+    for seen in (in_logs, found.limits):
+        assert {value.field for value in seen if value.identifies} == set()
+        assert "page" in {value.field for value in seen}, "the search sees them"
