@@ -318,8 +318,9 @@ def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch
     assert (len(world.files()["10"]), len(world.files()["11"])) == (1, 3)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("tables", [BY_THE_HOUR, ()], ids=["by the hour", "all"])
+@pytest.mark.parametrize(
+    "tables", [BY_THE_HOUR, pytest.param((), marks=pytest.mark.campaign)], ids=["by the hour", "all"]
+)
 def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
     world: World, deploy: Deploy, tables: Sequence[str]
 ) -> None:
