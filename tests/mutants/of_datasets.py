@@ -148,7 +148,7 @@ DATASETS = (
         "platform/blogdata/planning/shown.py",
         "for key, rows in shown.items() if rows}",
         "for key, rows in shown.items() if not rows}",
-        "tests/storage/test_denormalizer.py::test_a_renamed_device_rewrites_the_weeks_that_show_it",
+        "tests/planning/test_shown.py::test_a_renamed_device_makes_the_weeks_stale_that_show_it",
     ),
     in_code(
         "a group of too few persons is shared",

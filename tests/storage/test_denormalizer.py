@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from assets.transforms import visits_model
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.storage import denormalizer
 from blogdata.patterns.storage.denormalizer import Dimension
@@ -16,7 +18,7 @@ from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from plans import plan_of
 from quality.contracts import CONTRACTS, EVERY
-from quality.contracts.visits_model import DEVICES, STAR_HOSTS, VIEWS
+from quality.contracts.visits_model import DEVICE, DEVICES, STAR_HOSTS, VIEWS
 from storage import modelled as weeks
 from storage.modelled import NEXT_WEEK, NORMALIZED, OBT, STAR, WEEK, named_devices, rows_of
 from tools import contract_pages
@@ -38,6 +40,40 @@ def renamed(deploy: Deploy) -> Deployment:
     return weeks.renamed(deploy, "renamed")
 
 
+def test_all_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
+    told = "event_week STRING, event_hour STRING, page STRING, referral_host STRING, browser STRING"
+    hour = f"{WEEK}T10"
+    visits = [
+        (WEEK, hour, "/a", "www.google.com", "Firefox", "phone", "1", True),
+        (WEEK, hour, "/a", "www.google.com", "Firefox", "phone", "1", True),
+        (WEEK, hour, None, "blog.example", None, "tablet", "9", False),
+        (NEXT_WEEK, f"{NEXT_WEEK}T11", "/b", None, "Lynx", None, None, False),
+    ]
+    of_visits = f"{told}, device_type STRING, device_version STRING, device_known BOOLEAN"
+    counted = visits_model.views(spark.createDataFrame(visits, of_visits))
+    names = [("phone", "1", "Phone", "2026-01-01"), ("phone", "1", "Renamed", "2026-01-02")]
+    reference = spark.createDataFrame(
+        names, "device_type STRING, device_version STRING, full_name STRING, changed_on STRING"
+    )
+    devices, hosts = visits_model.devices(counted, reference), visits_model.hosts(counted)
+    sites = visits_model.sites(hosts)
+    star = denormalizer.flatten(hosts, CONTRACTS[STAR_HOSTS], [Dimension(rows=sites, key=["site"])])
+    known = [Dimension(rows=star, key=["referral_host"]), Dimension(rows=devices, key=DEVICE)]
+    big, of_facts = denormalizer.flatten(counted, BIG, known), counted.join(devices, [*DEVICE])
+    found, *others = (
+        Counter(map(tuple, frame.select(*COLUMNS).collect()))
+        for frame in (
+            big,
+            of_facts.join(star, "referral_host"),
+            of_facts.join(hosts, "referral_host").join(sites, "site"),
+        )
+    )
+    assert others == [found, found]
+    named = {(row[COLUMNS.index("page")], row[COLUMNS.index("device_name")], row[-1]) for row in found}
+    assert named == {("/a", "Renamed", 2), ("unknown", None, 1), ("/b", None, 1)}
+
+
+@pytest.mark.campaign
 def test_all_models_have_the_same_rows(modelled: Deployment) -> None:
     found = rows_of(modelled, EVERYTHING, *COLUMNS)
     assert found == rows_of(modelled, NORMALIZED, *COLUMNS) == rows_of(modelled, STAR, *COLUMNS)
@@ -47,6 +83,7 @@ def test_all_models_have_the_same_rows(modelled: Deployment) -> None:
     assert modelled.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_renamed_device_rewrites_the_weeks_that_show_it(modelled: Deployment, renamed: Deployment) -> None:
     before, after = modelled.published(OBT), renamed.published(OBT)
     assert {key for key, entry in after.items() if entry.version != before[key].version} == {WEEK}
@@ -56,6 +93,7 @@ def test_a_renamed_device_rewrites_the_weeks_that_show_it(modelled: Deployment, 
     assert {row[COLUMNS.index("device_name")] for row in found} >= {"Renamed"}
 
 
+@pytest.mark.campaign
 def test_late_page_views_reach_all_models(renamed: Deployment) -> None:
     before, merged = renamed.published(OBT), renamed.versions()[DEVICES]
     late = event("10:55", "/late-view").replace(b"2026-01-05", NEXT_WEEK.encode())

@@ -23,6 +23,7 @@ def modelled(deploy: Deploy) -> Deployment:
     return weeks.modelled(deploy, "modelled")
 
 
+@pytest.mark.campaign
 def test_what_is_joined_is_each_page_view_once(modelled: Deployment) -> None:
     columns = ("event_hour", "page", "referral_host", "browser", *DEVICE, "device_known", "device_name")
     expected: Counter[tuple[Any, ...]] = Counter()
@@ -38,15 +39,21 @@ def test_what_is_joined_is_each_page_view_once(modelled: Deployment) -> None:
     assert modelled.problems() == []
 
 
-def test_no_table_repeats_what_another_one_says(modelled: Deployment) -> None:
+@pytest.mark.campaign
+def test_no_table_has_a_row_of_another_one_twice(modelled: Deployment) -> None:
     contracts = [CONTRACTS[name] for name in SNOWFLAKE]
     for contract in contracts:
         rows = modelled.rows(contract.dataset, *contract.identity)
         assert len(rows) == len(set(rows)) > 1
+
+
+def test_no_column_says_what_another_one_says() -> None:
+    contracts = [CONTRACTS[name] for name in SNOWFLAKE]
     said = [column.name for one in contracts for column in one.columns if column.name not in one.identity]
     assert len(said) == len(set(said)) == 4, "views, device_name, site and kind"
 
 
+@pytest.mark.campaign
 def test_a_renamed_device_is_one_row(modelled: Deployment, deploy: Deploy) -> None:
     after = weeks.renamed(deploy, "renamed")
     names, versions, device = named_devices(modelled), modelled.versions(), first_named(modelled)
