@@ -91,6 +91,7 @@ def test_table_4_2_backfills_show_the_original_rows(
     assert table.gone() == []
 
 
+@pytest.mark.campaign
 def test_table_4_4_rerunning_day_one_starts_empty(daily: Table) -> None:
     assert daily.versions() == {"2024-10-05": 1, "2024-10-06": 2, "2024-10-07": 3, "2024-10-08": 4}
     assert daily.operations() == ["CREATE TABLE", *["MERGE"] * 4], "a normal run restores nothing"
@@ -153,11 +154,27 @@ def test_a_restoration_is_audited_like_every_write(spark: Any, daily: Table) -> 
     assert (daily.rows(), daily.lake.version(CONTRACT.dataset)) == (before, version)
 
 
-def test_figure_4_7_restoring_keeps_an_earlier_compaction(spark: Any, daily: Table, tmp_path: Path) -> None:
+def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
+    """The first compaction of the figure: the version before that of an execution, not that of the day before it."""
+    fifth, sixth = "2024-10-09", "2024-10-10"
+    daily.deliveries.update({day: [(day, "new", False)] for day in (fifth, sixth)})
+    daily.execute(fifth)
+    # Added rows are in files of their own: there is something to compact.
+    daily.compact()
+    daily.execute(sixth)
+    assert (daily.operations()[5:], daily.versions()[sixth]) == (["MERGE", "OPTIMIZE", "MERGE"], 7)
+    daily.execute(sixth)
+    assert daily.files(8) == daily.files(6) != daily.files(5), "version 7 - 1"
+    assert (daily.versions()[fifth], daily.versions()[sixth], daily.problems()) == (5, 9, [])
+
+
+@pytest.mark.campaign
+def test_figure_4_7_each_execution_is_restored_to_the_version_before_it(
+    spark: Any, daily: Table, tmp_path: Path
+) -> None:
     """Versions are those of the figure; the days are four days later, because four others come before them."""
     fifth, sixth, seventh, eighth = (f"2024-10-{day:02}" for day in range(9, 13))
     daily.deliveries.update({day: [(day, "new", False)] for day in (fifth, sixth, seventh, eighth)})
-    # Added rows are in files of their own: there is something to compact.
     for day in (fifth, sixth):
         daily.execute(day)
         daily.compact()
@@ -326,6 +343,7 @@ def test_vacuumed_deletion_vectors_make_a_version_unrestorable(spark: Any, lake_
     assert (marked.rows(), marked.lake.version(CONTRACT.dataset)) == (before, version)
 
 
+@pytest.mark.campaign
 def test_a_version_past_its_retention_is_restored_while_its_files_are_held(spark: Any, daily: Table) -> None:
     path, before = daily.lake.path(CONTRACT.dataset), daily.rows()
     kept = "'delta.deletedFileRetentionDuration' = 'interval 1 seconds'"
