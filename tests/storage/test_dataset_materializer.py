@@ -123,6 +123,7 @@ def people(first: int, last: int) -> list[str]:
     return [f"u{number}" for number in range(first, last)]
 
 
+@pytest.mark.campaign
 def test_pairs_of_weeks_are_counted_within_the_stated_error(blog: Blog) -> None:
     """In 19 of 20 cases an estimate is off by at most two standard errors; the names here are no luck of one draw."""
     drawn = random.Random(36)
@@ -144,6 +145,19 @@ def test_pairs_of_weeks_are_counted_within_the_stated_error(blog: Blog) -> None:
     assert blog.table() == blog.view()
 
 
+def test_late_rows_of_a_week_are_taken_from_its_feed(blog: Blog) -> None:
+    hours = [f"{week}T00" for week in WEEKS[:3]]
+    blog.come({hour: people(at * 100, at * 100 + 300) for at, hour in enumerate(hours)})
+    assert blog.refreshed() == "all weeks, since the table is new"
+    before = blog.table()
+    blog.come({hours[0]: people(0, 350)})
+    assert blog.is_stale()
+    assert blog.refreshed().partition(", since")[0] == WEEKS[0]
+    assert not blog.is_stale()
+    assert blog.table() == blog.view() != before
+
+
+@pytest.mark.campaign
 def test_a_table_is_its_view_whatever_happens_between_refreshes(blog: Blog) -> None:
     """Late rows, hours that are computed again, hours that lose their rows, a new week, and a feed that is gone."""
     drawn = random.Random(7)
