@@ -173,6 +173,7 @@ def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) ->
     assert streams.rows() == before
 
 
+@pytest.mark.campaign
 def test_a_row_waits_for_its_partner_only(session: Any, tmp_path: Path) -> None:
     streams = Streams(session, tmp_path)
     streams.land([("v", "a", at(20))], [("w", "a", at(0), "c")])
@@ -198,7 +199,8 @@ def test_a_row_waits_for_its_partner_only(session: Any, tmp_path: Path) -> None:
     assert len(streams.rows()) == 2
 
 
-@pytest.mark.parametrize("days", [3, pytest.param(30, marks=pytest.mark.campaign)])
+@pytest.mark.campaign
+@pytest.mark.parametrize("days", [3, 30])
 def test_the_state_does_not_grow_with_days(session: Any, tmp_path: Path, days: int) -> None:
     streams = Streams(session, tmp_path)
     clicks, displays = drawn(4)

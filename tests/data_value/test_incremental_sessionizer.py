@@ -86,6 +86,7 @@ def test_the_newest_sessions_stay_open(quiet: Deployment) -> None:
     assert hour(16) not in quiet.published("silver.sessions")
 
 
+@pytest.mark.campaign
 def test_a_late_row_reaches_as_far_as_it_changes(quiet: Deployment) -> None:
     before = versions(quiet)
     ids = dict(quiet.rows("silver.sessions", "exit_page", "session_id"))

@@ -155,6 +155,7 @@ def drawn(seed: int, minutes: float = 240, visitors: int = 12) -> list[Row]:
     return sorted(rows, key=lambda each: each[1:])
 
 
+@pytest.mark.campaign
 def test_a_session_waits_for_its_watermark(session: Any, tmp_path: Path) -> None:
     live = Live(session, tmp_path)
     live.land([row("A", minutes, f"/{minutes}", number) for number, minutes in enumerate((0, 1, 8))])
@@ -190,7 +191,8 @@ def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path, se
     assert live.rows() == expected
 
 
-@pytest.mark.parametrize("days", [3, pytest.param(30, marks=pytest.mark.campaign)])
+@pytest.mark.campaign
+@pytest.mark.parametrize("days", [3, 30])
 def test_the_state_does_not_grow_with_days(session: Any, tmp_path: Path, days: int) -> None:
     live = Live(session, tmp_path)
     visitors = 40
