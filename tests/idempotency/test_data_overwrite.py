@@ -42,6 +42,7 @@ def clicked(hundred: Path, tmp_path: Path) -> Path:
     return shutil.copytree(hundred, tmp_path / "clicked")
 
 
+@pytest.mark.campaign
 @both_engines
 def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, engine: Engine) -> None:
     first = overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance())
@@ -71,6 +72,7 @@ def test_a_partition_without_rows_is_emptied_not_skipped(spark: Any, clicked: Pa
     assert {row[0] for row in resting(clicked)} == {HOURS[1]}
 
 
+@pytest.mark.matrix(100)
 @both_engines
 def test_rows_of_an_undeclared_partition_are_refused(spark: Any, clicked: Path, engine: Engine) -> None:
     before = resting(clicked)
@@ -157,12 +159,14 @@ def test_rows_are_not_added_to_a_table_that_has_changed(spark: Any, clicked: Pat
     assert resting(clicked) == before
 
 
+@pytest.mark.campaign
 def test_a_plain_overwrite_would_have_deleted_the_neighbours(spark: Any, clicked: Path) -> None:
     one_hour = clicks(spark, 10).where(F.col("hour") == HOURS[0])
     one_hour.write.format("delta").mode("overwrite").save(f"{clicked}/silver/clicks")
     assert {row[0] for row in resting(clicked)} == {HOURS[0]}
 
 
+@pytest.mark.campaign
 def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Path) -> None:
     for run, rows in (("one", 10), ("two", 4)):
         overwrite_table(clicks(spark, rows), target(lake_root, run, contract=WHOLE), Provenance())
@@ -173,6 +177,7 @@ def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Pat
         overwrite_partitions(clicks(spark), target(lake_root), (), Provenance())
 
 
+@pytest.mark.campaign
 @pytest.mark.matrix(16)
 @pytest.mark.parametrize("phase", ["audited", "written", "opened"])
 def test_of_two_runs_on_a_partition_one_publishes(spark: Any, clicked: Path, tmp_path: Path, phase: str) -> None:
@@ -187,6 +192,7 @@ def test_of_two_runs_on_a_partition_one_publishes(spark: Any, clicked: Path, tmp
     assert len(resting(clicked)) == 60
 
 
+@pytest.mark.campaign
 def test_runs_on_different_partitions_both_publish(spark: Any, clicked: Path, tmp_path: Path) -> None:
     probe = Probe(tmp_path / "probe")
     first = clicks(spark, 20).where(F.col("hour") == HOURS[0])

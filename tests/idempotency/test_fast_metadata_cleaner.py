@@ -116,6 +116,7 @@ def test_replacing_a_week_opens_no_other_file(spark: Any, lake: Lake) -> None:
     assert table.history(1)[0]["operationMetrics"]["num_added_files"] == 1, "the pointer's own"
 
 
+@pytest.mark.campaign
 def test_a_plain_delete_opens_the_files(spark: Any, lake_root: Path) -> None:
     path = f"{lake_root}/plain"
     rows = [(week, click) for week, found in BEFORE.items() for click in found]
@@ -125,6 +126,7 @@ def test_a_plain_delete_opens_the_files(spark: Any, lake_root: Path) -> None:
     assert (metrics["numRemovedFiles"], metrics["numCopiedRows"]) == ("1", "5")
 
 
+@pytest.mark.campaign
 def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_path: Path) -> None:
     probe = Probe(tmp_path / "probe")
     version = lake.version(WEEKS.dataset)
@@ -192,6 +194,7 @@ def test_a_year_with_lost_rows_is_not_frozen(spark: Any, lake: Lake) -> None:
     assert set(tables(lake)) == {OLD, LAST, NEW}
 
 
+@pytest.mark.campaign
 def test_an_added_column_is_null_in_older_weeks(spark: Any, lake: Lake) -> None:
     before = tables(lake)
     publish(spark, lake, {NEW: {5}}, "wider", contract=WIDER)

@@ -81,6 +81,7 @@ def test_figure_4_4_removed_rows_are_never_inserted(spark: Any, lake_root: Path,
     assert letters.rows() == [("A", "new")]
 
 
+@pytest.mark.campaign
 def test_figure_4_4_unconditional_inserts_keep_removed_rows(spark: Any, abc: Letters) -> None:
     spark.createDataFrame(
         [("D", None, True)], "letter STRING, says STRING, is_deleted BOOLEAN"
@@ -93,6 +94,7 @@ def test_figure_4_4_unconditional_inserts_keep_removed_rows(spark: Any, abc: Let
     assert ("D", None) in abc.rows()
 
 
+@pytest.mark.campaign
 @every_engine
 def test_table_4_1_merges_inserts_updates_and_deletes(spark: Any, lake_root: Path, engine: Engine) -> None:
     letters = Letters(spark, lake_root, engine)
@@ -163,6 +165,7 @@ def test_a_change_without_a_mark_is_refused(spark: Any, lake_root: Path, abc: Le
         assert letters.rows() == before, change
 
 
+@pytest.mark.campaign
 @every_engine
 def test_concurrent_first_merges_conflict_without_the_jar(
     spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
@@ -273,6 +276,7 @@ def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
         merge(frame, target(lake_root, contract=keyless), Provenance(), deleted=DELETED)
 
 
+@pytest.mark.campaign
 def test_merging_a_changed_row_copies_no_file(spark: Any, lake_root: Path) -> None:
     contract = replace(LETTERS, write=Merge())
     lake = Lake(root=str(lake_root))

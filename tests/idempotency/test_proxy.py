@@ -134,6 +134,7 @@ def test_the_files_of_a_copy_become_read_only(spark: Any, lake: Lake) -> None:
     assert [file.name for file in files if file.stat().st_mode & 0o222] == []
 
 
+@pytest.mark.campaign
 def test_readers_see_either_the_old_or_new_copy(spark: Any, lake: Lake) -> None:
     load(spark, lake, 10, "r0")
     done = threading.Event()

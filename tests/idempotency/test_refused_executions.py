@@ -31,6 +31,7 @@ pytestmark = pytest.mark.matrix(7)
 IN_DAYS = replace(CONTRACT, write=InOrder(period=Grain.DAY))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("day", [DAYS[0], DAYS[2]])
 def test_a_refused_merge_undoes_its_restoration(daily: Table, day: str) -> None:
     before, versions = daily.rows(), daily.versions()
@@ -53,6 +54,7 @@ def overflowing(table: Table) -> Any:
     return table.frame([("A", "new", False)]).withColumn("says", F.expr("CAST(length(says) + 2147483647 AS STRING)"))
 
 
+@pytest.mark.matrix(100)
 @pytest.mark.parametrize(
     ("delivery", "error"),
     [

@@ -108,6 +108,7 @@ def test_time_travel_reads_the_load_that_was_replaced(spark: Any, lake: Lake) ->
     assert second.version > first
 
 
+@pytest.mark.campaign
 def test_an_unguarded_empty_load_empties_the_table(spark: Any, lake: Lake) -> None:
     overwrite_table(rows(spark, 0, "tuesday"), target(lake, "r2"), Provenance())
     assert stored(lake) == (0, set())
@@ -125,6 +126,7 @@ def wait_for(file: Path, alive: Callable[[], bool]) -> None:
         assert alive(), f"the write ended before {file.name}"
 
 
+@pytest.mark.campaign
 def test_a_reader_sees_old_rows_until_the_commit(spark: Any, lake: Lake, tmp_path: Path) -> None:
     probe = tmp_path / "probe"
     probe.mkdir()
@@ -142,6 +144,7 @@ def test_a_reader_sees_old_rows_until_the_commit(spark: Any, lake: Lake, tmp_pat
     assert there(spark, lake) == (120, {"tuesday"})
 
 
+@pytest.mark.campaign
 def test_readers_never_see_an_empty_or_mixed_table(spark: Any, lake: Lake) -> None:
     done = threading.Event()
 

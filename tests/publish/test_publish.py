@@ -44,6 +44,7 @@ def test_a_commit_records_its_rows_reasons_and_inputs(spark: Any, lake_root: Pat
     assert commit.metadata(HOURS[0])["dagster/partition_row_count"] == 50
 
 
+@pytest.mark.campaign
 def test_a_repeated_stream_batch_is_published_once(spark: Any, lake_root: Path) -> None:
     def bring() -> Commit:
         return publish(
