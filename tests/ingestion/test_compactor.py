@@ -190,6 +190,7 @@ def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> Non
     assert table.problems() == []
 
 
+@pytest.mark.campaign
 def test_a_batch_goes_on_beside_a_whole_compaction(table: Table, probe: Probe) -> None:
     with Held(lambda: append(table.spark, table.root, BATCHES, probe), probe, "audited") as held:
         (done,) = table.maintain()
@@ -202,6 +203,7 @@ def overwrite(table: Table) -> None:
     overwrite_partitions(rows, target(table.root, "overwrite", contract=LIVE), HOURS[:1], Provenance())
 
 
+@pytest.mark.campaign
 def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
     claims, owner = Claims(table.lake, LIVE.dataset, alive=owners.alive), owners.this_run()
     claims.take(["2026-01-05T23"], owner)
@@ -223,6 +225,7 @@ def test_a_partition_that_is_replaced_meanwhile_is_as_published(table: Table, pr
     assert table.rows() == replaced
 
 
+@pytest.mark.campaign
 def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
     """Each is cut off later than the one before it; the last one has committed."""
     for phase in ("opened", "written", "audited", "committed"):
@@ -252,6 +255,7 @@ def test_without_the_engine_it_is_left(table: Table) -> None:
     assert "without the engine's jar" in done.left
 
 
+@pytest.mark.campaign
 def test_one_table_is_compacted_as_a_whole(spark: Any, tmp_path: Path) -> None:
     unpartitioned = replace(LIVE, dataset="silver.whole", partitioning=None)
     aim, change = target(tmp_path, "run", contract=unpartitioned), AppendBatch(stream="clicks", batch=0)
