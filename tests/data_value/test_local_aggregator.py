@@ -114,6 +114,7 @@ def test_rows_that_lie_apart_are_refused(
     assert "Distributed Aggregator" in refused.value.next_step
 
 
+@pytest.mark.campaign
 def test_the_partitioning_is_that_of_the_version(spark: Any, lake: Lake) -> None:
     clicks(lake, HOURS[:2])
     table = pa.table({"hour": [HOURS[0]], "page": ["/1"], "who": ["u1"]})
@@ -130,6 +131,7 @@ def test_large_partitions_are_dealt_first() -> None:
     assert local_aggregator.dealt({}, 4) == []
 
 
+@pytest.mark.campaign
 def test_trusting_the_partitioning_doubles_groups(spark: Any, lake: Lake) -> None:
     """Without the check of the log, tasks that each read a part of a group output the group twice."""
     clicks(lake, by=[])

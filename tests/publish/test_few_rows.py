@@ -107,6 +107,7 @@ def test_few_rows_are_planned_in_one_job(session: Any, lake_root: Path) -> None:
     assert all(value in ("none", usual[setting]) for setting, value in zip(few, seen_by_many, strict=True))
 
 
+@pytest.mark.campaign
 def test_few_rows_joined_with_a_large_table_are_planned_as_usual(session: Any, lake_root: Path) -> None:
     put(session, lake_root, "large", F.expr(MEBIBYTES))
     large = Lake(root=str(lake_root)).read(session, PAGES.dataset)
@@ -114,6 +115,7 @@ def test_few_rows_joined_with_a_large_table_are_planned_as_usual(session: Any, l
     assert {page for *_, page in resting(lake_root)} == {None}
 
 
+@pytest.mark.campaign
 def test_many_rows_beside_few_are_planned_as_usual(session: Any, lake_root: Path, tmp_path: Path) -> None:
     probe = Probe(tmp_path / "probe")
     beside = replace(CONTRACT, dataset="silver.beside")
@@ -133,6 +135,7 @@ def test_many_rows_beside_few_are_planned_as_usual(session: Any, lake_root: Path
     assert session.conf.get(MODE) == default
 
 
+@pytest.mark.matrix(100)
 @pytest.mark.parametrize(("of", "mode"), [(ROWS, "NO_CODEGEN"), (MANY + 1, None), (None, None)])
 def test_kept_rows_are_computed_like_written_ones(session: Any, of: int | None, mode: str | None) -> None:
     with computed(clicks(session, ROWS).withColumn("page", task_setting()), of=of) as kept:
@@ -146,6 +149,7 @@ def test_a_refused_write_restores_the_setting(session: Any, lake_root: Path) -> 
     assert session.conf.get(MODE) == default
 
 
+@pytest.mark.campaign
 def test_a_configured_codegen_mode_is_left_alone(session: Any, lake_root: Path) -> None:
     session.conf.set(MODE, "CODEGEN_ONLY")
     assert seen(session, lake_root, "few", accounts(ROWS)) == {"CODEGEN_ONLY"}

@@ -113,6 +113,7 @@ def test_a_join_and_an_aggregation_by_user_need_no_exchange(spark: Any, lake: La
     assert values(pairs) == values(usual.groupBy("user_id", "page").count())
 
 
+@pytest.mark.campaign
 def test_returning_visitors_are_those_of_both_weeks(spark: Any, lake: Lake) -> None:
     version = lake.version(VIEWS.dataset)
     assert version is not None
@@ -126,6 +127,7 @@ def test_returning_visitors_are_those_of_both_weeks(spark: Any, lake: Lake) -> N
     assert frozen_visitors.count(spark, lake, version, WEEKS[1:], ()) == replace(found, returned=0)
 
 
+@pytest.mark.campaign
 def test_each_task_reads_the_files_of_its_buckets(spark: Any, lake: Lake) -> None:
     everything = scanned(lake.read(spark, VIEWS.dataset))
     parts = bucket.read(spark, stored(lake), tasks=4).parts
@@ -177,6 +179,7 @@ def test_the_buckets_are_those_of_the_log(spark: Any, tmp_path: Path) -> None:
         bucket.read(spark, stored(other)).aggregate(("user_id",), F.count("page")).frame().collect()
 
 
+@pytest.mark.campaign
 def test_a_table_older_than_its_buckets_states_none(spark: Any, tmp_path: Path) -> None:
     grown = Lake(root=str(tmp_path))
     save(grown, replace(VIEWS, columns=VIEWS.columns[:2], statistics=(), buckets=None), rows(spark, 20, 5))

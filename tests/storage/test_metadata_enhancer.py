@@ -76,6 +76,7 @@ def test_the_executed_plan_names_the_files_and_bytes(spark: Any, lake: Lake) -> 
     assert scanned(lake.read(spark, VISITS.dataset)) == Scan(files=10, bytes=sum(sizes.values()))
 
 
+@pytest.mark.campaign
 def test_statistics_cost_the_writer_space_in_the_log(spark: Any, lake: Lake, tmp_path: Path) -> None:
     """Every chosen column makes each file's entry longer; a long text, which nobody filters by, the longest."""
     size = {}
@@ -104,6 +105,7 @@ def test_a_column_without_statistics_skips_nothing(spark: Any, lake: Lake) -> No
     assert files_read(spark, lake, "page = '/nowhere'") == 10
 
 
+@pytest.mark.campaign
 def test_statistics_of_unsorted_rows_skip_nothing(spark: Any, tmp_path: Path) -> None:
     spread = Lake(root=str(tmp_path))
     tables.create_or_evolve(spark, spread, VISITS)

@@ -57,6 +57,7 @@ def hours(lake: Lake) -> dict[str, set[int | None]]:
     }
 
 
+@pytest.mark.campaign
 def test_older_days_stay_when_a_column_is_added(spark: Any, lake_root: Path) -> None:
     lake = Lake(root=str(lake_root))
     events = EventLog(lake)

@@ -114,6 +114,7 @@ def member(spark: Any, root: Path, contract: Contract, *, engine: Engine = Engin
     return aim
 
 
+@pytest.mark.campaign
 def test_an_order_by_one_column_after_the_other_serves_the_first_only(spark: Any, tmp_path: Path) -> None:
     """The Z-order serves both; so this shows that it is the order that does it, not the number of files."""
     path = str(tmp_path / "straight")
@@ -127,6 +128,7 @@ def test_an_order_by_one_column_after_the_other_serves_the_first_only(spark: Any
     assert read[BY_USER] <= 2
 
 
+@pytest.mark.campaign
 def test_small_partitions_and_other_engines_leave_the_files(spark: Any, tmp_path: Path) -> None:
     large = replace(CLICKS, write=ByPeriod(kept=timedelta(days=7), frozen=Sorted(by=("bucket",))))
     aim = member(spark, tmp_path, large)
