@@ -161,6 +161,7 @@ def test_late_rows_are_sent_as_corrections(tmp_path: Path) -> None:
     assert states(box) == {"delivered": 6}
 
 
+@pytest.mark.matrix(100)
 @pytest.mark.parametrize("mode", [None, *Mode])
 def test_corrections_come_once_and_in_order_through_failures(mode: Mode | None, tmp_path: Path) -> None:
     """Every other row comes after later ones were sent: for a key first these, in their order, then what is new."""

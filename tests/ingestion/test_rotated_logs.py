@@ -162,6 +162,7 @@ def land(landing: Path, files: list[Path], now: datetime) -> None:
     assert [one.fault for one in split_all(landing, hour_of_combined, now=now) if one.fault] == []
 
 
+@pytest.mark.matrix(100)
 @pytest.mark.parametrize("kind", ["rename", "copytruncate", "dateext", "compressed"])
 def test_hourly_landings_of_rotated_logs_equal_one_landing_of_all_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

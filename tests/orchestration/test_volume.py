@@ -75,6 +75,7 @@ def days(spark: Any, four_weeks: Path, tmp_path: Path, request: pytest.FixtureRe
     return Days(spark, shutil.copytree(four_weeks, tmp_path / "weeks"), request.param)
 
 
+@pytest.mark.matrix(100)
 def test_a_day_with_half_of_its_rows_is_not_published(days: Days) -> None:
     with pytest.raises(AuditFailed) as failed:
         days.publish({MONDAY: 5_000, TUESDAY: 10_000})
@@ -88,12 +89,14 @@ def test_a_day_with_half_of_its_rows_is_not_published(days: Days) -> None:
     assert days.shown() == {MONDAY: 9_000, TUESDAY: 10_000}
 
 
+@pytest.mark.matrix(100)
 def test_a_person_publishes_it_all_the_same(days: Days) -> None:
     commit = days.publish({MONDAY: 5_000}, accepted={GUARD})
     assert days.shown() == {MONDAY: 5_000}
     assert warnings(commit.entries[MONDAY]) == [VOLUME]
 
 
+@pytest.mark.matrix(100)
 def test_a_weekend_or_an_unfinished_day_is_no_fault(days: Days) -> None:
     days.publish({SATURDAY: 5_000})
     days.publish({MONDAY: 5_000}, hours=12)

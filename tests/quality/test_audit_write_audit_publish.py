@@ -39,6 +39,7 @@ def test_an_audit_that_warns_publishes_and_says_so(spark: Any, lake_root: Path, 
     assert refused.kept(Lake(root=str(lake_root))) == []
 
 
+@pytest.mark.matrix(100)
 @both_engines
 def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path, engine: Engine) -> None:
     lake, strict = Lake(root=str(lake_root)), _with(FEW)
@@ -70,6 +71,7 @@ def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path, en
     assert refused.kept(lake) == []
 
 
+@pytest.mark.campaign
 def test_a_person_lifts_a_false_alarm_of_one_audit(spark: Any, lake_root: Path) -> None:
     rows, strict = clicks(spark, 200), _with(FEW)
     with pytest.raises(AuditFailed) as failed:

@@ -89,6 +89,7 @@ def test_a_table_without_constraints_accepts_bad_rows(spark: Any, lake: Lake) ->
     assert lake.read(spark, ORDERS.dataset).count() == 1
 
 
+@pytest.mark.matrix(100)
 @pytest.mark.parametrize("engine", [True, False], ids=["engine", "sql"])
 def test_generated_columns_are_computed_and_wrong_values_refused(spark: Any, lake: Lake, engine: bool) -> None:
     enforce(spark, lake, GENERATED, engine_loaded=engine)

@@ -112,6 +112,7 @@ def test_a_doubled_row_warns_and_stops_nothing(spark: Any, home: Path) -> None:
     assert not any("canary" in page.read_text() for page in index.parent.rglob("*.html"))
 
 
+@pytest.mark.campaign
 def test_only_the_newest_partitions_are_validated_on_request(spark: Any, home: Path) -> None:
     result = run_docs(Server(spark), home, newest=1)
     assert checks(result)[check_name(LATE.dataset)].passed

@@ -82,6 +82,7 @@ def test_measuring_an_undeclared_column_is_refused() -> None:
         observe(VIEWS, distinct=("usr",))
 
 
+@pytest.mark.matrix(100)
 def test_committed_measures_are_read_as_a_series(written: EventLog) -> None:
     published = written.publications("silver.views")
     assert series(published, "null_share.referral") == [
@@ -95,6 +96,7 @@ def test_committed_measures_are_read_as_a_series(written: EventLog) -> None:
     assert series(published, "null_share.user") == []
 
 
+@pytest.mark.matrix(100)
 def test_rates_of_removed_rows_form_a_series(written: EventLog) -> None:
     published = written.publications("silver.views")
     assert [(point.value, point.rows) for point in rates(published, "duplicates")] == [(2 / 6, 6), (0.0, 1), (None, 0)]
