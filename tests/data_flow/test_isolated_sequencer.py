@@ -226,6 +226,7 @@ def test_the_other_team_relies_on_declared_columns() -> None:
         assert "team:analytics" in (contract.owner, *contract.consumers)
 
 
+@pytest.mark.campaign
 def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
     """Its process imports nothing of the platform except the storage class in Dagster's configuration."""
     project = code_locations.ROOT / "analytics"

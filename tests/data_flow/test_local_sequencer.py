@@ -75,6 +75,7 @@ def expected(server: LocationServer, address: str) -> dict[str, object]:
     return {"outcome": outcome, **{name: truth.get(name) for name in names}}
 
 
+@pytest.mark.campaign
 def test_answers_are_the_truth_whatever_fails(faulty: LocationServer, tmp_path: Path) -> None:
     journal, service = AnswerJournal(path=tmp_path / "answers"), client(faulty)
     answers: dict[str, Answer] = {}

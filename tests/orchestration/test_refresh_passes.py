@@ -177,6 +177,7 @@ def test_a_replay_is_computed_in_pieces(lake: LakeResource, monkeypatch: pytest.
     assert [len(keys) for keys in free] == [7, 7, 9]
 
 
+@pytest.mark.campaign
 def test_sessions_that_go_on_are_computed_again_in_many_pieces(
     lake: LakeResource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
