@@ -232,6 +232,7 @@ def test_an_empty_first_execution_can_run_again(spark: Any, lake_root: Path) -> 
     assert (table.rows(), table.gone(), table.problems()) == ([("B", "new")], [], [])
 
 
+@pytest.mark.campaign
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("phase", ["committed", "audited"])
 def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe, phase: str) -> None:

@@ -145,6 +145,7 @@ def test_both_tables_appear_with_their_accounts(empty: World, engine: Engine) ->
     assert empty.problems() == []
 
 
+@pytest.mark.campaign
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("phase", NOT_PUBLISHED)
 def test_a_crash_before_the_commit_publishes_neither_table(world: World, probe: Probe, phase: str) -> None:
@@ -261,6 +262,7 @@ def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> No
         assert {click for _, click in resting(watched.world.root, BESIDE.dataset, at)} == disputes_among(size)
 
 
+@pytest.mark.campaign
 def test_without_rows_the_companion_is_not_even_computed(world: World) -> None:
 
     def bomb(frame: Any) -> Any:
@@ -297,6 +299,7 @@ def test_a_companion_of_another_shape_is_refused(world: World) -> None:
         world.write(30, "two", disputes=lambda frame: frame.drop("click"))
 
 
+@pytest.mark.campaign
 def test_a_wrong_main_table_account_is_refused(world: World) -> None:
     frame = clicks(world.spark, 60)
     aim = target(world.root, "two", contract=MAIN)
