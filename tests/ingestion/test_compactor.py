@@ -168,6 +168,7 @@ def test_nothing_is_due_while_rows_are_added(table: Table) -> None:
     assert [due.partitions for due in whole(maintenance.look(table.upkeep(), ACTIONS, [LIVE]))] == [HOURS]
 
 
+@pytest.mark.campaign
 def test_an_hour_within_the_lookback_is_left(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "now", lambda: NOW)
     late = replace(LIVE, runs=Runs(lookback=1))
@@ -213,6 +214,7 @@ def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
     claims.release(["2026-01-05T23"], owner)
 
 
+@pytest.mark.campaign
 def test_a_partition_that_is_replaced_meanwhile_is_as_published(table: Table, probe: Probe) -> None:
     found: list[Done] = []
     with Held(lambda: found.extend(table.maintain(probe)), probe, "audited") as held:
