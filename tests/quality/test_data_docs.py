@@ -125,6 +125,7 @@ def test_datasets_without_a_table_pass_their_check(spark: Any, home: Path) -> No
     assert found["gold_page_stats"].description == "nothing is published yet"
 
 
+@pytest.mark.campaign
 def test_a_promise_not_evaluated_is_an_error(spark: Any, tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "lake"))
     late_rows(spark).drop("watermark").write.format("delta").partitionBy("arrival_hour").save(lake.path(LATE.dataset))
