@@ -253,6 +253,7 @@ def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.campaign
 def test_a_broken_location_leaves_the_other_loaded(tmp_path: Path) -> None:
     """Each location is loaded in its own process: an error in one does not affect the other."""
     project = code_locations.ROOT / "analytics"

@@ -134,6 +134,7 @@ def test_a_ui_replay_omits_the_limited_table(deployment: Deployment) -> None:
         assert replays.unfinished(lake.events) == []
 
 
+@pytest.mark.campaign
 def test_refused_days_stop_no_span_and_no_story(deployment: Deployment) -> None:
     assert deployment.run(hours=("2027-01-05", "2027-01-05"), select=[DATASET]).problems == []
     told: list[str] = []

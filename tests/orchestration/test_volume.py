@@ -96,7 +96,7 @@ def test_a_person_publishes_it_all_the_same(days: Days) -> None:
     assert warnings(commit.entries[MONDAY]) == [VOLUME]
 
 
-@pytest.mark.matrix(100)
+@pytest.mark.campaign
 def test_a_weekend_or_an_unfinished_day_is_no_fault(days: Days) -> None:
     days.publish({SATURDAY: 5_000})
     days.publish({MONDAY: 5_000}, hours=12)
@@ -104,6 +104,7 @@ def test_a_weekend_or_an_unfinished_day_is_no_fault(days: Days) -> None:
     assert EventLog(days.lake).publications(PAGES.dataset)[MONDAY].rows_in == 5_000
 
 
+@pytest.mark.campaign
 def test_a_long_log_that_lands_at_once_is_published_with_its_quiet_days(spark: Any, lake_root: Path) -> None:
     new = Days(spark, lake_root, Engine.TRANSACTION)
     new.publish({**BEFORE, MONDAY: 5_000})

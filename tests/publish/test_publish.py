@@ -93,6 +93,7 @@ def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -
     assert len(resting(lake_root)) == 200
 
 
+@pytest.mark.campaign
 @both_engines
 def test_a_lost_row_is_refused_before_publication(spark: Any, lake_root: Path, engine: Engine) -> None:
     overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts()))
@@ -108,6 +109,7 @@ def test_a_lost_row_is_refused_before_publication(spark: Any, lake_root: Path, e
     assert resting(lake_root) == before
 
 
+@pytest.mark.campaign
 @both_engines
 def test_a_refused_batch_names_all_its_violations(spark: Any, lake_root: Path, engine: Engine) -> None:
     bad = clicks(spark).withColumn("click", F.when(F.col("click") < 4, F.lit(-1)).otherwise(F.col("click")))

@@ -104,10 +104,15 @@ def test_a_join_and_an_aggregation_by_user_need_no_exchange(spark: Any, lake: La
     assert found == values(shuffled)
     assert len(found) == 498, "rows without a user are one group, once"
 
-    # Rows are joined before they are aggregated, too, and weeks are chosen.
+
+@pytest.mark.campaign
+@pytest.mark.usefixtures("usual_plans")
+def test_rows_of_chosen_weeks_are_joined_before_they_are_aggregated(spark: Any, lake: Lake) -> None:
+    views, orders = (lake.read(spark, contract.dataset) for contract in (VIEWS, ORDERS))
+    measure = F.count(F.lit(1)).alias("views")
     week = bucket.read(spark, stored(lake, weeks=WEEKS[:1]), tasks=2)
     bought = bucket.read(spark, stored(lake, ORDERS), tasks=2).each(lambda part: part.select("user_id").distinct())
-    pairs = week.join(bought).aggregate(("user_id", "page"), measures[0]).frame()
+    pairs = week.join(bought).aggregate(("user_id", "page"), measure).frame()
     assert "Exchange" not in plan_of(pairs)
     usual = views.where(F.col("week") == WEEKS[0]).join(orders.select("user_id").distinct(), "user_id")
     assert values(pairs) == values(usual.groupBy("user_id", "page").count())

@@ -140,6 +140,7 @@ def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) 
     assert read(where, "day") == sorted([*NEW, OLD[2]])
 
 
+@pytest.mark.campaign
 def test_a_share_is_of_the_rows_that_the_platform_reads(spark: Any, tmp_path: Path) -> None:
     """Published by the platform, twice: the manifest has the files of its version, and no other."""
     lake = Lake(root=str(tmp_path))
