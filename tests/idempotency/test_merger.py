@@ -234,6 +234,7 @@ def test_without_the_jar_removed_rows_stay_removed(
     assert rows() == [(letter, "new") for letter in "ACDEFGHXY"]
 
 
+@pytest.mark.campaign
 def test_a_delivery_that_changes_nothing_writes_no_file(abc: Letters) -> None:
     commit = abc.merge(*new("AB"), ("D", None, True))
     assert commit.info["files"] == 0
@@ -263,6 +264,7 @@ def test_null_is_a_value_like_others(letters: Letters) -> None:
     assert letters.rows() == [("A", None)]
 
 
+@pytest.mark.campaign
 def test_a_wrong_account_is_refused_before_publication(abc: Letters) -> None:
     with pytest.raises(AuditFailed, match="account"):
         abc.merge(*new("D"), rows=3)
