@@ -149,6 +149,7 @@ def test_a_backfill_of_110_days_leaves_slots_to_new_data(queue: Queue) -> None:
     assert done == len(DAYS) - 1 + len(files) + 1, "a failed run stops no other"
 
 
+@pytest.mark.campaign
 def test_without_the_limit_the_backfill_takes_every_slot(queue: Queue) -> None:
     """The naive way, a priority alone: the new hour is first in a queue that does not move."""
     for day in DAYS[:6]:

@@ -83,6 +83,7 @@ def test_a_null_condition_breaks_table_and_audit_rules(spark: Any, enforced: Lak
     assert {item.rule for item in judged.violations} == {"positive", "small"}
 
 
+@pytest.mark.campaign
 def test_a_table_without_constraints_accepts_bad_rows(spark: Any, lake: Lake) -> None:
     bad = spark.createDataFrame([("2026-01-05", None, None, 5000)], ROWS)
     bad.write.format("delta").save(lake.path(ORDERS.dataset))
