@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
+from data_value.test_stateful_sessionizer import DDL, SPEC, at
 from lineage import brute_force, expected
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
@@ -47,6 +52,30 @@ def versions(deployment: Deployment) -> dict[str, int]:
     return {key: entry.version for key, entry in deployment.published("silver.sessions").items()}
 
 
+def test_a_session_goes_on_in_the_next_partitions(spark: Any) -> None:
+    spec = replace(SPEC.session, inactivity=timedelta(minutes=30))
+    # Private from one page view on; the next session begins just over half an hour later, by a microsecond.
+    times = (40, 65, 95, 125, 155 + 1 / 60_000_000)
+    views = [("u", at(time), f"/{number}", number == 1, number) for number, time in enumerate(times)]
+    hours = [hour(number) for number in range(10, 14)]
+    one_by_one, pending = list[Any](), None
+    for key in hours:
+        mine = [each for each in views if f"{each[1]:%Y-%m-%dT%H}" == key]
+        found = sessionize(spark.createDataFrame(mine, DDL), pending, spec, partitions=[key])
+        rows = found.collect()
+        one_by_one += rows
+        pending = spark.createDataFrame([row for row in rows if not row.is_completed], found.schema)
+    together = sessionize(spark.createDataFrame(views, DDL), None, spec, partitions=hours).collect()
+    for computed in (one_by_one, together):
+        assert sorted((row.hour, row.is_completed, row.pages, row.new_pages, row.private) for row in computed) == [
+            (hours[0], False, 1, 1, False),
+            (hours[1], False, 3, 2, True),
+            (hours[2], False, 1, 1, False),
+            (hours[2], True, 4, 1, True),
+            (hours[3], True, 1, 0, False),
+        ]
+
+
 @pytest.fixture(scope="module")
 def quiet(deploy: Deploy) -> Deployment:
     """Hours 9 to 11 and 13 to 15 with a session of three hours, and one that only an hour without rows closes."""
@@ -65,6 +94,7 @@ def quiet(deploy: Deploy) -> Deployment:
     return deployment
 
 
+@pytest.mark.campaign
 def test_a_session_spans_three_partitions(quiet: Deployment) -> None:
     rows = quiet.rows("silver.sessions", "event_hour", "is_completed", "pages", "new_pages", "keep_private", "user_id")
     mine = sorted(row[:5] for row in rows if row[5] == "u")
@@ -80,6 +110,7 @@ def test_a_session_spans_three_partitions(quiet: Deployment) -> None:
     check(quiet)
 
 
+@pytest.mark.campaign
 def test_the_newest_sessions_stay_open(quiet: Deployment) -> None:
     rows = quiet.rows("silver.sessions", "event_hour", "is_completed", "exit_page")
     assert [row for row in rows if row[2] == "/open"] == [(hour(15), False, "/open")]

@@ -174,7 +174,7 @@ VALUES = (
         f"{LIBRARY}/incremental_sessionizer.py",
         "F.max(name).over(so_far) for name in spec.ever",
         "F.min(name).over(so_far) for name in spec.ever",
-        f"{SESSIONS}::test_a_session_spans_three_partitions",
+        f"{SESSIONS}::test_a_session_goes_on_in_the_next_partitions",
     ),
     # Ordered delivery.
     in_code(
