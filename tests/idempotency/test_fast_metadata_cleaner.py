@@ -24,7 +24,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import IncompatibleSchema
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning, RowRule
-from blogdata.publish.target import Provenance
+from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import AuditFailed, RowsOutsidePredicate
 from blogdata.publish.writes import ByPeriod
 from laws.stepping import Held, Probe
@@ -160,8 +160,17 @@ def test_a_refused_publication_shows_no_week(
 def test_a_final_year_freezes_into_one_table(spark: Any, lake: Lake) -> None:
     aim = target(Path(lake.root), "freeze", contract=WEEKS)
     assert freeze(spark, aim, final_before="2025-12-29") == [], "the year may still change"
-    (year,) = freeze(spark, aim, final_before=NEW)
+    arranged: list[int] = []
+
+    def arrange(table: Target, at: int) -> int:
+        """Stands for the Sorter: another version of the same rows."""
+        spark.sql(f"ALTER TABLE delta.`{table.lake.path(table.contract.dataset)}` SET TBLPROPERTIES ('toy' = 'sorted')")
+        arranged.append(at + 1)
+        return at + 1
+
+    (year,) = freeze(spark, aim, final_before=NEW, arrange=arrange)
     assert (year.member, year.partitions, year.rows) == ("2025", (OLD, LAST), 5)
+    assert [one.version for one in fast_metadata_cleaner.visible(lake, WEEKS.dataset) if one.frozen] == arranged
     assert list(tables(lake)) == ["2025", NEW]
     assert there(spark, lake) == BEFORE
     assert lake.row_counts(WEEKS.dataset, "week") == {OLD: 2, LAST: 3, NEW: 1}

@@ -81,6 +81,7 @@ def digest(frame: Any) -> list[Any]:
     return list(rows.agg(F.count("hash"), F.sum("hash")).collect())
 
 
+@pytest.mark.campaign
 def test_a_frozen_year_skips_files_for_either_column(spark: Any, lake: Lake) -> None:
     rows, all_of_it = digest(of_the_year(spark, lake)), read_for(spark, lake, "true")
     assert read_for(spark, lake, f"{BY_USER} AND {BY_PAGE}") == all_of_it, "each file has all users and pages"
@@ -112,6 +113,27 @@ def member(spark: Any, root: Path, contract: Contract, *, engine: Engine = Engin
     accounts = {WEEKS[0]: Account(rows_in=ROWS)}
     overwrite_partitions(clicks(spark, WEEKS[0]), aim, WEEKS[:1], Provenance(accounts=accounts))
     return aim
+
+
+def test_sorted_rows_skip_files_for_either_column(spark: Any, tmp_path: Path) -> None:
+    aim = member(spark, tmp_path, CLICKS)
+    version = aim.lake.version(CLICKS.dataset)
+    assert version is not None
+
+    def read_at(at: int, predicate: str) -> Scan:
+        rows = aim.lake.read(spark, CLICKS.dataset, at).where(predicate)
+        return scanned(rows.agg(F.count("page"), F.max("bucket")))
+
+    whole = read_at(version, "true")
+    assert read_at(version, f"{BY_USER} AND {BY_PAGE}") == whole, "each file has all users and pages"
+    after = sorter.sort(spark, aim, version)
+    assert after > version
+    before, now = (digest(aim.lake.read(spark, CLICKS.dataset, at)) for at in (version, after))
+    assert before == now
+    everything = read_at(after, "true")
+    assert everything.files >= 6
+    for one in (BY_USER, BY_PAGE):
+        assert read_at(after, one).files <= 0.6 * everything.files, one
 
 
 @pytest.mark.campaign
