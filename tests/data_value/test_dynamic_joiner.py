@@ -173,7 +173,6 @@ def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) ->
     assert streams.rows() == before
 
 
-@pytest.mark.campaign
 def test_a_row_waits_for_its_partner_only(session: Any, tmp_path: Path) -> None:
     streams = Streams(session, tmp_path)
     streams.land([("v", "a", at(20))], [("w", "a", at(0), "c")])
