@@ -126,6 +126,7 @@ def test_kept_rows_know_what_they_were_computed_from(spark: Any, lake: Lake, cli
         assert sources(lake, publish(both.limit(1), Path(lake.root), "united"))["stands_for"] == {"click", "stands_for"}
 
 
+@pytest.mark.campaign
 def test_a_column_that_python_computes_comes_from_all_it_was_given(lake: Lake, clicks: Any) -> None:
     frame, filled = clicks
 

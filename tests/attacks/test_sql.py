@@ -236,6 +236,7 @@ def state(deployment: Deployment, secret: Path, spark: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.campaign
 def test_allowed_statements_are_accepted(judge: Judge) -> None:
     told = {query: judge(named(query)) for query in ACCEPTED.strip().split(";\n")}
     assert {query: outcome for query, outcome in told.items() if outcome != "accepted"} == {}

@@ -119,6 +119,7 @@ def test_the_tables_own_retention_counts(weeks: Table, interval: str) -> None:
     assert weeks.readable() == list(range(60 - 32 - 1, 41))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("interval", ["interval 5 weeks 3 days", "interval 100 weeks"])
 def test_a_retention_that_is_long_or_unknown_keeps_every_file(weeks: Table, interval: str) -> None:
     keep(weeks, interval)
@@ -140,6 +141,7 @@ def test_a_version_that_left_the_log_holds_nothing(weeks: Table) -> None:
     assert len(weeks.unneeded(10)) < len(weeks.unneeded()) == len(weeks.unneeded(3))
 
 
+@pytest.mark.campaign
 def test_a_young_table_has_nothing_to_remove(table: Table) -> None:
     assert table.unneeded(now=NOW - LONG_AGO) == []
     assert unneeded.data_files(table.lake, "silver.none", (), NOW) == []
@@ -174,6 +176,7 @@ def test_nothing_is_removed_while_it_is_unknown_what_a_version_needs(
     assert weeks.unneeded()
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize("damage", [lambda old: old[:-100], lambda old: old[:200] + b"?" + old[201:]])
 def test_a_log_does_not_begin_with_a_damaged_checkpoint(

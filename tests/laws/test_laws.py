@@ -269,6 +269,7 @@ DRIFTS: dict[str, tuple[Callable[[Any], Any], type[Exception] | tuple[type[Excep
 }
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("drift", DRIFTS)
 @every_writer
 def test_rows_of_another_shape_are_refused(world: World, writer: Writer, drift: str) -> None:

@@ -229,6 +229,7 @@ def test_sources_that_stop_together_are_one_finding(lake: LakeResource) -> None:
     assert str(stopped[0].remedy) == "ask the producer whether it has stopped"
 
 
+@pytest.mark.campaign
 def test_a_simulation_that_ended_raises_no_alarm(
     lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance
 ) -> None:
@@ -304,6 +305,7 @@ def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> No
     assert recorded(lake, SKEW, "bronze.users") == ["fewer rows", QUIET]
 
 
+@pytest.mark.campaign
 def test_old_data_are_one_ended_flow(lake: LakeResource) -> None:
     keys = [f"2025-03-{day:02d}T{hour:02d}" for day in range(3, 6) for hour in range(24)]
     for name in keys:
@@ -313,6 +315,7 @@ def test_old_data_are_one_ended_flow(lake: LakeResource) -> None:
     assert [(name, one.severity) for name, one in standing.items()] == [("flow/bronze.visits", Severity.WARNING)]
 
 
+@pytest.mark.campaign
 def test_a_person_executes_the_checks(lake: LakeResource, instance: dg.DagsterInstance) -> None:
     keys = [f"2025-03-03T{hour:02d}" for hour in range(24)]
     for name in keys:

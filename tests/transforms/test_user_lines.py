@@ -63,11 +63,13 @@ def test_every_line_is_judged_with_all_its_reasons(spark: Any) -> None:
     assert reasons(spark, *expected) == list(expected.values())
 
 
+@pytest.mark.campaign
 def test_logins_resembling_objects_or_seals_are_usable(spark: Any) -> None:
     rows = judged(spark, '{"id":"a","login":"{x"}', '{"id":"__end","login":"__end"}', '{"id":"c","login":7}')
     assert [(row.reasons, row.login) for row in rows] == [([], "{x"), ([], "__end"), ([], "7")]
 
 
+@pytest.mark.campaign
 def test_a_line_too_long_is_not_parsed(spark: Any) -> None:
     long = '{"id":"' + "x" * 1_048_576 + '"}'
     assert reasons(spark, long) == [["too_large"]]
@@ -105,6 +107,7 @@ def test_csv_files_without_headers_are_rejected_whole(spark: Any) -> None:
     assert reasons(spark, "u1;ann;e", "u2;bob;f", file="u.csv") == [["header"], ["missing_field:id"]]
 
 
+@pytest.mark.campaign
 def test_two_csv_files_may_order_their_columns_differently(spark: Any) -> None:
     one = deliver(spark, "id;login", "u1;ann", file="1.csv")
     other = deliver(spark, "login;id", "bob;u2", file="2.csv")
