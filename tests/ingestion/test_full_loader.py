@@ -144,7 +144,6 @@ def test_a_reader_sees_old_rows_until_the_commit(spark: Any, lake: Lake, tmp_pat
     assert there(spark, lake) == (120, {"tuesday"})
 
 
-@pytest.mark.campaign
 def test_readers_never_see_an_empty_or_mixed_table(spark: Any, lake: Lake) -> None:
     done = threading.Event()
 
