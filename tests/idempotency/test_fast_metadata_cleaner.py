@@ -126,7 +126,6 @@ def test_a_plain_delete_opens_the_files(spark: Any, lake_root: Path) -> None:
     assert (metrics["numRemovedFiles"], metrics["numCopiedRows"]) == ("1", "5")
 
 
-@pytest.mark.campaign
 def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_path: Path) -> None:
     probe = Probe(tmp_path / "probe")
     version = lake.version(WEEKS.dataset)

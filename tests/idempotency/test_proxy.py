@@ -53,7 +53,6 @@ def copies(lake: Lake) -> list[str]:
     return sorted(found.name for found in folder.iterdir())
 
 
-@pytest.mark.campaign
 def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> None:
     monday = load(spark, lake, 10, "r1", name="v2026-01-05")
     tuesday = load(spark, lake, 12, "r2", name="v2026-01-06")

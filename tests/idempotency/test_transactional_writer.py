@@ -145,7 +145,6 @@ def test_both_tables_appear_with_their_accounts(empty: World, engine: Engine) ->
     assert empty.problems() == []
 
 
-@pytest.mark.campaign
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("phase", NOT_PUBLISHED)
 def test_a_crash_before_the_commit_publishes_neither_table(world: World, probe: Probe, phase: str) -> None:

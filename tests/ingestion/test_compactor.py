@@ -204,7 +204,6 @@ def overwrite(table: Table) -> None:
     overwrite_partitions(rows, target(table.root, "overwrite", contract=LIVE), HOURS[:1], Provenance())
 
 
-@pytest.mark.campaign
 def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
     claims, owner = Claims(table.lake, LIVE.dataset, alive=owners.alive), owners.this_run()
     claims.take(["2026-01-05T23"], owner)
@@ -227,7 +226,6 @@ def test_a_partition_that_is_replaced_meanwhile_is_as_published(table: Table, pr
     assert table.rows() == replaced
 
 
-@pytest.mark.campaign
 def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
     """Each is cut off later than the one before it; the last one has committed."""
     for phase in ("opened", "written", "audited", "committed"):

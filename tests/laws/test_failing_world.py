@@ -137,7 +137,6 @@ def commit_below_others(world: World) -> None:
     cut(world.commits()[-2])
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize(
     "harm", [pytest.param(no_commits, marks=pytest.mark.campaign), commit_below_others], ids=lambda harm: harm.__name__
 )
@@ -206,7 +205,6 @@ def test_a_lost_data_file_costs_only_its_partition(
     assert world.problems() == []
 
 
-@pytest.mark.campaign
 def test_a_clock_set_back_changes_no_order(world: World, expected: list[Any]) -> None:
     ahead = time.time() + 86_400
     for commit in world.commits()[-2:]:
@@ -227,7 +225,6 @@ def test_a_clock_set_back_changes_no_order(world: World, expected: list[Any]) ->
     assert world.problems() == []
 
 
-@pytest.mark.campaign
 def test_a_read_only_store_is_named_and_readable(
     spark: Any, whole: Path, small_disk: Path, expected: list[Any]
 ) -> None:

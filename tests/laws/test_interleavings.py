@@ -111,8 +111,8 @@ OPERATIONS = {
 PAIRS = [(first, second) for first in OPERATIONS for second in OPERATIONS]
 TWO_VACUUMS = ("vacuum", "vacuum")
 CASES = [(*pair, phase) for pair in PAIRS if pair != TWO_VACUUMS for phase in OPERATIONS[pair[0]].phases]
-TRIED = (("append", "vacuum", "written"), ("erase", "overwrite", "audited"))
-"""The cases of the suite: one is refused, and a vacuum beside files of a running write."""
+TRIED = (("append", "vacuum", "written"), ("erase", "overwrite", "audited"), ("compact", "merge", "opened"))
+"""The cases of the suite: each operation once, one refused, and a vacuum beside files of a running write."""
 PUBLISHING = [name for name, one in OPERATIONS.items() if one.phases == PHASES]
 REFUSED = {
     ("overwrite", "append"),

@@ -237,7 +237,6 @@ def test_lost_files_are_named_and_computed_again(
     assert world.problems() == []
 
 
-@pytest.mark.campaign
 @pytest.mark.matrix(4)
 @pytest.mark.parametrize("world", FORMS, indirect=True)
 def test_the_newest_commit_cut_off_is_made_again(world: World) -> None:
@@ -255,7 +254,6 @@ def test_the_newest_commit_cut_off_is_made_again(world: World) -> None:
     assert world.problems() == []
 
 
-@pytest.mark.campaign
 @pytest.mark.parametrize("world", ["merged", pytest.param("executed", marks=pytest.mark.campaign)], indirect=True)
 def test_a_table_whose_log_begins_anew_is_computed_again(world: World) -> None:
     expected = world.rows()

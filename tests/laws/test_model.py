@@ -41,7 +41,6 @@ def model(spark: Any) -> None:
     Machine.spark = spark
 
 
-@pytest.mark.campaign
 @pytest.mark.usefixtures("model")
 def test_every_kind_of_step_matches_the_python_model() -> None:
     Machine.made = Counter()

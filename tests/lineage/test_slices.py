@@ -207,7 +207,6 @@ def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path
     assert world.deployment.problems() == []
 
 
-@pytest.mark.campaign
 def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     made = computation.run_context
 
@@ -221,7 +220,6 @@ def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch
     assert (added(found), whole(found)) == ({"11": 1}, {"10", world.own})
 
 
-@pytest.mark.campaign
 def test_hours_that_are_lost_or_taken_back_or_damaged_are_computed_whole(world: World) -> None:
     """No other hour is: rows are added to it."""
     (lost, *_), (damaged, *_) = (world.files()[key] for key in ("10", "12"))
@@ -238,7 +236,6 @@ def test_hours_that_are_lost_or_taken_back_or_damaged_are_computed_whole(world: 
     assert world.deployment.problems() == []
 
 
-@pytest.mark.campaign
 def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) -> None:
     with world.deployment.session() as spark:
         table = f"delta.`{world.deployment.lake.path(VISITS)}`"

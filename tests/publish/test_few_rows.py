@@ -142,7 +142,6 @@ def test_kept_rows_are_computed_like_written_ones(session: Any, of: int | None, 
         assert {row.page for row in kept.collect()} == {mode}
 
 
-@pytest.mark.campaign
 def test_a_refused_write_restores_the_setting(session: Any, lake_root: Path) -> None:
     default = session.conf.get(MODE)
     with pytest.raises(Exception, match="account"):
