@@ -28,7 +28,7 @@ READERS = ("silver.sessions", "gold.requests_daily", "silver.visits")
 """One for each kind of row that a list of crawlers changes: sessions, requests, page views."""
 
 
-def fill(deployment: Deployment) -> None:
+def fill(deployment: Deployment, *datasets: str) -> None:
     for hour, viewers in HOURS.items():
         time = f"05/Jan/2026:{hour[11:]}:05:00 +0000"
         views = [f'{CLIENTS[at][0]} - - [{time}] "GET /a HTTP/1.1" 200 1 "-" "{CLIENTS[at][1]}"' for at in viewers]
@@ -36,7 +36,7 @@ def fill(deployment: Deployment) -> None:
             deployment.land(hour, [view.encode() for view in views], name="access.log")
         else:
             deployment.land(hour, [event("12:05", "/a")])
-    assert deployment.run(for_=READERS).problems == []
+    assert deployment.run(for_=datasets).problems == []
 
 
 def offered(deployment: Deployment) -> list[str]:
@@ -49,20 +49,39 @@ def no_session(*_: object) -> None:
     raise AssertionError("no table is read twice for the same lists")
 
 
+def upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a newer list of crawlers, with the newcomer in it."""
+    newer = replace(crawlers.installed(), tagged=(*crawlers.installed().tagged, ("^Newcomer", ("ai-crawler",))))
+    versions = {**crawlers.versions(), "crawler-user-agents": "1.67.1"}
+    monkeypatch.setattr(crawlers, "installed", lambda: newer)
+    monkeypatch.setattr(crawlers, "versions", lambda: versions)
+
+
+def test_an_upgrade_of_a_list_offers_the_hours_it_changes_until_they_ran_again(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = deploy("upgraded")
+    fill(deployment, "bronze.visits")
+    assert offered(deployment) == []
+    upgrade(monkeypatch)
+    changed = ["2026-01-05T10", "2026-01-05T14"]
+    assert offered(deployment) == changed
+    assert deployment.run(hours=(changed[0], changed[-1]), select=["bronze.visits"]).problems == []
+    assert offered(deployment) == []
+    assert set(deployment.rows("bronze.visits", "crawler")) == {None, "search", "ai_crawler"}
+
+
 @pytest.mark.campaign
 def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = deploy("before")
-    fill(deployment)
+    fill(deployment, *READERS)
     with monkeypatch.context() as unread:
         unread.setattr("blogdata.cli.sql_command.session", no_session)
         assert offered(deployment) == []
     older = deployment.versions()
-    newer = replace(crawlers.installed(), tagged=(*crawlers.installed().tagged, ("^Newcomer", ("ai-crawler",))))
-    versions = {**crawlers.versions(), "crawler-user-agents": "1.67.1"}
-    monkeypatch.setattr(crawlers, "installed", lambda: newer)
-    monkeypatch.setattr(crawlers, "versions", lambda: versions)
+    upgrade(monkeypatch)
     changed = ["2026-01-05T10", "2026-01-05T14"]
     assert offered(deployment) == changed
     monkeypatch.setattr("blogdata.cli.sql_command.session", no_session)
@@ -76,15 +95,14 @@ def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
     assert set(deployment.rows("bronze.visits", "crawler")) == {None, "search", "ai_crawler"}
 
     fresh = deploy("fresh")
-    fill(fresh)
+    fill(fresh, *READERS)
     found = fresh.contents()
     assert {*READERS} <= found.keys()
     assert found == {name: deployment.contents_of(name) for name in found}
     assert fresh.problems() == deployment.problems() == []
 
     monkeypatch.undo()
-    monkeypatch.setattr(crawlers, "installed", lambda: newer)
-    monkeypatch.setattr(crawlers, "versions", lambda: versions)
+    upgrade(monkeypatch)
     with (deployment.settings.home / "blogdata.toml").open("a", encoding="utf-8") as settings:
         settings.write('[logs.exclude]\naddresses = ["192.0.2.4"]\n')
     assert offered(deployment) == ["2026-01-05T13"]

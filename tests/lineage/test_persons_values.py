@@ -1,4 +1,4 @@
-"""Where values of persons are in three published hours.
+"""Where values of persons are in three published hours, and what comes of the oddest lines that bronze accepts.
 
 `make laws` has a value of its own in every field, every dataset, and streams (test_every_dataset.py).
 """
@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from lineage import found_values
+from assets.transforms.visit_events import JSON
+from blogdata.patterns.observability import dataset_tracker, fine_grained_tracker
+from lineage import found_values, odd_lines
 from lineage.canaries import Canaries, Canary
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.found_values import Found
 from lineage.origins import three_hours
-from lineage.test_every_dataset import LOGS, PLACES
+from lineage.test_every_dataset import LOGS, ODD, PLACES
 from quality.contracts import EVERY
 
 FIELDS = ("visit_id", "user_id", "id", "login", "email", "ip")
@@ -25,6 +27,7 @@ ADDRESS = "192.0.2.1"
 SHORTEST = len("u00000000")
 """What is shorter may be in a file by chance."""
 OF_USERS = 60
+SILVER = ("silver.visits_enriched", "silver.sessions")
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +94,27 @@ def test_no_statistics_and_no_footer_of_a_file_have_a_value_of_a_person(found: F
     for seen in (in_logs, found.limits):
         assert {value.field for value in seen if value.identifies} == set()
         assert "page" in {value.field for value in seen}, "the search sees them"
+
+
+def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deployment: Deployment) -> None:
+    """A row that a later contract refused would block its hour; and each column that is computed has its sources."""
+    events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 400)]
+    for number, hour in enumerate(odd_lines.ARRIVALS):
+        deployment.land(hour, events[number::2])
+    before = deployment.versions()
+    assert deployment.run(for_=SILVER).problems == []
+    assert deployment.problems() == []
+    rows = deployment.rows("bronze.visits", "arrival_hour", "format", "reasons")
+    assert sum(hour in odd_lines.ARRIVALS and form == JSON and not reasons for hour, form, reasons in rows) > 300
+    with deployment.session() as spark:
+        visits = deployment.lake.read(spark, "silver.visits_enriched")
+        came = visits.selectExpr(*[f"coalesce(bool_or({odd}), false) AS `{number}`" for number, odd in enumerate(ODD)])
+        assert [odd for odd, there in zip(ODD, came.collect()[0], strict=True) if not there] == []
+
+    computed = {name for name, version in deployment.versions().items() if version != before.get(name)} & EVERY.keys()
+    assert computed >= {"bronze.visits", "silver.visits", "silver.places", *SILVER}
+    for dataset in computed:
+        newest = next(dataset_tracker.publications(deployment.lake, dataset)).commit
+        sources = fine_grained_tracker.sources(deployment.lake, str(deployment.landing), newest)
+        columns = EVERY[dataset].columns
+        assert [one.name for one in columns if not sources[one.name]] == [one.name for one in columns if one.sourceless]
