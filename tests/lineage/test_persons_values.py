@@ -101,6 +101,7 @@ def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deployment:
     events = [*odd_lines.each_oddity(), *odd_lines.drawn(odd_lines.events(), 400)]
     for number, hour in enumerate(odd_lines.ARRIVALS):
         deployment.land(hour, events[number::2])
+    deployment.land(odd_lines.ARRIVALS[0], odd_lines.drawn(odd_lines.requests(), 400), name="access.log")
     before = deployment.versions()
     assert deployment.run(for_=SILVER).problems == []
     assert deployment.problems() == []
@@ -108,8 +109,9 @@ def test_the_oddest_lines_that_bronze_accepts_come_through_to_silver(deployment:
     assert sum(hour in odd_lines.ARRIVALS and form == JSON and not reasons for hour, form, reasons in rows) > 300
     with deployment.session() as spark:
         visits = deployment.lake.read(spark, "silver.visits_enriched")
-        came = visits.selectExpr(*[f"coalesce(bool_or({odd}), false) AS `{number}`" for number, odd in enumerate(ODD)])
-        assert [odd for odd, there in zip(ODD, came.collect()[0], strict=True) if not there] == []
+        odd = [f"coalesce(bool_or({each}), false) AS `{number}`" for number, each in enumerate(ODD)]
+        came = visits.selectExpr(*odd).collect()[0]
+        assert [each for each, there in zip(ODD, came, strict=True) if not there] == []
 
     computed = {name for name, version in deployment.versions().items() if version != before.get(name)} & EVERY.keys()
     assert computed >= {"bronze.visits", "silver.visits", "silver.places", *SILVER}
