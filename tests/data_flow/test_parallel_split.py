@@ -180,7 +180,6 @@ def test_files_of_other_versions_are_not_compared(files: Files) -> None:
     assert "csv: version 2; parquet: version 0" in run.faults()
 
 
-@pytest.mark.campaign
 def test_a_comparison_that_was_cut_off_is_made_again(files: Files, tmp_path: Path) -> None:
     """The run's process is killed when it has compared, before it has written the result; an older one is there."""
     files.publish(DAY)

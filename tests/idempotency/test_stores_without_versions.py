@@ -60,7 +60,6 @@ def unversioned(database: str) -> Iterator[WithoutVersions]:
         yield WithoutVersions(connection)
 
 
-@pytest.mark.campaign
 def test_figure_4_6_raw_rows_rebuild_what_versions_restore(daily: Table, unversioned: WithoutVersions) -> None:
     before = daily.versions()
     for day in DAYS:

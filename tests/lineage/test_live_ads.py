@@ -27,7 +27,6 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from quality.contracts import STREAMED
 
-pytestmark = pytest.mark.campaign
 LIVE = "silver.visits_with_ads_live"
 # Late visits are hours late; up to an hour is not late here.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "late": 0.03, "empty_hour": 0.05, "missing_hour": 0.05}
