@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup environment setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs docs-figures site bench clean
+.PHONY: help setup environment setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -92,9 +92,6 @@ docs: setup ## Write the generated pages: patterns, contracts, commands, the lin
 site: setup-site ## Build the documentation as a site that needs no network, into build/site (a dead link ends it)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
-
-docs-figures: setup ## Measure the patterns' figures in a sample deployment (minutes; make docs then writes them)
-	@$(BIN)/python -m tools.measure_figures
 
 bench: setup-bench ## Measure against hand-written peers
 	@$(BIN)/python -m benchmarks $(ARGS)

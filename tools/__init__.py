@@ -1,1 +1,1 @@
-"""What makes the documentation's generated pages and measures their figures; not installed."""
+"""What makes the documentation's generated pages; not installed."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
+from blogdata.patterns.observability.reading import DETECTORS
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
@@ -68,6 +70,9 @@ def _dataset(contract: Contract) -> Iterable[str]:
         yield f"- Encrypted: {names}, by the key `{key}`, for the row of `{contract.encrypted.row}`"
     for migration in contract.migrations:
         yield f"- Migration: {migration}, not before {migration.ends}"
+    watched = [f"{name}{_options(spec)}" for name in DETECTORS if (spec := getattr(contract.watch, name)) is not None]
+    if watched:
+        yield f"- Watched by [detectors](../how-to/what-the-detectors-say.md): {'; '.join(watched)}"
     if contract.labels:
         yield f"- Patterns: {', '.join(contract.labels)}"
     yield ""
@@ -87,6 +92,17 @@ def _dataset(contract: Contract) -> Iterable[str]:
         yield "|---|---|---|"
         for kind, name, expression, description in promises:
             yield f"| {kind} `{name}` | `{_cell(expression)}` | {_cell(description)} |"
+
+
+def _options(spec: object) -> str:
+    chosen = {name: value for name, value in vars(spec).items() if value is not None and name != "event_time"}
+    return f" ({', '.join(f'{name} {_word(value)}' for name, value in chosen.items())})" if chosen else ""
+
+
+def _word(value: object) -> str:
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds() / 60:g} min"
+    return str(getattr(value, "value", value))
 
 
 def _marks(column: Column) -> str:

@@ -21,14 +21,11 @@ from quality.contracts import EVERY
 from tools import (
     command_pages,
     contract_pages,
-    detector_page,
     lineage_picture,
     pattern_index,
     pattern_pages,
     persons_page,
 )
-from tools.call_graph import Definitions
-from tools.pattern_figures import Measured
 from tools.pattern_index import Pattern
 
 ROOT = Path(__file__).parent.parent
@@ -68,14 +65,9 @@ class Project:
         return build(replace(settings, postgres=served, partner=fed, tables=loaded))
 
     @cached_property
-    def code(self) -> Definitions:
-        """The code that the index of patterns is built from."""
-        return Definitions(self.root, pattern_index.CODE)
-
-    @cached_property
     def patterns(self) -> list[Pattern]:
         """The index of patterns."""
-        return pattern_index.find(self.code, self.definitions)
+        return pattern_index.find(self.root, self.definitions)
 
 
 def generated(project: Project) -> dict[Path, str]:
@@ -90,10 +82,9 @@ def generated(project: Project) -> dict[Path, str]:
     root, patterns = project.root, project.patterns
     readme, architecture = root / "README.md", root / "docs" / "explanation" / "architecture.md"
     return {
-        **{root / page: text for page, text in pattern_pages.render(patterns, Measured.read(root)).items()},
+        **{root / page: text for page, text in pattern_pages.render(patterns).items()},
         root / "docs" / "reference" / "contracts.md": contract_pages.render(EVERY.values()),
         root / persons_page.PAGE: persons_page.render(EVERY.values()),
-        root / detector_page.PAGE: detector_page.page(root),
         root / "docs" / "reference" / "command-line.md": command_pages.render(COMMANDS),
         root / "docs" / "explanation" / "lineage.md": lineage_picture.page(project.definitions),
         readme: _with_part(readme, "patterns", pattern_pages.listed(patterns)),
@@ -112,10 +103,10 @@ def leftovers(files: Iterable[Path], root: Path = ROOT) -> list[Path]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the outdated files, or with `--check` only list them; list the pattern labels that are not true.
+    """Write the outdated files, or with `--check` only list them.
 
     Returns:
-        1 if a label is not true or, with `--check`, a file is outdated; else 0.
+        1 if, with `--check`, a file is outdated; else 0.
     """
     project = Project()
     files = generated(project)
@@ -133,10 +124,7 @@ def main(arguments: Sequence[str]) -> int:
             file.write_text(text, encoding="utf-8")
         for file in left:
             file.unlink()
-    untrue = pattern_index.unfounded(project.code)
-    for problem in untrue:
-        console.print(problem, style="red")
-    return 1 if untrue or (check and (stale or left)) else 0
+    return 1 if check and (stale or left) else 0
 
 
 def _with_part(page: Path, name: str, part: str) -> str:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from docs.pages import PROJECT, ROOT
-from tools import docs, pattern_figures, pattern_pages
+from tools import docs, pattern_pages
 from tools.docs import MarkersMissing
-from tools.pattern_figures import Figure, Measured
 from tools.pattern_index import Pattern
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
 GENERATED = sorted((ROOT / "docs" / "patterns").glob("*.md"))
-HOW: dict[str, str | int] = {"command": "make docs-figures", "sample": "two days", "seed": 7, "version": "abc"}
 
 
 @pytest.fixture(scope="module")
 def patterns() -> dict[str, Pattern]:
     return {pattern.name: pattern for pattern in PROJECT.patterns}
-
-
-def page_of(pattern: Pattern, *figures: Figure) -> str:
-    pages = pattern_pages.render([pattern], Measured(how=HOW, figures=figures))
-    return pages[Path("docs/patterns") / Path(pattern.module).with_suffix(".md").name]
 
 
 @pytest.mark.parametrize("page", GENERATED, ids=lambda page: page.stem)
@@ -46,27 +38,16 @@ def test_pages_and_patterns_correspond_one_to_one(patterns: dict[str, Pattern]) 
 
 
 def test_a_page_has_its_sections_in_order(patterns: dict[str, Pattern]) -> None:
-    letter = Figure(pattern="Dead-Letter", label="Lines set aside", query="SELECT 1", value=1234)
-    text = page_of(patterns["Dead-Letter"], letter)
+    text = pattern_pages.render([patterns["Dead-Letter"]])[Path("docs/patterns/dead_letter.md")]
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [
         "Problem",
         "How it works",
         "The trap",
         "When not to use it",
         "Where it works in the lineage",
-        "What it did in a sample deployment",
-        "What breaks without it",
         "Code",
         "Tests",
     ]
-    assert "| Lines set aside | 1,234 |" in text
-    assert "with seed 7 and code version `abc`" in text
-
-
-def test_a_page_omits_empty_figures_and_defects(patterns: dict[str, Pattern]) -> None:
-    text = page_of(replace(patterns["Static Joiner"], defects=()))
-    assert "## What it did" not in text
-    assert "## What breaks" not in text
 
 
 def test_the_list_of_the_readme_is_by_chapter(patterns: dict[str, Pattern]) -> None:
@@ -94,17 +75,6 @@ def test_a_readme_without_a_marker_is_refused(tmp_path: Path, missing: str) -> N
         docs._with_part(readme, "patterns", "")
     assert refused.value.where == str(readme)
     assert missing in refused.value.next_step
-
-
-def test_without_measured_figures_there_are_none(tmp_path: Path) -> None:
-    assert list(Measured.read(tmp_path).figures) == []
-
-
-def test_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
-    written = Measured(how=HOW, figures=[Figure(pattern="Proxy", label="Copies", query="SELECT 2", value=2)])
-    written.write(tmp_path)
-    assert (tmp_path / pattern_figures.FILE).is_file()
-    assert Measured.read(tmp_path) == written
 
 
 def anchors(page: Path) -> set[str]:

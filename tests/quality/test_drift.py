@@ -1,4 +1,4 @@
-"""Offline Observer: when a distribution counts as changed; its faults are tried in `make docs`."""
+"""Offline Observer: when a distribution counts as changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blogdata.patterns.quality.drift import Profile, comparable, drifts
 from blogdata.patterns.quality.offline_observer import require_profilable
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Classification, Column
-from tools.observer_trials import SIZES, VISITS, profile, profiles
+from simulated_profiles import SIZES, VISITS, profile, profiles
 
 
 def test_quiet_days_of_any_size_raise_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 from blogdata.patterns.quality.drift import QUANTILES, Profile, drifts
 from blogdata.patterns.quality.offline_observer import Observation
 from blogdata.report.distributions import distributions
-from tools.observer_trials import VISITS, profile, profiles
+from simulated_profiles import VISITS, profile, profiles
 
 
 def observed(days: list[Profile]) -> list[Observation]:
