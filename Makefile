@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup environment setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model mutants lint format docs site bench clean
+.PHONY: help setup environment setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model lint format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -58,7 +58,7 @@ test: lint ## Set up, lint and run the suite, in JOBS processes (ARGS="-k name" 
 test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=folder keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
 
-chaos: setup ## Kill every writer N times, on SEED's draws, and certify what is left (ARGS="silver.visits" picks some)
+chaos: setup ## Kill every writer N times, on SEED's draws, and compare what is left (ARGS="silver.visits" picks some)
 	@cd tests && $(CURDIR)/$(BIN)/python -m chaos -n $(N) --seed $(SEED) $(ARGS)
 
 laws: setup ## All that the suite tries a part of: every law for every writer, every pair of operations, campaigns
@@ -67,9 +67,6 @@ laws: setup ## All that the suite tries a part of: every law for every writer, e
 
 model: setup ## Do anything in any order to a lineage, for long: STEPS=10000 against plain Python
 	@WHOLE_MATRIX=1 MODEL_STEPS=$(STEPS) $(BIN)/python -m pytest -s -m campaign tests/laws/test_model.py $(ARGS)
-
-mutants: setup ## Seed harmful changes into copies of the project: some test must notice each (ARGS="name part" picks some)
-	@cd tests && ../$(BIN)/python -m mutants $(ARGS)
 
 test-cluster: setup ## The core of the tests on a Spark standalone cluster of two workers
 	@BLOGDATA_TEST_WORKERS=2 $(BIN)/python -m pytest tests/lake tests/publish tests/evidence tests/ingestion tests/lineage/test_plan.py \

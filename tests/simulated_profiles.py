@@ -40,7 +40,7 @@ _DRAWN = 1_000
 
 
 def profile(random: Random, day: int, rows: int, *, browsers: Mapping[str, float] | None = None) -> Profile:
-    """Simulate the profile of a day; day 0 is a Monday, and without shares of browsers they are those of its weekday."""
+    """Simulate the profile of a day; day 0 is a Monday, whose usual shares of browsers are others than a weekend's."""
     usual = browsers or (ON_WEEKENDS if day % 7 >= 5 else ON_WEEKDAYS)
     weights = [share * math.exp(random.gauss(0, _MOOD)) for share in usual.values()]
     visits = max(rows // _ALIKE, 1)

@@ -1,4 +1,4 @@
-"""`python -m chaos [WRITER …] [-n KILLS] [--seed SEED]`: kills every writer N times, and certifies what is left.
+"""`python -m chaos [WRITER …] [-n KILLS] [--seed SEED]`: kills every writer N times, and compares what is left.
 
 Rounds already done with the same seed and code are skipped. Exits with 1 if anything was wrong.
 """
@@ -14,10 +14,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos import certificates, moves
+from chaos import log, moves
 from chaos.bench import Bench
-from chaos.certificates import ROOT, Kept
 from chaos.draws import WRITERS, drawn
+from chaos.log import ROOT, Kept
 from chaos.movers import Mover
 from chaos.round import Done, Hit, Round, is_empty
 
@@ -36,11 +36,11 @@ def main(arguments: Sequence[str]) -> int:
             del os.environ[variable]
     chosen = given.writers or [*WRITERS, *moves.MOVERS]
     writers, movers = ([name for name in chosen if name in known] for known in (WRITERS, moves.MOVERS))
-    kept = Kept(RESULTS, given.seed, given.also)
+    kept = Kept(RESULTS, given.seed)
     if given.round is not None:
         return _repeat(given.seed, given.round, writers, movers)
     fine = all([_campaign(kept, given.seed, given.kills, writers), _moved(kept, given.seed, given.kills, movers)])
-    for line in kept.certify(chosen):
+    for line in kept.totals(chosen):
         print(line)
     return 0 if fine else 1
 
@@ -51,9 +51,6 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-n", "--kills", type=int, default=10, help="kills of each writer")
     parser.add_argument("--seed", type=int, default=1, help="what everything is drawn from")
     parser.add_argument("--round", type=int, help="repeat the kills of this round only, and leave everything there")
-    parser.add_argument(
-        "--also", nargs="+", default=[], metavar="CODE", help="digests of earlier code whose rounds count as well"
-    )
     given = parser.parse_args(arguments)
     unknown = sorted(set(given.writers) - {*WRITERS, *moves.MOVERS})
     if unknown:
@@ -93,7 +90,6 @@ def _one(bench: Bench, kept: Kept, seed: int, writers: Sequence[str]) -> bool:
     began = time.monotonic()
     done = Round(bench, number, drawn(seed, number, writers), empty=is_empty(seed, number), tell=_tell).run()
     kept.keep(number, done)
-    kept.certify(writers)
     _say(number, done, time.monotonic() - began)
     if not done.problems:
         shutil.rmtree(bench.folder / "rounds" / str(number), ignore_errors=True)
@@ -125,7 +121,6 @@ def _move(mover: Mover, number: int, seed: int, folder: Path, kept: Kept | None 
     done = moves.done(mover, folder / "rounds" / str(number), kills, _tell)
     if kept is not None:
         kept.keep(number, done)
-        kept.certify([mover.name])
     _say(number, done, time.monotonic() - began)
     return done
 
@@ -167,7 +162,7 @@ def _say(number: int, done: Done, seconds: float) -> None:
         print(f"  PROBLEM {problem}")
     if done.problems:
         print("  one writer's kills alone are repeated by one of these:")
-        for line in dict.fromkeys(certificates.command(hit.kill) for hit in done.hits):
+        for line in dict.fromkeys(log.command(hit.kill) for hit in done.hits):
             print(f"    {line}")
     sys.stdout.flush()
 

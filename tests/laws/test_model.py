@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from laws import tally
 from laws.model import KINDS, Machine, deal
 
 DEALS = 1
@@ -69,21 +68,11 @@ def test_any_order_of_steps_matches_the_python_model() -> None:
         made = Counter()
         # Hypothesis ends some machines early, and draws few different rules for each.
         while made.total() < STEPS:
-            made += _make_and_keep(min(PART, STEPS - made.total()))
+            made += _make(min(PART, STEPS - made.total()), derandomize=False)
     # A short run draws steps freely; the suite deals each kind.
     if STEPS >= ENOUGH:
         often = {"run", "crash", "retry", "late", "backfill", "replay", "compact", "vacuum", "restore"}
         assert set(made) >= often
-
-
-def _make_and_keep(steps: int) -> Counter[str]:
-    try:
-        made = _make(steps, derandomize=False)
-    except Exception:
-        tally.keep(Machine.made, counterexample=True)
-        raise
-    print(tally.keep(made, counterexample=False))  # noqa: T201 - the totals of all machines
-    return made
 
 
 def _make(steps: int, *, derandomize: bool) -> Counter[str]:

@@ -1,0 +1,343 @@
+"""Harmful changes of ledger, planner and publication are noticed: each is made, and a test of the suite then fails.
+
+A defect replaces a function of the platform. An error is no notice: the test must fail by an assertion, or because
+something was not refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake.exceptions import CommitFailedError
+
+from blogdata.evidence import ledger
+from blogdata.evidence.claims import Claim, Claims
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import Commit, Entry, entries_of, parse
+from blogdata.lake.lake import Lake
+from blogdata.planning import expiry, held, reach
+from blogdata.planning.complete import Complete
+from blogdata.planning.staleness import Staleness
+from blogdata.publish import publication, unmoved
+from blogdata.publish.changes import AppendBatch, Overwrite
+from blogdata.publish.partitions import Grain, coarser
+from blogdata.publish.target import Engine
+from blogdata.publish.write_faults import ConcurrentWrite
+from evidence import test_claims, test_ledger
+from evidence.test_ledger import died, hundred
+from evidence.test_ledger import lake as counted
+from laws import test_laws
+from laws.test_laws import World, begun
+from planning import test_complete, test_expiry, test_held, test_late_rows, test_plan_of_a_replay
+from planning.test_complete import lake as all_hours_but_one
+from planning.test_expiry import published
+from planning.test_late_rows import settled
+
+__all__ = ("all_hours_but_one", "begun", "counted", "died", "hundred", "published", "settled")
+Seed = Callable[[pytest.MonkeyPatch], None]
+DEFECTS: dict[str, Defect] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defect:
+    """A harmful change.
+
+    Args:
+        seed: Makes it.
+        noticed_by: A test that must fail.
+        given: Values of its parameters, of `lake` the name of a fixture; all others are fixtures.
+        writer: Name of the writer whose law it is; empty if it is no law.
+    """
+
+    seed: Seed
+    noticed_by: Callable[..., None]
+    given: dict[str, Any] = field(default_factory=dict)
+    writer: str = ""
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether the test writes by Spark."""
+        return bool(self.writer) or (self.noticed_by.__module__ == test_ledger.__name__ and "above" not in self.given)
+
+
+def defect(noticed_by: Callable[..., None], writer: str = "", **given: Any) -> Callable[[Seed], Seed]:
+    """Declare a defect; the name of its function says what it does."""
+
+    def declare(seed: Seed) -> Seed:
+        name = seed.__name__.replace("_", " ")
+        DEFECTS[name] = Defect(seed=seed, noticed_by=noticed_by, given=given, writer=writer)
+        return seed
+
+    return declare
+
+
+@defect(test_ledger.test_an_unbalanced_account_names_the_difference, above=0, problem="1 rows more")
+def rows_too_many_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = _getter(Entry.missing)
+    monkeypatch.setattr(Entry, "missing", property(lambda self: max(0, missing(self))))
+
+
+@defect(test_ledger.test_an_unbalanced_account_names_the_difference, above=3, problem="2 rows of the layer above")
+def rows_that_vanished_between_two_layers_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = _getter(Entry.missing)
+    monkeypatch.setattr(Entry, "missing", property(lambda self: min(0, missing(self))))
+
+
+@defect(test_ledger.test_a_row_deleted_outside_the_platform_is_found, lake="counted")
+def rows_that_are_gone_from_a_table_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "_problem", lambda entry, rows_there: None)
+
+
+@defect(test_ledger.test_rows_in_an_unpublished_partition_are_found, lake="counted")
+def rows_that_nobody_accounts_for_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = ledger.audit
+    monkeypatch.setattr(ledger, "audit", lambda *given: [line for line in audit(*given) if line.entry.version >= 0])
+
+
+@defect(test_ledger.test_a_crash_before_recording_loses_no_event)
+def a_commit_whose_process_died_before_it_was_recorded_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EventLog, "_project", lambda *given: 0)
+
+
+@defect(test_claims.test_one_run_takes_a_partition_until_its_release)
+def a_claim_is_taken_whoever_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take(self: Claims, partitions: list[str], owner: str) -> list[str]:
+        now = datetime.now(timezone.utc)
+        mine = {key: Claim(partition=key, owner=owner, taken_at=now) for key in partitions}
+        self._change(lambda claims: {**claims, **mine})
+        return sorted(partitions)
+
+    monkeypatch.setattr(Claims, "take", take)
+
+
+@defect(test_claims.test_a_dead_owners_partitions_are_free)
+def the_dead_hold_their_claims_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Claims.__init__
+    monkeypatch.setattr(
+        Claims, "__init__", lambda self, lake, dataset, alive: begin(self, lake, dataset, alive=lambda claim: True)
+    )
+
+
+@defect(test_claims.test_a_claim_on_a_stale_view_is_retried)
+def a_claim_that_failed_is_taken_for_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Claims._write
+
+    def written(self: Claims, *given: Any) -> None:
+        try:
+            write(self, *given)
+        except CommitFailedError:
+            return
+
+    monkeypatch.setattr(Claims, "_write", written)
+
+
+@defect(test_late_rows.test_any_hour_of_a_day_makes_it_stale)
+def a_period_is_stale_only_when_its_newest_hour_is_newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def required(self: reach.Within, look: Any, edge: Any) -> dict[str, int]:
+        hours = sorted(look.published(edge.above).items())
+        return {coarser(hour, Grain.HOUR, edge.grain): entry.version for hour, entry in hours}
+
+    monkeypatch.setattr(reach.Within, "required", required)
+
+
+@defect(test_late_rows.test_a_withdrawn_late_row_reruns_its_hour)
+def rows_that_are_gone_again_leave_their_hour_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = reach.dynamic_late_data_integrator.state
+
+    def never_behind(*given: Any, **named: Any) -> Any:
+        return {key: replace(line, behind=0) for key, line in state(*given, **named).items()}
+
+    monkeypatch.setattr(reach.dynamic_late_data_integrator, "state", never_behind)
+
+
+@defect(test_plan_of_a_replay.test_compacting_users_makes_no_hour_stale)
+def hours_that_have_read_a_compacted_version_of_the_users_are_never_up_to_date(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def behind(self: reach.AsOf, look: Any, edge: Any) -> dict[str, str]:
+        there = look.published(edge.below.dataset)
+        required = self.required(look, edge)
+        return {key: "" for key, version in required.items() if there[key].inputs.get(edge.above) != version}
+
+    monkeypatch.setattr(reach.AsOf, "behind", behind)
+
+
+@defect(test_plan_of_a_replay.test_a_newer_device_list_outdates_hours_since_it)
+def hours_do_not_depend_on_the_list_of_devices_of_their_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    deliveries = reach.AsOf._deliveries
+    monkeypatch.setattr(reach.AsOf, "_deliveries", lambda self, look: [] if self.landed else deliveries(self, look))
+
+
+@defect(test_plan_of_a_replay.test_replaying_users_reaches_hours_since_their_day)
+def what_only_followed_is_taken_for_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached = reach.AsOf.reached
+    monkeypatch.setattr(
+        reach.AsOf, "reached", lambda self, look, edge, wanted, asked: reached(self, look, edge, wanted, wanted)
+    )
+
+
+@defect(test_plan_of_a_replay.test_replaying_an_arrival_hour_reaches_its_event_hours)
+def an_hour_of_arrival_reaches_its_own_hour_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach.EventsOf, "reached", reach.Same.reached)
+
+
+@defect(test_plan_of_a_replay.test_replaying_a_delivery_reruns_all_later_executions)
+def later_executions_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach, "due", lambda contract, marks, asked: sorted(asked))
+
+
+@defect(test_held.test_accepted_hours_wait_again_only_when_worse)
+def what_a_person_has_accepted_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "_accepted", lambda *given: False)
+
+
+@defect(test_complete.test_a_week_waits_for_its_last_hour, lake="all_hours_but_one")
+def a_week_that_waits_for_its_hours_is_computed_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Complete, "_is_due", lambda *given: True)
+
+
+@defect(test_expiry.test_a_late_row_of_an_expired_hour_makes_nothing_stale_and_stays_where_it_arrived)
+def a_partition_that_has_expired_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Staleness, "expired", lambda *given: {})
+
+
+@defect(test_expiry.test_an_hour_whose_table_keeps_longer_is_not_computed_from_what_is_left)
+def an_hour_is_computed_from_what_is_left_of_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "_readers", lambda *given: {})
+
+
+@defect(test_laws.test_a_backfill_in_any_order_gives_one_table, "overwrite_partitions", order=(1, 0, 2))
+def a_write_replaces_the_whole_table_instead_of_its_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Overwrite, "options", lambda self: {"replaceWhere": "true"})
+
+
+@defect(test_laws.test_run_twice_is_run_once, "overwrite_table", engine=Engine.TRANSACTION)
+def a_write_is_not_told_from_its_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = publication._write
+
+    def under_another_name(*given: Any) -> None:
+        rows, target, spec, change, commit_id, companions = given
+        write(rows, target, spec, change, f"{commit_id}/{time.time()}", companions)
+
+    monkeypatch.setattr(publication, "_write", under_another_name)
+
+
+@defect(test_laws.test_one_run_publishes_each_of_its_batches, "append")
+def two_streams_write_under_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AppendBatch, "writer_id", lambda self, dataset: dataset)
+
+
+@defect(test_laws.test_one_run_publishes_each_of_its_batches, "append")
+def the_ledger_forgets_what_was_appended_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Entry, "after", lambda self, earlier: self)
+
+
+@defect(test_laws.test_of_two_writers_at_once_one_publishes, "overwrite_table", phase="audited")
+def a_lost_race_is_a_permanent_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConcurrentWrite, "transient", False)
+
+
+@defect(test_laws.test_of_two_writers_at_once_one_publishes, "overwrite_table", phase="audited")
+def all_runs_write_under_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    identify = publication.commit_id_of
+
+    def alike(target: Any, *given: Any) -> str:
+        return identify(replace(target, run=replace(target.run, run_id="any")), *given)
+
+    monkeypatch.setattr(publication, "commit_id_of", alike)
+
+
+@defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions", engine=Engine.TRANSACTION)
+def the_account_of_the_layer_above_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    specify = publication.specify
+
+    def without(contract: Any, partitions: Any, accounts: Any, *given: Any, **named: Any) -> Any:
+        return specify(contract, partitions, {}, *given, **named)
+
+    monkeypatch.setattr(publication, "specify", without)
+
+
+@defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions", engine=Engine.CHECKPOINT)
+def the_checkpoint_is_written_before_it_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = publication.judge
+    monkeypatch.setattr(publication, "judge", lambda rows, spec: replace(judge(rows, spec), violations=()))
+
+
+@defect(test_laws.test_a_run_finds_its_own_commit_among_others, "overwrite_partitions")
+def the_receipt_is_that_of_the_newest_commit_whoever_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
+        table = lake.caught_up(dataset)
+        for version, entry in lake.commits(table) if table is not None else []:
+            if (info := parse(entry.get("userMetadata"))) is not None:
+                return Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)
+        return None
+
+    monkeypatch.setattr(publication, "committed", committed)
+
+
+@defect(test_laws.test_without_the_jar_a_concurrent_merge_conflicts, "merge", other=Engine.CHECKPOINT)
+def rows_are_written_whatever_the_table_has_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unmoved, "onto", lambda rows, path, at: rows)
+
+
+def _getter(of: Any) -> Callable[[Any], Any]:
+    getter: Callable[[Any], Any] = of.fget
+    return getter
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+def _arguments(chosen: Defect, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Return the arguments of the test that must fail, made before the defect is."""
+    found = dict(chosen.given)
+    if "lake" in found:
+        found["lake"] = request.getfixturevalue(found["lake"])
+    for name in inspect.signature(chosen.noticed_by).parameters.keys() - found.keys():
+        if name == "writer":
+            found[name] = _writer(chosen)
+        elif name == "world":
+            writer = _writer(chosen)
+            root = shutil.copytree(request.getfixturevalue("begun")(writer), tmp_path / "world")
+            found[name] = World(request.getfixturevalue("spark"), root, writer)
+        elif name == "events":
+            found[name] = EventLog(found["lake"])
+        else:
+            found[name] = request.getfixturevalue(name)
+    return found
+
+
+def _writer(chosen: Defect) -> test_laws.Writer:
+    (writer,) = (one for one in test_laws.EVERY if one.name == chosen.writer)
+    return writer
+
+
+def _tried(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    chosen = DEFECTS[name]
+    arguments = _arguments(chosen, request, tmp_path)
+    # Not with the fixture, which some of these tests undo.
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        chosen.seed(monkeypatch)
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            chosen.noticed_by(**arguments)
+
+
+@pytest.mark.parametrize("name", [name for name, one in DEFECTS.items() if not one.needs_spark])
+def test_a_defect_of_records_and_plans_is_noticed(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    _tried(name, request, tmp_path)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", [name for name, one in DEFECTS.items() if one.needs_spark])
+def test_a_defect_of_writes_is_noticed(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    _tried(name, request, tmp_path)
