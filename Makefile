@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup environment setup-bench setup-site setup-ui run test test-ui test-cluster laws chaos model lint format docs site bench clean
+.PHONY: help setup environment setup-site setup-ui run test test-ui test-cluster laws chaos model lint format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -34,9 +34,6 @@ setup: environment ## Make .venv, and that of the analytics team, from their uv.
 
 environment:
 	@sh platform/blogdata/deploy/environment.sh
-
-setup-bench:
-	@sh platform/blogdata/deploy/environment.sh bench
 
 setup-site:
 	@sh platform/blogdata/deploy/environment.sh site
@@ -90,7 +87,7 @@ site: setup-site ## Build the documentation as a site that needs no network, int
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-bench: setup-bench ## Measure against hand-written peers
+bench: setup ## Measure what the platform costs, beside hand-written peers (ARGS=audited_write picks one)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## Remove the environment and caches; data in var/ stays

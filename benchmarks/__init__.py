@@ -1,1 +1,1 @@
-"""Measures the platform against hand-written peers, side by side in one run."""
+"""What the platform costs: measurements of it, beside hand-written code for the same work."""

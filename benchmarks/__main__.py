@@ -1,99 +1,84 @@
-"""`python -m benchmarks [a|…|v|all]`: measures, prints and stores the figures, writes docs/reference/benchmarks.md."""
+"""`python -m benchmarks [NAME …]`: measures, prints the figures and, with `--json`, writes them to a file.
+
+Peers take turns, and each round reverses the order of the round before, so a machine that slows down slows all of
+them: trust the ratios. Peers that do the same job must have made the same tables, or the benchmark fails.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from dataclasses import asdict
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from benchmarks import machine, page, tables
+import psutil
+
 from benchmarks.deployment import Bench
-from benchmarks.measure import Result, Size
+from benchmarks.measure import Case, Size
 from blogdata.errors import PlatformError
 
-MODULES = {
-    "a": "bronze_to_gold",
-    "b": "chained_assets",
-    "c": "audited_write",
-    "d": "one_more_hour",
-    "e": "duckdb_peer",
-    "f": "replaced_week",
-    "g": "late_hours",
-    "h": "merged_rows",
-    "i": "partner_modes",
-    "j": "months_visitors",
-    "k": "hot_key",
-    "l": "hourly_sessions",
-    "m": "profiles",
-    "n": "layouts",
-    "o": "models",
-    "p": "small_files",
-    "r": "returning_visitors",
-    "s": "shared_visits",
-    "t": "role_rights",
-    "u": "forgotten_persons",
-    "v": "wide_column",
-}
-STANDARD_DAYS = (1, 10, 100)
-RESULTS = Path(__file__).parent / "results"
+NAMES = ("bronze_to_gold", "warm_step", "audited_write", "one_more_hour", "sessions", "own_log")
+PACKAGES = ("pyspark", "delta-spark", "dagster", "deltalake", "pyarrow")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the requested benchmarks; the exit code is 0 whether targets are met or not."""
+    """Run the requested benchmarks."""
     options = _options(arguments)
-    size = Size(visits=options.visits, rounds=options.rounds, days=options.days)
-    bench = Bench()
-    documents = []
+    bench, documents = Bench(), []
     try:
-        for letter in MODULES if options.which == "all" else options.which:
-            # Each benchmark imports its own peers; DuckDB is needed only where it is measured.
-            measure: Callable[[Bench, Size], Result] = import_module(f"benchmarks.{MODULES[letter]}").measure
-            about = machine.describe(bench.settings)
-            result = measure(bench, size)
-            document = {
-                **result.as_json(),
-                "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-                "rounds": options.rounds,
-                "machine": about,
-            }
-            tables.show(document)
-            documents.append(document)
-            _keep(documents, options.json, standard=options.visits is None and options.days == STANDARD_DAYS)
+        for name in options.names or NAMES:
+            measure: Callable[[Bench, Size], Sequence[Case]] = import_module(f"benchmarks.{name}").measure
+            about = _machine()
+            cases = measure(bench, Size(visits=options.visits, rounds=options.rounds))
+            documents.append({"name": name, "machine": about, "cases": [asdict(case) for case in cases]})
+            _show(documents[-1])
     except PlatformError as error:
         print(error, file=sys.stderr)
         return 1
     finally:
         bench.close()
+    if options.json:
+        options.json.write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
-def _options(arguments: Sequence[str]) -> Any:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure against hand-written peers.")
-    parser.add_argument("which", nargs="?", default="all", choices=[*MODULES, "all"], help="which one; all by default")
-    parser.add_argument("--visits", type=int, help="size instead of the standard sizes; then docs are not written")
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what the platform costs.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; default: all")
+    parser.add_argument("--visits", type=int, help="size instead of the standard one of each")
     parser.add_argument("--rounds", type=int, default=3, help="how often each peer does the job")
-    parser.add_argument("--days", type=_numbers, default=STANDARD_DAYS, help="days of history of (d): 1,10,100")
-    parser.add_argument("--json", type=Path, help="write the figures to this file only")
-    return parser.parse_args(list(arguments))
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    options = parser.parse_args(list(arguments))
+    if unknown := sorted(set(options.names) - set(NAMES)):
+        parser.error(f"no benchmark is called {', '.join(unknown)}")
+    return options
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(","))
+def _machine() -> dict[str, str]:
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "load before": f"{os.getloadavg()[0]:.1f}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
 
 
-def _keep(documents: Sequence[dict[str, Any]], file: Path | None, *, standard: bool) -> None:
-    if file is not None:
-        file.write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
-    elif standard:
-        for document in documents:
-            text = json.dumps(document, indent=1) + "\n"
-            (RESULTS / f"{document['letter']}.json").write_text(text, encoding="utf-8")
-        page.write(RESULTS)
+def _show(document: dict[str, Any]) -> None:
+    print(f"\n{document['name']}: {', '.join(f'{name} {value}' for name, value in document['machine'].items())}")
+    for case in document["cases"]:
+        for peer, times in case["seconds"].items():
+            rounds = " ".join(f"{second:.2f}" for second in times)
+            print(f"  {case['name']:<32} {peer:<28} {median(times):9.2f} s   ({rounds})")
+        for name, fact in case["facts"].items():
+            print(f"  {case['name']:<32} {name}: {fact}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from benchmarks.measure import say
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.pipeline import Pipeline
 from blogdata.errors import PlatformError
+from blogdata.planning.window import Window
 from blogdata.services import config, spark_connect, spark_session
 from blogdata.services.config import Settings
 from blogdata.simulator import landing as simulator
@@ -21,6 +24,7 @@ from resources import spark as spark_resources
 from resources.spark import SparkResource
 
 _OWN = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_SPARK_MODE", "SPARK_REMOTE")
+_ALWAYS = Window(start=None, end=None)
 
 
 class RunFailed(PlatformError):
@@ -34,28 +38,31 @@ class Deployment:
     settings: Settings
 
     def run(self) -> Outcome:
-        """Run as `blogdata run` does.
+        """Run as `blogdata run` does."""
+        return self._sound(Pipeline(self.settings, quiet=True).run())
 
-        Raises:
-            RunFailed: The run had problems.
-        """
-        outcome = Pipeline(self.settings, quiet=True).run()
-        if not outcome.ok:
+    def run_again(self, dataset: str) -> Outcome:
+        """Compute all partitions of a dataset again, as `blogdata run --select` of a span does."""
+        return self._sound(Pipeline(self.settings, quiet=True).run(window=_ALWAYS, select=[dataset]))
+
+    def command(self, *words: str) -> None:
+        """Run a command of `blogdata`."""
+        environment = {**os.environ, "BLOGDATA_HOME": str(self.settings.home)}
+        subprocess.run([sys.executable, "-m", "blogdata", *words], env=environment, check=True, stdout=subprocess.PIPE)
+
+    def _sound(self, outcome: Outcome) -> Outcome:
+        if not outcome.ok or not outcome.steps:
             raise RunFailed(
-                what="; ".join(outcome.problems),
+                what="; ".join(outcome.problems) or "nothing ran",
                 where=str(self.settings.home),
                 next_step="run it by itself to see more: BLOGDATA_HOME=<that folder> blogdata run",
             )
         return outcome
 
-    def leave(self) -> None:
-        """Close the Spark session."""
-        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
-
     def remove(self) -> None:
-        """Delete it, except a shared landing zone."""
-        self.leave()
-        shutil.rmtree(self.settings.home)
+        """Close its Spark session, and delete it, except a shared landing zone."""
+        spark_resources.drop(SparkResource(home=str(self.settings.home)).settings)
+        shutil.rmtree(self.settings.home, ignore_errors=True)
 
 
 class Bench:
@@ -88,7 +95,7 @@ class Bench:
     def close(self) -> None:
         """Stop the server and remove all files except landing zones, which take long to simulate."""
         for deployment in self._deployments:
-            deployment.leave()
+            deployment.remove()
         if self._session is not None:
             spark_session.release(self._session)
         spark_connect.stop(self.settings)
@@ -102,12 +109,7 @@ class Bench:
         return folder
 
     def deployment(self, *names: str, landing: Path | None = None) -> Deployment:
-        """Make an empty deployment.
-
-        Args:
-            names: Path of its folder.
-            landing: A shared landing zone; None: its own.
-        """
+        """Make an empty deployment, with its own landing zone or a shared one."""
         home = self.folder(*names)
         lines = ["[spark]", 'mode = "remote"', f"remote = {json.dumps(self.url)}"]
         if landing is not None:

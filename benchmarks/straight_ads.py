@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from benchmarks.straight_rules import (
@@ -19,9 +18,6 @@ from benchmarks.straight_rules import (
     with_look,
 )
 from benchmarks.straight_sessions import LG_K
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 FIELDS = ("ad_id", "page", "visit_id", "display_time", "campaign")
 IDENTIFIERS = ("ad_id", "visit_id")

@@ -1,4 +1,4 @@
-"""The places of addresses from the package `iptocc`, for both hand-written jobs."""
+"""The hand-written script's places of addresses, by the package `iptocc`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """Bronze to gold as one hand-written PySpark and Delta script: the platform's peer.
 
-The same tables from the same landing zone by the same rules, each written once for the whole span with `partitionBy`
-and `replaceWhere`, on the same Spark server. No Dagster, contracts, audits, constraints, accounts, ledger, event log or
-lineage. Nothing of the platform's code is used save its line reader: Spark's own has no byte offsets, and a window that
-counts them would only slow the script down. It trusts its input where the platform does not: no line contains the
-marker that separates one object from several, and users and devices are formatted as by the simulator.
+The same tables by the same rules, each written once for the whole span with `partitionBy` and `replaceWhere`. Nothing
+of the platform is used save its line reader: Spark's own has no byte offsets. It trusts its input where the platform
+does not: no line contains the marker that separates objects, and users and devices are formatted as by the simulator.
 """
 
 from __future__ import annotations
@@ -12,12 +10,11 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from benchmarks import straight_ads, straight_places, straight_report, straight_sessions
+from benchmarks import straight_ads, straight_places, straight_sessions
 from benchmarks.straight_rules import (
     ARRIVAL,
     IDENTITY,
@@ -38,9 +35,6 @@ from benchmarks.straight_rules import (
     ranked,
     wrapped,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 CUBE = ("device_type", "browser", "referral_host", "country")
 PLACE = ", ".join(
@@ -93,7 +87,10 @@ class Script:
         days = self.days("users")
         text = F.col("raw").cast("string")
         looked = self.lines("users").withColumns(
-            {"load_date": F.col("date").cast("string"), "look": F.from_json(wrapped(text), USER_LOOK, STRICT)}
+            {
+                "load_date": F.col("date").cast("string"),
+                "look": F.from_json(wrapped(text), USER_LOOK, STRICT),
+            }
         )
         user = F.get("look", F.lit(0))
         looked = looked.withColumn("ok", is_object("look")).withColumns(
@@ -174,7 +171,8 @@ class Script:
             .agg(
                 *(F.max_by(name, "load_date").alias(name) for name in ("login", "email", *USER_TIMES)),
                 F.least(
-                    midnight(F.min("load_date")), F.min(F.when(F.col("number") == 0, F.col("registered_datetime")))
+                    midnight(F.min("load_date")),
+                    F.min(F.when(F.col("number") == 0, F.col("registered_datetime"))),
                 ).alias("valid_from"),
                 midnight(following[F.max("load_date")]).alias("valid_to"),
                 F.sum("rows").alias("snapshots"),
@@ -242,7 +240,15 @@ class Script:
             .where("event_time < watermark")
             .withColumn("lateness_seconds", F.expr("(unix_micros(watermark) - unix_micros(event_time)) / 1000000.0D"))
         )
-        columns = ("arrival_hour", "event_hour", "event_time", "watermark", "lateness_seconds", "raw", *ARRIVAL[1:])
+        columns = (
+            "arrival_hour",
+            "event_hour",
+            "event_time",
+            "watermark",
+            "lateness_seconds",
+            "raw",
+            *ARRIVAL[1:],
+        )
         self.write(late.select(*columns), "silver/late_visits", "arrival_hour", self.hours())
 
     def event_hours(self) -> None:
@@ -363,12 +369,6 @@ class Script:
         campaigns = straight_ads.by_campaign(joined, ads).select("*", whole)
         self.write(campaigns, "gold/campaign_stats", "event_date", days)
         self.write(straight_ads.audience(joined), "gold/campaign_audience_hourly", "event_hour", hours)
-        self.write(
-            straight_report.report(visits, self.read("bronze/dead_letters"), ads).select("*", whole),
-            "gold/daily_report",
-            "event_date",
-            days,
-        )
 
 
 def hours_of(period: str, keys: list[str]) -> Column:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from benchmarks.straight_rules import HOUR, named
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 INACTIVITY_MICROS = 30 * 60 * 1_000_000
 LG_K = 12
@@ -18,12 +13,7 @@ POSITION = ("arrival_hour", "replayed", "source_file", "source_offset")
 
 
 def states(visits: DataFrame, last_hour: str) -> DataFrame:
-    """Compute the state of each session in every hour at whose end it is open, and in that in which it is over.
-
-    Args:
-        visits: Rows of silver.visits.
-        last_hour: The last hour of the span.
-    """
+    """Compute the state of each session in every hour at whose end it is open, and in that in which it is over."""
     of_user = Window.partitionBy("user_id").orderBy("event_time", "visit_id", "page")
     session = Window.partitionBy("user_id", "number").orderBy("event_time", "visit_id", "page")
     so_far = session.rowsBetween(Window.unboundedPreceding, Window.currentRow)

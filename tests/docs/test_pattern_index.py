@@ -9,6 +9,7 @@ import pytest
 
 from blogdata.orchestration.names import slug
 from docs.pages import PROJECT
+from quality.contracts import EVERY
 from tools import pattern_card
 from tools.pattern_card import PARTS
 from tools.pattern_index import EVERY_DATASET, Pattern
@@ -47,6 +48,7 @@ def test_users_are_found_by_label_by_tag_by_command_or_in_the_building_block(ind
     assert index["External Trigger"].starters == ("sensor `external_events`",)
     assert "command `blogdata replicate`" in index["Transformation Replicator"].starters
     assert index["Metadata Decorator"].datasets == (EVERY_DATASET,)
+    assert {label for contract in EVERY.values() for label in contract.labels} <= index.keys()
 
 
 def test_the_functions_that_a_card_names_are_there(index: dict[str, Pattern]) -> None:

@@ -23,10 +23,12 @@ from blogdata.evidence.claims import Claim, Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit, Entry, entries_of, parse
 from blogdata.lake.lake import Lake
+from blogdata.patterns.error_management import dynamic_late_data_integrator
 from blogdata.planning import expiry, held, reach
 from blogdata.planning.complete import Complete
 from blogdata.planning.staleness import Staleness
 from blogdata.publish import publication, unmoved
+from blogdata.publish.audit import judge, specify
 from blogdata.publish.changes import AppendBatch, Overwrite
 from blogdata.publish.partitions import Grain, coarser
 from blogdata.publish.target import Engine
@@ -36,6 +38,7 @@ from evidence.test_ledger import died, hundred
 from evidence.test_ledger import lake as counted
 from laws import test_laws
 from laws.test_laws import World, begun
+from laws.writers import Writer
 from planning import test_complete, test_expiry, test_held, test_late_rows, test_plan_of_a_replay
 from planning.test_complete import lake as all_hours_but_one
 from planning.test_expiry import published
@@ -150,12 +153,12 @@ def a_period_is_stale_only_when_its_newest_hour_is_newer(monkeypatch: pytest.Mon
 
 @defect(test_late_rows.test_a_withdrawn_late_row_reruns_its_hour)
 def rows_that_are_gone_again_leave_their_hour_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = reach.dynamic_late_data_integrator.state
+    state = dynamic_late_data_integrator.state
 
     def never_behind(*given: Any, **named: Any) -> Any:
         return {key: replace(line, behind=0) for key, line in state(*given, **named).items()}
 
-    monkeypatch.setattr(reach.dynamic_late_data_integrator, "state", never_behind)
+    monkeypatch.setattr(dynamic_late_data_integrator, "state", never_behind)
 
 
 @defect(test_plan_of_a_replay.test_compacting_users_makes_no_hour_stale)
@@ -257,8 +260,6 @@ def all_runs_write_under_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions", engine=Engine.TRANSACTION)
 def the_account_of_the_layer_above_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    specify = publication.specify
-
     def without(contract: Any, partitions: Any, accounts: Any, *given: Any, **named: Any) -> Any:
         return specify(contract, partitions, {}, *given, **named)
 
@@ -267,7 +268,6 @@ def the_account_of_the_layer_above_is_not_passed_on(monkeypatch: pytest.MonkeyPa
 
 @defect(test_laws.test_a_vanished_row_is_refused, "overwrite_partitions", engine=Engine.CHECKPOINT)
 def the_checkpoint_is_written_before_it_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = publication.judge
     monkeypatch.setattr(publication, "judge", lambda rows, spec: replace(judge(rows, spec), violations=()))
 
 
@@ -317,7 +317,7 @@ def _arguments(chosen: Defect, request: pytest.FixtureRequest, tmp_path: Path) -
     return found
 
 
-def _writer(chosen: Defect) -> test_laws.Writer:
+def _writer(chosen: Defect) -> Writer:
     (writer,) = (one for one in test_laws.EVERY if one.name == chosen.writer)
     return writer
 

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import shared_visits
-from benchmarks.linkage import attack
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.security import anonymizer
 from blogdata.publish.audit import guard_of, lifted_audits
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from quality.contracts.visits_shared import PROMISED, VISITS_SHARED
+from security.linkage import attack
 from toy import target
 
 WEEK, LONELY, SECRET = "2026-01-05", "2026-01-12", "s" * 32

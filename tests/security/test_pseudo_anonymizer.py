@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from assets.transforms import weekly_visits
-from benchmarks.linkage import attack
 from blogdata.patterns.security import fine_grained_accessor_for_tables
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, masked_email, token
 from quality.contracts.page_views import USER_BUCKETS
 from quality.contracts.users import USERS_DELIVERED
+from security.linkage import attack
 
 SECRET = "s" * 32
 USERS = [f"u{number}" for number in range(60)]

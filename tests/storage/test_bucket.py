@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from assets.gold import frozen_visitors
 from assets.gold.frozen_visitors import Returning
 from assets.transforms.weekly_visits import PURPOSE, user_bucket
-from benchmarks.scans import scanned
 from blogdata.lake.lake import Lake
 from blogdata.lake.stored import Stored
 from blogdata.patterns.storage import bucket
@@ -25,6 +24,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Buckets, Column, Partitioning
 from plans import plan_of
+from scans import scanned
 
 SECRET = "s" * 32
 WEEKS = ("2026-01-05", "2026-01-12")

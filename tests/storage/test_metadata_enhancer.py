@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 
-from benchmarks.scans import Scan, scanned
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.publish import tables
@@ -20,6 +19,7 @@ from blogdata.publish.file_statistics import properties
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, How, Partitioning, Subject, Whose
 from quality.contracts import EVERY
+from scans import Scan, scanned
 
 VISITS = Contract(
     dataset="silver.clicks",

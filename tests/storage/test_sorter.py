@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from benchmarks.scans import Scan, scanned
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members
@@ -26,6 +25,7 @@ from blogdata.publish.schema import Column, Partitioning
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.writes import ByPeriod, Sorted
 from quality.contracts import EVERY
+from scans import Scan, scanned
 from toy import target
 
 WEEKS, OPEN = ("2025-12-15", "2025-12-22"), "2026-01-05"

@@ -4,9 +4,8 @@ Problem: counts over days of events by several dimensions; the rows of a group a
 be brought together.
 How it works: every measure is partially aggregated before the shuffle, so that only partial results cross the
 network (:func:`aggregate`). Exact distinct counts have no small partial result: the engine groups by the counted values
-first, so the rows of a hot group are spread over all tasks (with half of 4,000,000 rows in one group, the largest of
-eight tasks had 0.3 % more rows than the median one). Approximate ones keep a sketch of fixed size per group instead
-(DataSketches HLL), with an error known in advance.
+first, so the rows of a hot group are spread over all tasks. Approximate ones keep a sketch of fixed size per group
+instead (DataSketches HLL), with an error known in advance.
 Totals by several sets of columns are one pass over the rows (:func:`aggregate_sets`, the book's GROUPING SETS): a row
 is counted in each set, and a set has distinct counts of its own, which sums of finer groups are not. It pays where one
 reader needs several: the page views of the daily report are scanned twice and shuffled four times, where its top page
@@ -14,10 +13,9 @@ and its top referrer each had a scan of their own (three and six). The cube has 
 the page views of a table that has totals among its rows counts them again, and nothing here reads such totals.
 The trap: skew, and a remedy for it that is not needed. One group far larger than the rest leaves one task working
 alone if its rows themselves are moved, but only partial results are. Splitting the group by a salt first and
-aggregating twice only adds a shuffle: with half of the rows in one group it took 1.7 times as long for counts, 1.2
-for exact distinct counts and 2.9 for sketches, so nothing here is salted (`make bench ARGS=k`, with the rows and times
-of the tasks). Where a salt is needed, it must be computed from the row: a random one changes when a task is retried,
-and rows are lost or counted twice. Another trap: the distinct counts of days do not add up to that of the week.
+aggregating twice only adds a shuffle, so nothing here is salted. Where a salt is needed, it must be computed from the
+row: a random one changes when a task is retried, and rows are lost or counted twice. Another trap: the distinct counts
+of days do not add up to that of the week.
 When not to use it: when the data is already partitioned by the group (Local Aggregator), or fits one process.
 Source: "Data Engineering Design Patterns", ch. 5; error of the sketch: Flajolet et al., HyperLogLog, 2007.
 """

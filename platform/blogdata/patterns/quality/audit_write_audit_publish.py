@@ -19,7 +19,7 @@ The trap: the audited files must be the published ones. Auditing the frame inste
 nondeterministic frame publishes rows that were never audited.
 
 When not to use it: never bypass it. Where Spark cannot load the engine's jar, ``Engine.CHECKPOINT`` audits a
-checkpoint of the frame and then writes that checkpoint, for 1.6 times the cost and without column lineage. There, too,
+checkpoint of the frame and then writes that checkpoint, which costs more and has no column lineage. There, too,
 no unaudited row is visible, and rows computed from the table's own rows (a merge) are written only if these have not
 changed. But an overwrite begins its transaction only after the audit: of two concurrent overwrites the later one
 replaces the other's rows, as if started after it, where ``Engine.TRANSACTION`` refuses it.

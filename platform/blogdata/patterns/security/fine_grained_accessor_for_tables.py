@@ -23,9 +23,6 @@ pseudonyms that does not say who asked is seen as if all had.
 A count of few visitors by a column that a role does not see tells it that column: a contract declares such rows
 (`Telling`), and they are left out.
 
-Rows and times that are masked cost a query less than the noise of a busy machine; keyed hashes of the users of 100,000
-page views doubled the seconds of a query that counts them, from one to two (`docs/reference/benchmarks.md`, t).
-
 Where rows are left out, columns are null in them, too, before anything is computed from them: a statement that divides
 by a value of a hidden row, to have the error tell it, finds no value there.
 

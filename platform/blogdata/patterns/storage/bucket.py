@@ -16,11 +16,11 @@ that has a user and no bucket. The hash is keyed, with a key that is never repla
 test whether a row, whose user was erased, is that of a known user. It is no generated column of Delta, which would keep
 the key in the log.
 
-When not to use it: where little is shuffled: two aggregations of 5,000,000 page views shuffled 1 MB in 1.3 s, and the
-buckets took 3.6 s; for small tables; for one query, which costs less than to write the table anew. A file that lies in
-the ranges of two tasks is read by both: rows that are not sorted by bucket are read once a task. A bucket is never
-split, so a user with most of the rows keeps one task busy. And Spark does not know of it: a query in plain SQL still
-shuffles, and only skips files if it names the bucket.
+When not to use it: where little is shuffled, as by an aggregation of many rows into few groups; for small tables; for
+one query, which costs less than to write the table anew. A file that lies in the ranges of two tasks is read by both:
+rows that are not sorted by bucket are read once a task. A bucket is never split, so a user with most of the rows keeps
+one task busy. And Spark does not know of it: a query in plain SQL still shuffles, and only skips files if it names the
+bucket.
 
 Source: Data Engineering Design Patterns, ch. 8.
 """

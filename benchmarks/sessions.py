@@ -1,0 +1,49 @@
+"""Sessions of three days: `silver.sessions`, computed and published again, compared with a plain window query.
+
+The query (:func:`benchmarks.straight_sessions.states`) computes all hours together and continues nothing between runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks import straight_sessions
+from benchmarks.deployment import Bench
+from benchmarks.measure import Case, Peer, Size, interleaved, ratio, say
+from benchmarks.same import require_equal
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from quality.contracts import CONTRACTS
+
+STANDARD_VISITS = 5_000_000
+SESSIONS, VISITS = "silver.sessions", "silver.visits"
+PLATFORM, QUERY = "platform", "window query"
+
+
+def measure(bench: Bench, size: Size) -> Sequence[Case]:
+    """Measure with this many page views, or with five million."""
+    visits = size.visits or STANDARD_VISITS
+    deployment = bench.deployment("sessions", landing=bench.simulated(visits))
+    say(f"sessions of {visits:,} page views, {size.rounds} rounds")
+    for dataset in ("bronze.visits", VISITS, SESSIONS):
+        deployment.run_again(dataset)
+    lake, path = Lake(root=str(deployment.settings.lake)), str(bench.folder("sessions-of-the-query"))
+    # The query computes the hours that the platform has computed.
+    last = max(EventLog(lake).publications(SESSIONS))
+
+    def write(number: int) -> None:
+        states = straight_sessions.states(lake.read(bench.spark, VISITS), last)
+        writer = states.write.format("delta").mode("overwrite").partitionBy("event_hour")
+        writer.option("delta.dataSkippingStatsColumns", ",".join(CONTRACTS[SESSIONS].statistics)).save(path)
+
+    peers = [
+        Peer(name=PLATFORM, run=lambda number: deployment.run_again(SESSIONS)),
+        Peer(name=QUERY, run=write),
+    ]
+    seconds = interleaved(peers, size.rounds, warm_ups=1)
+    columns = [column.name for column in CONTRACTS[SESSIONS].columns]
+    ours, query = lake.read(bench.spark, SESSIONS), bench.spark.read.format("delta").load(path)
+    rows = require_equal(ours.select(columns), query.select(columns), where=f"{SESSIONS} and {path}")
+    deployment.remove()
+    facts = {**ratio(seconds, PLATFORM, QUERY), "session states, equal in both": rows}
+    return [Case(name=f"{visits:,} page views", seconds=seconds, facts=facts)]
