@@ -23,7 +23,7 @@ from blogdata.evidence.claims import Claim, Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit, Entry, entries_of, parse
 from blogdata.lake.lake import Lake
-from blogdata.patterns.error_management import dynamic_late_data_integrator
+from blogdata.patterns.error_management.dynamic_late_data_integrator import PartitionState
 from blogdata.planning import expiry, held, reach
 from blogdata.planning.complete import Complete
 from blogdata.planning.staleness import Staleness
@@ -153,12 +153,7 @@ def a_period_is_stale_only_when_its_newest_hour_is_newer(monkeypatch: pytest.Mon
 
 @defect(test_late_rows.test_a_withdrawn_late_row_reruns_its_hour)
 def rows_that_are_gone_again_leave_their_hour_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = dynamic_late_data_integrator.state
-
-    def never_behind(*given: Any, **named: Any) -> Any:
-        return {key: replace(line, behind=0) for key, line in state(*given, **named).items()}
-
-    monkeypatch.setattr(dynamic_late_data_integrator, "state", never_behind)
+    monkeypatch.setattr(PartitionState, "behind", False)
 
 
 @defect(test_plan_of_a_replay.test_compacting_users_makes_no_hour_stale)
