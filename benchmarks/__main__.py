@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -64,15 +63,14 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _machine() -> dict[str, str]:
     return {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB",
-        "load before": f"{os.getloadavg()[0]:.1f}",
-        "python": platform.python_version(),
-        **{name: version(name) for name in PACKAGES},
+        "machine": f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "load before": f"load before {os.getloadavg()[0]:.1f}",
+        **{name: f"{name} {version(name)}" for name in PACKAGES},
     }
 
 
 def _show(document: dict[str, Any]) -> None:
-    print(f"\n{document['name']}: {', '.join(f'{name} {value}' for name, value in document['machine'].items())}")
+    print(f"\n{document['name']}: {', '.join(document['machine'].values())}")
     for case in document["cases"]:
         for peer, times in case["seconds"].items():
             rounds = " ".join(f"{second:.2f}" for second in times)

@@ -101,7 +101,8 @@ def _options(spec: object) -> str:
 
 def _word(value: object) -> str:
     if isinstance(value, timedelta):
-        return f"{value.total_seconds() / 60:g} min"
+        minutes = value.total_seconds() / 60
+        return f"{minutes:g} min" if minutes < 120 else f"{minutes / 60:g} h"
     return str(getattr(value, "value", value))
 
 
