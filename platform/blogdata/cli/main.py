@@ -123,10 +123,6 @@ COMMANDS = {
         "blogdata.cli.ui_command:ui",
         "Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.",
     ),
-    "break": Deferred(
-        "blogdata.cli.break_command:break_",
-        "Kill a writer, send bad or late rows, drop a field, stop a partner's clock: and see that no row is lost.",
-    ),
     "up": Deferred("blogdata.cli.services_commands:up", "Start services, or find them running."),
     "down": Deferred("blogdata.cli.services_commands:down", "Stop services."),
     "status": Deferred(
