@@ -28,7 +28,6 @@ from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 
 ROOT = Path(__file__).parent.parent
-SHARED = ROOT.parent / "shared"
 WHOLE = "WHOLE_MATRIX"
 """Set, campaigns and every case of every matrix are tried; otherwise a part of them, the same one each time."""
 WORKERS = "BLOGDATA_TEST_WORKERS"
@@ -63,12 +62,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # waits for the other.
     long = {item.path for item in items if "settings" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path not in long)
-    if SHARED.is_dir():
-        return
-    skip = pytest.mark.skip(reason=f"needs {SHARED}, which is not there")
-    for item in items:
-        if "shared" in item.keywords:
-            item.add_marker(skip)
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -30,7 +30,8 @@ def line_of(name: str, request: Mapping[str, str]) -> str:
 def request_in(line: str) -> dict[str, str] | None:
     """Parse a line in combined log format; None if no server could write its request in another format."""
     found = request_of(line)
-    assert isinstance(found, dict)
+    if isinstance(found, str) or found["format"] != "combined":
+        return None
     words = {name: found[name].strip(' "[]') for name in ("address", "time", "status", "bytes")}
     texts = {name: found[name][2:-1] for name in ("request", "referrer", "agent")}
     method, *targets = texts["request"].split(" ")

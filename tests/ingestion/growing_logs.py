@@ -11,9 +11,6 @@ NOW = datetime(2026, 11, 21, 12, 30, tzinfo=timezone.utc)
 START = datetime(2026, 3, 1, 10, 59, 58, tzinfo=timezone.utc)
 
 
-REAL_LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
-
-
 def line(seconds: int, page: str = "/") -> bytes:
     stamp = (START + timedelta(seconds=seconds)).strftime("%d/%b/%Y:%H:%M:%S +0000")
     return f'203.0.113.9 - - [{stamp}] "GET {page} HTTP/1.1" 200 5 "-" "Firefox/145.0"\n'.encode()

@@ -13,14 +13,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import oracle
 from blogdata.patterns.ingestion import landed_formats, log_splitter, whole_files
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.log_progress import PROGRESS, LogRewritten
 from blogdata.patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG
-from ingestion.growing_logs import NOW, REAL_LOG, line, put
+from ingestion.growing_logs import NOW, line, put
 
 
 def split(landing: Path, name: str = "a.log", now: datetime = NOW) -> SplitReport:
@@ -349,18 +348,3 @@ def test_the_parts_of_any_log_join_to_it(
 )
 def test_the_hour_of_a_line_is_in_utc(stamp: bytes, hour: str | None) -> None:
     assert hour_of_combined(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not REAL_LOG.exists(), reason="the real log is not on this machine")
-def test_a_real_log_is_split_and_accounted_for(tmp_path: Path) -> None:
-    landed = land(REAL_LOG, tmp_path / "access_logs")
-    report = split_by_hour(landed.path, tmp_path, hour_of_combined, now=NOW)
-    assert joined(tmp_path) == REAL_LOG.read_bytes()
-    truth = oracle.count(tmp_path)
-    lines = sum(arrival.lines for arrival in truth.arrivals.values())
-    events = sum(arrival.events for arrival in truth.arrivals.values())
-    dead = sum(arrival.dead for arrival in truth.arrivals.values())
-    assert lines == report.lines == 4525
-    assert lines == events + dead + sum(truth.filtered().values())
-    assert len(truth.arrivals) == 38

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import ua_parser
 
+import blog_log
 from assets.report.systems import system_of
 from assets.transforms.crawlers import category
 from assets.transforms.user_agents import client_of
 
-LOG = Path(__file__).parents[3] / "shared" / "data" / "access-2015-05-17-18.log"
 NAMED = {"Mac OS X": "macOS"}
 
 
-@pytest.mark.skipif(not LOG.is_file(), reason="the log is not part of the repository")
 def test_the_device_tells_the_system_that_the_agent_names() -> None:
-    agents = Counter(re.findall(r'"([^"]*)"$', LOG.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE))
+    log = b"\n".join(blog_log.lines_of_a_log()).decode("utf-8", "replace")
+    agents = Counter([*re.findall(r'"([^"]*)"$', log, flags=re.MULTILINE), *blog_log.AGENTS])
     told, silent = 0, 0
     for agent, lines in agents.items():
         client, system = client_of(agent), ua_parser.parse_os(agent)

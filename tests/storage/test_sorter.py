@@ -29,7 +29,9 @@ from scans import Scan, scanned
 from toy import target
 
 WEEKS, OPEN = ("2025-12-15", "2025-12-22"), "2026-01-05"
-ROWS, FILE_BYTES = 20_000, 8_000
+ROWS, FILE_BYTES = 20_000, 3_000
+"""About 21 files of a week. Delta samples where a file begins and adds noise to the order, so the files that a query
+reads differ from run to run: four or five of eight, nine or ten of these."""
 BY_USER, BY_PAGE = "bucket = 13", "page = '/7'"
 CLICKS = Contract(
     dataset="gold.clicks",
@@ -93,7 +95,7 @@ def test_a_frozen_year_skips_files_for_either_column(spark: Any, lake: Lake) -> 
     assert [line.problem for line in ledger.audit(lake, EventLog(lake), CLICKS) if line.problem] == []
     (there,) = [member for member in visible(lake, CLICKS.dataset) if member.frozen]
     everything = read_for(spark, lake, "true")
-    assert everything.files >= 12
+    assert everything.files >= 32
     for one in (BY_USER, BY_PAGE):
         after = read_for(spark, lake, one)
         assert after.files <= 0.6 * everything.files, f"{one} reads {after} of {everything}"
@@ -131,7 +133,7 @@ def test_sorted_rows_skip_files_for_either_column(spark: Any, tmp_path: Path) ->
     before, now = (digest(aim.lake.read(spark, CLICKS.dataset, at)) for at in (version, after))
     assert before == now
     everything = read_at(after, "true")
-    assert everything.files >= 6
+    assert everything.files >= 16
     for one in (BY_USER, BY_PAGE):
         assert read_at(after, one).files <= 0.6 * everything.files, one
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import blog_log
 import oracle
 import oracle_logs
 from assets.transforms import user_agents, visit_events, visit_times, visits_by_inactivity
@@ -26,16 +26,13 @@ from blogdata.services.log_settings import UNIX_SOCKET, LogSettings
 from plans import plan_of
 from transforms.log_rows import FILTERED, FIREFOX, IPHONE, LINES, LOGS, UNFIT, frame_of, line
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
-REAL_LOG = SHARED / "access-2015-05-17-18.log"
-ODD_LINES = SHARED / "log_lines.tsv"
-
 REJECTED: dict[str, tuple[str | bytes, str]] = {
     "nothing": ("", "empty_line"),
     "white space": (" \t", "empty_line"),
     "prose": ("not a log line", "not_combined_log:time"),
     "cut": (line()[:-10], "not_combined_log:agent"),
     "text after": (line() + " x", "not_combined_log:end"),
+    "a line in quotes": (f'"{line()}"', "not_combined_log:end"),
     "a host that is followed by no request": (
         "blog:443 10.0.0.1 - - " + line()[13:41],
         "not_vhost_combined_log:request",
@@ -112,8 +109,7 @@ def judged(spark: SparkSession) -> Judged:
     files: dict[str, list[tuple[str | bytes, str]]] = {
         file: [(text, HOUR) for text in texts] for file, texts in LANDED.items()
     }
-    if SHARED.is_dir():
-        files |= {"odd": [(text, "2022-10-03T19") for text, _, _ in odd_lines()], "real": [*real_lines()]}
+    files["blog"] = [*blog_lines()]
     rows = [
         (text if isinstance(text, bytes) else text.encode(), file, at, hour, file if file in ("json", "xml") else "log")
         for file, texts in files.items()
@@ -131,21 +127,14 @@ def judged(spark: SparkSession) -> Judged:
     return Judged(plan=plan, verdicts=verdicts, views=views, lines=lines)
 
 
-def odd_lines() -> list[tuple[str, str, str]]:
-    """Lines that broke other tools, each with what it must become, and its name."""
-    told = [one.split("\t") for one in ODD_LINES.read_text(encoding="utf-8").splitlines()[1:]]
-    return [(one.removesuffix("\\r") + "\r" * one.endswith("\\r"), outcome, name) for outcome, name, one in told]
-
-
-def real_lines() -> list[tuple[bytes, str]]:
-    """Lines of a real log, each with the hour in which it has arrived."""
-    found = []
-    for raw in REAL_LOG.read_bytes().split(b"\n")[:-1]:
-        request = oracle_logs.request_of(raw.decode())
-        assert isinstance(request, dict)
-        moment = oracle_logs.log_time(request["time"][1:-1])
-        assert moment is not None
-        found.append((raw, moment.strftime("%Y-%m-%dT%H")))
+def blog_lines() -> list[tuple[bytes, str]]:
+    """Lines of a blog's log, each with the hour in which it has arrived."""
+    found, hour = [], HOUR
+    for raw in blog_log.lines_of_a_log():
+        request = oracle_logs.request_of(raw.decode("utf-8", "replace"))
+        moment = None if isinstance(request, str) else oracle_logs.log_time(request["time"][1:-1])
+        hour = f"{moment:%Y-%m-%dT%H}" if moment else hour
+        found.append((raw, hour))
     return found
 
 
@@ -226,28 +215,6 @@ def test_desktops_have_their_system_as_device_type(judged: Judged) -> None:
     assert (row["browser"], row["device_type"]) == ("Firefox", "Linux")
 
 
-OUTCOMES: dict[str, Callable[[Any], bool]] = {
-    "readable, filtered": lambda row: row["reasons"] == [] and row["filtered_by"] == "method",
-    "filtered method": lambda row: row["reasons"] == [] and row["filtered_by"] == "method",
-    "dead letter": lambda row: len(row["reasons"]) == 1,
-    "dead letter: no address": lambda row: row["reasons"] == ["not_combined_log:address"],
-    "page view": lambda row: row["page"] in ("/a", "/a/"),
-    "2xx": lambda row: row["page"] == "/a",
-    "page view of 203.0.113.9": lambda row: row["page"] in ("/", "/a", "/a/") and row["ip"] == "203.0.113.9",
-    "page as is": lambda row: row["page"] == "//a/%7Eb/../c",
-    "page view of '/a b' or counted reason": lambda row: row["page"] == "/a b",
-    # A custom format that is not declared here.
-    "declared format": lambda row: len(row["reasons"]) == 1,
-}
-
-
-@pytest.mark.shared
-def test_lines_that_broke_other_tools_become_what_they_must(judged: Judged) -> None:
-    told = zip(odd_lines(), judged.lines["odd"], strict=True)
-    wrong = {name: row for (_, outcome, name), row in told if not OUTCOMES[outcome]({"page": None, **row})}
-    assert wrong == {}
-
-
 def test_user_ids_depend_on_client_agent_and_key(judged: Judged) -> None:
     found = judged.lines["clients"]
     normal = [
@@ -304,9 +271,8 @@ def test_a_huge_user_agent_has_no_browser() -> None:
     assert user_agents.client_of("x" * 1_000_000).browser is None
 
 
-@pytest.mark.shared
-def test_a_real_log_agrees_with_the_oracle(judged: Judged) -> None:
-    lines, found_rows = real_lines(), judged.lines["real"]
+def test_a_log_agrees_with_the_oracle(judged: Judged) -> None:
+    lines, found_rows = blog_lines(), judged.lines["blog"]
     hours: dict[str, list[bytes]] = {}
     for raw, hour in lines:
         hours.setdefault(hour, []).append(raw)
@@ -314,7 +280,7 @@ def test_a_real_log_agrees_with_the_oracle(judged: Judged) -> None:
     counted = [next(judged_hours[hour]) for _, hour in lines]
     for (raw, _), expected, row in zip(lines, counted, found_rows, strict=True):
         assert (tuple(row["reasons"]), row["filtered_by"]) == (expected.reasons, expected.filtered_by), raw
-    events = judged.views.where("source_file = 'real'")
+    events = judged.views.where("source_file = 'blog'")
     visits = visits_by_inactivity.with_visit_ids(events, events.limit(0), "k")
     total = visits.agg(F.count(F.lit(1)), F.countDistinct("visit_id"), F.countDistinct("user_id")).first()
     assert total is not None

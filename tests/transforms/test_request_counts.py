@@ -33,7 +33,6 @@ def counted(spark: SparkSession, lines: list[str]) -> list[dict[str, Any]]:
     return [row.asDict() for row in request_counts.daily(judged.withColumn("crawler", category)).collect()]
 
 
-@pytest.mark.shared
 def test_requests_are_counted_by_what_they_are(spark: SparkSession) -> None:
     found = counted(
         spark,
@@ -69,7 +68,6 @@ def test_requests_are_counted_by_what_they_are(spark: SparkSession) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.shared
 def test_made_up_hosts_and_paths_are_summed(spark: SparkSession) -> None:
     hosts = [line("GET / HTTP/1.1", host=f"h{number}.example:80") for number in range(r.MOST_HOSTS + 5)]
     frequent = [line("GET / HTTP/1.1", host="blog.example:80")] * 2
