@@ -375,13 +375,16 @@ def partitions_of(context: Context, dataset: str) -> list[str]:
     Raises:
         NoPartitions: The run has none.
     """
-    if not (context.has_partition_key or context.has_partition_key_range):
-        raise NoPartitions(
-            what=f"{dataset} is computed by partitions, and the run names none",
-            where=f"run {context.run.run_id}",
-            next_step=Remedy("choose partitions where it is materialized; whatever is stale of all datasets: ", Run()),
-        )
-    return list(context.partition_keys)
+    if context.has_partition_key:
+        # Of one that lies outside of the calendar, Dagster finds no range.
+        return [context.partition_key]
+    if context.has_partition_key_range:
+        return list(context.partition_keys)
+    raise NoPartitions(
+        what=f"{dataset} is computed by partitions, and the run names none",
+        where=f"run {context.run.run_id}",
+        next_step=Remedy("choose partitions where it is materialized; whatever is stale of all datasets: ", Run()),
+    )
 
 
 def access_of(context: Context) -> LakeResource:
