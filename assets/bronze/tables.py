@@ -12,7 +12,7 @@ import dagster as dg
 from assets import table_loads
 from blogdata.errors import PlatformError
 from blogdata.orchestration.calendar import Calendar
-from blogdata.orchestration.computation import Context
+from blogdata.orchestration.computation import Context, partitions_of
 from blogdata.orchestration.partition_faults import joined
 from blogdata.orchestration.retries import MAX_RETRIES, reported
 from blogdata.publish.partitions import Grain
@@ -68,7 +68,7 @@ def _by_window(
     def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with reported(context):
             settings = context.resources.deployment.settings()
-            return dg.MaterializeResult(metadata=load(settings, list(context.partition_keys)))
+            return dg.MaterializeResult(metadata=load(settings, partitions_of(context, ".".join(KEYS[table].path))))
 
     return asset
 

@@ -95,6 +95,20 @@ def test_names_that_are_almost_right_are_suggested(lake: Lake, said: Said) -> No
     assert "did you mean" not in said("ledger", "nothing")
 
 
+def test_rows_that_a_dataset_has_beyond_its_rows_in_are_called_added(lake: Lake, said: Said) -> None:
+    account = {"rows_in": 40, "reasons": {"without_ad": 13, "further_displays": -973}}
+    content = pa.table({"event_hour": [HOURS[0]] * 1000, "row": range(1000)})
+    published.publish(
+        lake,
+        "silver.visits_with_ads",
+        "event_hour",
+        {HOURS[0]: 1000},
+        accounts={HOURS[0]: account},
+        content=content,
+    )
+    assert " 40     1,000  973 further_displays added, 13 without_ad  adds up" in said("ledger")
+
+
 def test_a_span_that_ends_before_it_begins_is_refused(lake: Lake, said: Said) -> None:
     """Regression: it printed "nothing to do", as if all partitions were up to date."""
     for command in ("run", "audience"):

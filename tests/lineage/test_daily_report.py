@@ -94,7 +94,7 @@ def test_the_check_names_the_incomplete_days(partial: Deployment) -> None:
         clock.setattr("blogdata.planning.clock.now", lambda: datetime(2026, 1, 8, 3, tzinfo=timezone.utc))
         (check,) = complete_results(asset_key(REPORT), [CONTRACTS[REPORT]], partial.events)
     assert not check.passed
-    assert check.metadata["by_period"].value == {DAY: "45 of 72", SILENT: "0 of 72", LAST: "2 of 72"}
+    assert check.metadata["by_period"].value == {DAY: "45 of 72", SILENT: "0 of 72"}
 
 
 def test_the_rest_replaces_the_report(partial: Deployment) -> None:

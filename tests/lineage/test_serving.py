@@ -79,7 +79,7 @@ def test_changed_days_are_served_once_and_atomically(serving: Deployment) -> Non
         for table in ("page_stats", "referral_stats"):
             assert connection.execute(f"SELECT DISTINCT hours_present FROM serving.{table}").fetchall() == [(3,)]
     (found,) = evaluations(serving, DATASET, "complete")[:1]
-    assert (found.passed, found.description) == (False, f"{HOUR[:10]} has 3 of 24 hours")
+    assert (found.passed, found.description) == (True, f"{HOUR[:10]} has 3 of 24 hours so far")
 
     # Another run of the day finds its batch served.
     assert serving.run(select=[DATASET], hours=(HOUR[:10], HOUR[:10])).problems == []

@@ -257,7 +257,7 @@ def test_a_day_of_one_dataset_is_not_served(shop: Shop) -> None:
     shop.publish(TUESDAY)
     assert shop.stale() == [TUESDAY]
     (failed,) = shop.run(MONDAY, MONDAY).filter_events(lambda event: event.is_step_failure)
-    assert "gold.returns has not been published for 2026-01-05" in str(failed.step_failure_data)
+    assert "nothing of gold.returns has been published for 2026-01-05" in str(failed.step_failure_data)
 
 
 def test_days_served_from_fewer_hours_are_named(shop: Shop) -> None:

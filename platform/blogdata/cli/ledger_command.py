@@ -127,6 +127,11 @@ def _row(table: TextGrid, dataset: str, partition: str, lines: Sequence[LedgerLi
         partition,
         f"{sum(line.entry.rows_in for line in lines):,}",
         f"{sum(line.entry.rows_out for line in lines):,}",
-        ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(reasons.items()) if rows) or "-",
+        ", ".join(_in_words(reason, rows) for reason, rows in sorted(reasons.items()) if rows) or "-",
         styled("adds up", "green") if all(line.balanced for line in lines) else styled("DOES NOT ADD UP", "red"),
     )
+
+
+def _in_words(reason: str, rows: int) -> str:
+    """Say what a figure of an account counts: one below zero counts rows that the dataset has beyond its rows in."""
+    return f"{abs(rows):,} {reason}" + (" added" if rows < 0 else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
@@ -101,6 +102,9 @@ def passed_checks(
 def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetCheckResult:
     """Report whether the ledger lines balance."""
     problems = {line.entry.partition: line.problem for line in lines if line.problem}
+    reasons: Counter[str] = Counter()
+    for line in lines:
+        reasons.update(line.entry.reasons)
     return dg.AssetCheckResult(
         check_name=LEDGER,
         asset_key=key,
@@ -110,10 +114,7 @@ def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetChec
             "rows_in": sum(line.entry.rows_in for line in lines),
             "rows_out": sum(line.entry.rows_out for line in lines),
             # One number per reason: Dagster's pages show and plot numbers, and hide JSON behind a link.
-            **{
-                f"left_out/{reason}": sum(line.entry.reasons.get(reason, 0) for line in lines)
-                for reason in sorted({reason for line in lines for reason in line.entry.reasons})
-            },
+            **{f"{'added' if rows < 0 else 'left_out'}/{name}": abs(rows) for name, rows in sorted(reasons.items())},
             **({"problems": dict(problems)} if problems else {}),
         },
     )

@@ -1,8 +1,9 @@
-"""The check `complete` of an Aligned Fan-In: warns of ended periods that were computed without some of their hours.
+"""The check `complete` of an Aligned Fan-In: warns of periods that were computed without some of their hours.
 
 Dagster shows only the newest evaluation of a check. Each evaluation therefore covers all published periods, not only
 those just written: otherwise a run of another day would hide that an earlier day lacks hours. There is no warning for
-periods that have not ended, for final ones, and for those before the first delivery, which have late rows only.
+periods that have not ended, for final ones, and for those before the first delivery, which have late rows only. Nor for
+the newest one before an hour after it has come: a log ends at some hour, and the check `overdue` looks for what is due.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import dagster as dg
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.planning.finality import lookback_of, newest_ended
+from blogdata.planning.reach import Within
 from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, finer
+from blogdata.publish.partitions import Grain, coarser, finer
 
 COMPLETE = "complete"
 PARTS = "parts"
@@ -78,6 +80,9 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
     ]
     ended = {period: hours for one in found for period, hours in one.ended.items()}
     running = {period: hours for one in found for period, hours in one.running.items()}
+    newest = max(common, default="")
+    if newest in ended and not _has_later_hours(events, gathered, newest):
+        running[newest] = ended.pop(newest)
     uncounted = max(one.uncounted for one in found)
     return [
         dg.AssetCheckResult(
@@ -125,6 +130,17 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
     )
 
 
+def _has_later_hours(events: EventLog, contracts: Sequence[Contract], period: str) -> bool:
+    """Return whether an input of a dataset has published an hour after a period."""
+    newest = [
+        coarser(max(hours), Grain.HOUR, contract.grain)
+        for contract in contracts
+        for read in contract.reads
+        if isinstance(read.reach, Within) and contract.grain and (hours := events.publications(read.dataset))
+    ]
+    return max(newest, default=period) > period
+
+
 def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) -> dict[str, int]:
     """Count the input hours that were published when a period without rows was computed."""
     hours = {period: finer(period, grain, Grain.HOUR) for period in empty}
@@ -148,4 +164,4 @@ def _lacking(ended: Mapping[str, str]) -> list[str]:
 
 
 def _so_far(running: Mapping[str, str]) -> list[str]:
-    return [f"{period} is running: {hours} hours so far" for period, hours in sorted(running.items())]
+    return [f"{period} has {hours} hours so far" for period, hours in sorted(running.items())]

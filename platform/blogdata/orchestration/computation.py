@@ -14,6 +14,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake import members
 from blogdata.lake.commit import ROWS, Commit
 from blogdata.lake.store_faults import store_faults
@@ -23,9 +24,9 @@ from blogdata.orchestration.lineage import as_table, column_lineage
 from blogdata.orchestration.names import ACCEPT, EVENT, asset_key
 from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import single_runner
-from blogdata.planning import expiry
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.staleness import Staleness
 from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
 from blogdata.publish.write_faults import AuditFailed
@@ -202,9 +203,9 @@ def compute(
     Raises:
         PlatformError: A transient fault; none of the remaining partitions was published.
     """
-    # The others were found stale, and what has expired is not.
+    # The others were found stale: their inputs are there.
     asked = [key for key in keys if key not in stale]
-    done = Done(faults=_expired(context, code.graph, task, asked) if asked else {})
+    done = Done(faults=_refused(context, code.graph, task, asked) if asked else {})
     left = [key for key in keys if key not in done.faults]
     while left or not keys:
         began = time.monotonic()
@@ -232,9 +233,10 @@ def compute(
     return done
 
 
-def _expired(context: Context, graph: Graph, task: Task, keys: Sequence[str]) -> dict[str, PlatformError]:
+def _refused(context: Context, graph: Graph, task: Task, keys: Sequence[str]) -> dict[str, PlatformError]:
     access = access_of(context)
-    return {**expiry.refusals(Snapshot(access.landing_zone, access.events), graph, task, keys)}
+    planner = Staleness(graph=graph, look=Snapshot(access.landing_zone, access.events))
+    return {**planner.unpublished(task, keys), **planner.expired(task, keys)}
 
 
 def _to_try_again(task: Task, keys: Sequence[str], at_fault: Collection[str]) -> list[str]:
@@ -361,6 +363,28 @@ def _trigger(tags: Mapping[str, str]) -> str:
         if tag in tags:
             return f"{name}:{tags[tag]}"
     return "manual"
+
+
+class NoPartitions(PlatformError):
+    """Raised when a run of a partitioned dataset was launched without partitions."""
+
+
+def partitions_of(context: Context, dataset: str) -> list[str]:
+    """Return the partitions of a run of a partitioned dataset.
+
+    Raises:
+        NoPartitions: The run has none.
+    """
+    if context.has_partition_key:
+        # Of one that lies outside of the calendar, Dagster finds no range.
+        return [context.partition_key]
+    if context.has_partition_key_range:
+        return list(context.partition_keys)
+    raise NoPartitions(
+        what=f"{dataset} is computed by partitions, and the run names none",
+        where=f"run {context.run.run_id}",
+        next_step=Remedy("choose partitions where it is materialized; whatever is stale of all datasets: ", Run()),
+    )
 
 
 def access_of(context: Context) -> LakeResource:

@@ -22,6 +22,7 @@ from blogdata.orchestration.computation import (
     compute,
     evaluation,
     log_event,
+    partitions_of,
     pay,
     refused_checks,
 )
@@ -63,11 +64,10 @@ class AssetBuilder:
 
     def _asset(self, task: Task) -> dg.AssetsDefinition:
         main = task.contracts[0]
-        together = len(task.contracts) > 1
 
         @dg.multi_asset(
             name=step_of(main.dataset),
-            specs=[self._spec(contract, task, skippable=together) for contract in task.contracts],
+            specs=[self._spec(contract) for contract in task.contracts],
             partitions_def=None if task.grain is None else self.calendar[task.grain],
             check_specs=[
                 spec
@@ -78,8 +78,8 @@ class AssetBuilder:
             backfill_policy=dg.BackfillPolicy.single_run() if task.grain else None,
             pool=pool_of(main.dataset),
             required_resource_keys=set(RESOURCES),
-            # A person may select one of the datasets; the step publishes the others too.
-            can_subset=together,
+            # The step publishes the datasets together and reports their checks: Dagster executes no part of it alone.
+            can_subset=False,
         )
         def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
             yield from _materialize(context, self.code, task)
@@ -104,12 +104,11 @@ class AssetBuilder:
 
         return asset
 
-    def _spec(self, contract: Contract, task: Task, *, skippable: bool) -> dg.AssetSpec:
+    def _spec(self, contract: Contract) -> dg.AssetSpec:
         paid = self.code.paid.get(contract.dataset)
         return dg.AssetSpec(
             **described(contract, self.code.version),
             deps=[*deps(contract), *([asset_key(paid.name)] if paid else [])],
-            skippable=skippable,
             freshness_policy=None if self.ended else freshness_of(contract),
         )
 
@@ -146,11 +145,11 @@ def _mapping(read: Read) -> dg.PartitionMapping | None:
 
 
 def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> Iterator[Any]:
-    partitioned = context.has_partition_key_range or context.has_partition_key
-    keys = list(context.partition_keys) if partitioned else []
-    with reported(context), _turn(context, task, keys):
-        _require_input(context, code, task)
-        done = compute(context, code, task, keys, attempt=context.retry_number + 1)
+    with reported(context):
+        keys = [] if task.grain is None else partitions_of(context, task.main)
+        with _turn(context, task, keys):
+            _require_input(context, code, task)
+            done = compute(context, code, task, keys, attempt=context.retry_number + 1)
     if done.faults:
         yield from _partly(context, code, task, done)
     else:
@@ -180,9 +179,6 @@ def _turn(context: dg.AssetExecutionContext, task: Task, keys: list[str]) -> Abs
 def _wholly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, done: Done) -> Iterator[Any]:
     for publication in done.publications:
         results = [*publication.checks(), waiting_result(access_of(context), code.graph, publication.contract)]
-        if publication.key not in context.selected_asset_keys:
-            _log(context, publication, results)
-            continue
         metadata = publication.common()
         if not publication.step.partitions:
             metadata.update(publication.commit.metadata())
@@ -208,7 +204,7 @@ def _partly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, do
     for contract in task.contracts:
         log_event(context, evaluation(waiting_result(access, code.graph, contract)))
     for error in dict.fromkeys(done.faults.values()):
-        yield from (check for check in refused_checks(task, error) if check.asset_key in context.selected_asset_keys)
+        yield from refused_checks(task, error)
     error = next(iter(done.faults.values()))
     raise failure(context, error) from error
 

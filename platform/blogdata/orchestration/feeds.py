@@ -19,6 +19,7 @@ from blogdata.orchestration.retries import failure
 from blogdata.orchestration.served_dataset import requested, served_asset, served_step
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.data_value.outbox_account import OutboxLine
+from blogdata.planning.sources import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
 from blogdata.services.config import Settings
@@ -56,9 +57,11 @@ class PartnerFeed:
             version: Digest of the code.
         """
 
-        def deliver(context: dg.AssetExecutionContext) -> Iterator[Any]:
-            published = access_of(context).events.publications(self.source.dataset, context.partition_keys)
-            for line in self._deliver(context, sorted(published)):
+        def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
+            published = access_of(context).events.publications(self.source.dataset, partitions)
+            if missing := [key for key in partitions if key not in published]:
+                raise input_not_published(self.contract.dataset, missing, [self.source.dataset])
+            for line in self._deliver(context, partitions):
                 context.add_asset_metadata(_figures(line), asset_key=self.key, partition_key=line.partition)
             yield dg.MaterializeResult(asset_key=self.key, check_results=[self._judged(context)])
 

@@ -8,6 +8,7 @@ import dagster as dg
 
 from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
+from blogdata.orchestration.computation import partitions_of
 from blogdata.orchestration.dataset import deps, described
 from blogdata.orchestration.names import asset_key, op_of
 from blogdata.orchestration.refresh import op_failing_after_output
@@ -22,7 +23,7 @@ def served_asset(
     contract: Contract,
     calendar: Calendar,
     version: str,
-    deliver: Callable[[dg.AssetExecutionContext], Iterator[Any]],
+    deliver: Callable[[dg.AssetExecutionContext, list[str]], Iterator[Any]],
     *,
     kind: str,
     resources: Collection[str],
@@ -57,7 +58,7 @@ def served_asset(
         )
         def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
             with reported(context):
-                yield from deliver(context)
+                yield from deliver(context, partitions_of(context, contract.dataset))
 
     return asset
 

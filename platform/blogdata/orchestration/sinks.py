@@ -9,11 +9,10 @@ import dagster as dg
 import psycopg
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS, kept
-from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.lake.lake import Lake
 from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.completeness import complete_results, complete_specs
@@ -29,6 +28,7 @@ from blogdata.patterns.idempotency.transactional_sink import Receipt, RowsRefuse
 from blogdata.patterns.security import sink_roles
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.patterns.security.sink_roles import SinkRoles
+from blogdata.planning.sources import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.writes import Serve
@@ -75,8 +75,8 @@ class Sink:
             version: Digest of the code.
         """
 
-        def deliver(context: dg.AssetExecutionContext) -> Iterator[Any]:
-            receipts, refused = self._deliver_all(context, context.partition_keys)
+        def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
+            receipts, refused = self._deliver_all(context, partitions)
             for partition, receipt in receipts.items():
                 context.add_asset_metadata(_figures(receipt), asset_key=self.key, partition_key=partition)
             if refused:
@@ -235,11 +235,7 @@ def _served_table(
     contract = replace(contract, columns=left)
     entry = access.events.publications(dataset, [partition]).get(partition)
     if table is None or entry is None:
-        raise DatasetMissing(
-            what=f"{dataset} has not been published for {partition}",
-            where=partition,
-            next_step=Remedy(f"materialize {dataset} for it first, or run: ", Run()),
-        )
+        raise input_not_published(dataset, [partition], [dataset])
     version = table.version()
     if entry.version > version:
         raise InputChanged(

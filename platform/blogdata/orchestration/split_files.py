@@ -16,12 +16,11 @@ import dagster as dg
 import pyarrow as pa
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import PARTITION_ROWS, kept
-from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.lake.lake import Lake
 from blogdata.orchestration.calendar import Calendar
-from blogdata.orchestration.computation import access_of
+from blogdata.orchestration.computation import access_of, partitions_of
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key, step_of
 from blogdata.orchestration.retries import failure, reported
@@ -33,6 +32,7 @@ from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.patterns.observability import openlineage, reported_results
 from blogdata.patterns.observability.dataset_tracker import NAMESPACE
 from blogdata.patterns.observability.reported_results import EXPORTS
+from blogdata.planning.sources import input_not_published
 from blogdata.publish.contract import Contract
 
 PHASE = "blogdata/phase"
@@ -181,8 +181,8 @@ class SplitFiles:
             required_resource_keys={"lake", "shared_rows"},
         )
         def choose(context: dg.OpExecutionContext) -> Iterator[Any]:
-            key = context.partition_key
             try:
+                (key,) = partitions_of(context, self.name)
                 phase = self._phase(access_of(context), key)
             except PlatformError as error:
                 raise failure(context, error) from error
@@ -197,11 +197,7 @@ class SplitFiles:
 
     def _phase(self, access: LakeResource, key: str) -> Phase:
         if key not in self._published(access.lake, access.events):
-            raise DatasetMissing(
-                what=f"{self.contract.dataset} has not been published for {key}",
-                where=key,
-                next_step=Remedy(f"materialize {self.contract.dataset} for it first, or run: ", Run()),
-            )
+            raise input_not_published(self.name, [key], [self.contract.dataset])
         return exclusive_choice.taken(self.choice, key)
 
     def _write(self, branch: Branch) -> dg.OpDefinition:
@@ -296,7 +292,8 @@ class SplitFiles:
         def compared(context: dg.AssetExecutionContext) -> Iterator[Any]:
             folder = self.folder(access_of(context))
             try:
-                found = self._compare(folder, context.partition_key)
+                (partition,) = partitions_of(context, f"serving.{self.name}_{COMPARED}")
+                found = self._compare(folder, partition)
             except PlatformError as error:
                 raise failure(context, error) from error
             yield dg.MaterializeResult(

@@ -5,10 +5,10 @@ A source has come when a partition of it has landed completely, or when somethin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Land, Remedy
+from blogdata.errors.remedies import Land, Remedy, Run
 from blogdata.planning.graph import LANDING, Graph
 from blogdata.planning.reach import Landed
 from blogdata.planning.snapshot import Snapshot
@@ -17,6 +17,28 @@ from blogdata.publish.contract import Read
 
 class NothingLanded(PlatformError):
     """Raised when a person asks for a dataset that is computed from a source that has never landed."""
+
+
+class InputNotPublished(PlatformError):
+    """Raised when a person asks for partitions of whose inputs nothing is published."""
+
+
+def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> InputNotPublished:
+    """Return the error.
+
+    Args:
+        dataset: The dataset that a person asks for.
+        keys: Its partitions without input.
+        above: The inputs.
+    """
+    error = InputNotPublished(
+        what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}"
+        + (f" and {len(keys) - 3} more" if len(keys) > 3 else ""),
+        where=dataset,
+        next_step=Remedy(f"materialize {above[0]} for them first, or run: ", Run()),
+    )
+    error.partitions = frozenset(keys)
+    return error
 
 
 def is_there(look: Snapshot, read: Read) -> bool:

@@ -23,9 +23,9 @@ from blogdata.planning.graph import Graph, Task
 from blogdata.planning.held import DEAD_LETTERS, held
 from blogdata.planning.reach import Landed, Within
 from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.sources import is_there
+from blogdata.planning.sources import InputNotPublished, input_not_published, is_there
 from blogdata.publish.contract import Contract, Wanted
-from blogdata.publish.partitions import Grain, following, key_of, previous, start_of
+from blogdata.publish.partitions import Grain, coarser, following, key_of, previous, start_of
 from blogdata.publish.schedule import Clock, On
 
 
@@ -159,6 +159,23 @@ class Staleness:
     def expired(self, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
         """Find those of some partitions that cannot be computed again, because rows have expired: with the reason."""
         return refusals(self.look, self.graph, task, keys) if keys else {}
+
+    def unpublished(self, task: Task, keys: Collection[str]) -> dict[str, InputNotPublished]:
+        """Find those of some partitions of whose inputs nothing is published: they would be published without a row.
+
+        A period may lack hours, a person may ask for it before it ends; what was published once can be computed again.
+        What has not landed is refused by the step that reads it.
+        """
+        new = set(keys) - self.look.published(task.main).keys()
+        reads = [read for edge, read in self.graph.edges(task) if edge.above not in task.datasets]
+        if task.grain is None or not new or any(isinstance(read.reach, Landed) for read in reads):
+            return {}
+        new -= self.known(task)
+        for read in reads:
+            if isinstance(read.reach, Within):
+                new -= {coarser(hour, Grain.HOUR, task.grain) for hour in self.look.published(read.dataset)}
+        above = [read.dataset for read in reads if not read.optional] or [read.dataset for read in reads]
+        return dict.fromkeys(sorted(new), input_not_published(task.main, sorted(new), above))
 
     def continuing(self, task: Task, *, after: Collection[str]) -> set[str]:
         """Find the partitions that are stale because the partition before them, one of `after`, has run.
