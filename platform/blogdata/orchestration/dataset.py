@@ -196,7 +196,12 @@ def _wholly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, do
                 log_event(context, event)
         for one in carried(context.instance, publication.contract):
             log_event(context, one)
-        yield dg.MaterializeResult(asset_key=publication.key, metadata=metadata, check_results=results)
+        yield dg.MaterializeResult(
+            asset_key=publication.key,
+            metadata=metadata,
+            check_results=results,
+            data_version=publication.data_version,
+        )
 
 
 def _partly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, done: Done) -> Iterator[Any]:
