@@ -142,9 +142,12 @@ def deps(contract: Contract) -> list[dg.AssetDep]:
 
 
 def _mapping(read: Read) -> dg.PartitionMapping | None:
+    if not isinstance(read.reach, Within):
+        return None
     # A day or week has no hours beyond the deployment's end, or beyond now; without the flag, no backfill has it.
-    mapping = dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
-    return mapping if isinstance(read.reach, Within) else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
 
 
 def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> Iterator[Any]:
