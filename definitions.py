@@ -47,16 +47,21 @@ def build(settings: Settings) -> dg.Definitions:
     days = days_of(settings)
     partitions = calendar(days.first, days.last)
     loaded = tables.configured(settings, partitions)
-    sensors, schedules = instigators(automatic=settings.run_automatically)
     ended = ended_at(zone_of(settings), LANDED.values()) is not None
+    refreshed = [
+        hourly_access_logs,
+        *loaded,
+        *AssetBuilder(code=lineage, calendar=partitions, ended=ended).assets(),
+        *[sink.asset(partitions, lineage.version) for sink in sinks],
+    ]
+    resources = {**fixed(connections(settings)), "request": requested, "shared_rows": shared_rows}
+    refresh = jobs.refresh(lineage, sinks, settings.steps_at_once).with_top_level_resources(resources)
+    sensors, schedules = instigators([refresh, *jobs.refreshed(refreshed)], automatic=settings.run_automatically)
     return dg.Definitions(
         assets=[
             *sources.specs(loaded),
-            hourly_access_logs,
-            *loaded,
-            *AssetBuilder(code=lineage, calendar=partitions, ended=ended).assets(),
+            *refreshed,
             *map(streamed_datasets.assets, STREAMS),
-            *[sink.asset(partitions, lineage.version) for sink in sinks],
             *page_files.assets(partitions),
             frozen_years,
             ops.lineage,
@@ -67,10 +72,10 @@ def build(settings: Settings) -> dg.Definitions:
             profiles,
         ],
         asset_checks=[*landing_checks.CHECKS, *detector_checks.CHECKS],
-        jobs=[jobs.refresh(lineage, sinks, settings.steps_at_once), *JOBS],
+        jobs=[refresh, *JOBS],
         schedules=schedules,
         sensors=sensors,
-        resources={**fixed(connections(settings)), "request": requested, "shared_rows": shared_rows},
+        resources=resources,
         # All steps share one process and one Spark session: a step has no startup cost.
         executor=dead_runs.in_process(settings.steps_at_once),
     )

@@ -61,7 +61,7 @@ def defs() -> dg.Definitions:
     # As known when the location is loaded. Each run loads it, so that weeks of earlier days can be called for at once.
     weeks = newsletter.weeks_since(gold.first_day(FoldersResource().folders.gold))
     return dg.Definitions(
-        assets=[assets.views_forecast, assets.weekly_newsletter(weeks)],
+        assets=[assets.views_forecast, assets.weekly_newsletter(weeks), assets.GOLD_PROMISES],
         asset_checks=assets.CHECKS,
         jobs=[forecast_job, newsletter_job, morning_job],
         sensors=[report_materialized(sensing)],

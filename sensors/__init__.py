@@ -1,5 +1,9 @@
 """What starts runs: the sensors for stale partitions, replays, events and the stream, and the schedules."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import dagster as dg
 
 from sensors import jobs
@@ -19,17 +23,21 @@ from sensors.stream_ticks import ads_landed, enriched_landed, logs_landed, sessi
 JOBS = (*jobs.JOBS, write_page_files, replay_job)
 
 
-def instigators(*, automatic: bool) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
+def instigators(
+    refreshing: Sequence[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = (), *, automatic: bool
+) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
     """Build all sensors and schedules.
 
     Args:
+        refreshing: Targets of the sensor `whatever_is_stale`.
         automatic: Whether what starts runs, the stream excepted, is on from the start.
     """
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     # The detectors only look: without them their checks would stay empty.
     watching = [overdue_arrivals(sensing), detector_readings(dg.DefaultSensorStatus.RUNNING)]
-    requesting = [whatever_is_stale(sensing), replay_runs(sensing), page_files_due(sensing), consumers_called(sensing)]
+    stale = whatever_is_stale(refreshing, sensing)
+    requesting = [stale, replay_runs(sensing), page_files_due(sensing), consumers_called(sensing)]
     tidying = tables_scattered(sensing)
     landed = [visits_landed, enriched_landed, ads_landed, sessions_landed, logs_landed]
     return [*requesting, *watching, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)

@@ -139,12 +139,15 @@ def test_a_changed_table_fails_a_check_and_nothing_else(
 def test_owners_see_what_is_relied_on(places: FoldersResource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assets, "_now", lambda: datetime(2026, 1, 7, 6, tzinfo=timezone.utc))
     report(Path(places.gold), {MONDAY: (100, 1.0)})
-    defs = dg.Definitions(asset_checks=assets.CHECKS, jobs=[morning_job], resources={"places": places})
+    defs = dg.Definitions(
+        assets=[assets.GOLD_PROMISES], asset_checks=assets.CHECKS, jobs=[morning_job], resources={"places": places}
+    )
     result = defs.resolve_job_def("morning").execute_in_process()
-    found = {(one.asset_key.to_user_string(), one.check_name): one for one in result.get_asset_check_evaluations()}
-    assert found["gold/daily_report", "analytics_relies_on"].passed
-    assert "was never published" in str(found["gold/page_stats", "analytics_relies_on"].description)
-    late = found["gold/daily_report", "analytics_on_time"]
+    found = {one.check_name: one for one in result.get_asset_check_evaluations()}
+    assert {one.asset_key for one in found.values()} == {assets.GOLD_PROMISES.key}
+    assert found["daily_report_kept"].passed
+    assert "was never published" in str(found["page_stats_kept"].description)
+    late = found["daily_report_on_time"]
     assert (late.passed, late.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert f"newest reported day is {MONDAY}" in str(late.description)
 

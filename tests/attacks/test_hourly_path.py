@@ -17,7 +17,6 @@ from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.services.config import Settings
 from published import bronze, deployment, land, silver
-from sensors.refresh import whatever_is_stale
 from sensors.run_requests import UNDER_WAY
 
 NEXT = "2026-01-07T00"
@@ -51,7 +50,8 @@ class Asked:
         """Run one tick; return its requests by lane."""
         resources = {"lake": self._lake, "deployment": DeploymentResource(home=str(self._lake.landing_path.parent))}
         context = dg.build_sensor_context(instance=self._instance, definitions=self._defs, resources=resources)
-        found = whatever_is_stale().evaluate_tick(context).run_requests or ()
+        sensor = self._defs.get_repository_def().get_sensor_def("whatever_is_stale")
+        found = sensor.evaluate_tick(context).run_requests or ()
         for request in found:
             self.begin(request.tags, dg.DagsterRunStatus.STARTED)
         return {request.tags[LANE]: request.run_config["resources"]["request"]["config"] for request in found}

@@ -27,7 +27,9 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
+from blogdata.services.config import Settings
 from blogdata.services.processes import free_port
+from definitions import build
 from guarded import Guarded, serving
 from published import deployment, publish
 from quality.consumer_calls import CALLS
@@ -224,6 +226,21 @@ def test_the_other_team_relies_on_declared_columns() -> None:
         assert upstream.columns.items() <= declared.items()
         assert upstream.owner == contract.owner
         assert "team:analytics" in (contract.owner, *contract.consumers)
+
+
+def test_an_asset_and_its_checks_are_of_one_location(tmp_path: Path) -> None:
+    """A page selects an asset's checks with it, and a run is given the definitions of the asset's location only."""
+    platform = build(Settings(home=tmp_path, landing=tmp_path, lake=tmp_path, jars=tmp_path))
+    assets, checks = [], []
+    for location in (platform, analytics_definitions()):
+        graph = location.resolve_asset_graph()
+        specs = {asset.key for asset in location.assets or () if isinstance(asset, dg.AssetSpec)}
+        assets.append(graph.materializable_asset_keys | specs)
+        checks.append({key.asset_key for key in graph.asset_check_keys})
+    assert all(assets)
+    assert all(checks)
+    assert assets[0] & assets[1] == set(), "of several locations that supply an asset, the pages take one"
+    assert (checks[0] - assets[0], checks[1] - assets[1]) == (set(), set())
 
 
 @pytest.mark.campaign

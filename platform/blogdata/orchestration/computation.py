@@ -116,6 +116,11 @@ class Publication:
         """Asset key of the dataset."""
         return asset_key(self.contract.dataset)
 
+    @property
+    def data_version(self) -> dg.DataVersion:
+        """The table version. Dagster's own is a digest of code and inputs, the same for rows that landed anew."""
+        return dg.DataVersion(str(self.commit.version))
+
     @cached_property
     def _lineage(self) -> dg.TableColumnLineage:
         return column_lineage(self.step.lake, str(self.step.landing), self.commit)
@@ -149,8 +154,8 @@ class Publication:
     def materializations(self) -> Iterator[dg.AssetMaterialization]:
         """Yield one materialization event per partition.
 
-        The events have no data version in Dagster's own tags: Dagster would expect the versions of the inputs beside
-        it, and mark every dataset as unsynced.
+        They have the data version but neither code version nor inputs: without these, Dagster compares the times of
+        materializations, and finds a partition unsynced when an input of it was published later.
         """
         keys: list[str | None] = [*self.partitions()]
         for partition in keys or [None]:
@@ -158,6 +163,7 @@ class Publication:
                 self.key,
                 partition=partition,
                 metadata={**self.commit.metadata(partition), **self.common()},
+                tags={"dagster/data_version": self.data_version.value},
             )
 
     def checks(self) -> list[dg.AssetCheckResult]:

@@ -141,7 +141,12 @@ def deps(contract: Contract) -> list[dg.AssetDep]:
 
 
 def _mapping(read: Read) -> dg.PartitionMapping | None:
-    return dg.TimeWindowPartitionMapping() if isinstance(read.reach, Within) else None
+    if not isinstance(read.reach, Within):
+        return None
+    # A day or week has no hours beyond the deployment's end, or beyond now; without the flag, no backfill has it.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
 
 
 def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> Iterator[Any]:
@@ -192,7 +197,12 @@ def _wholly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, do
                 log_event(context, event)
         for one in carried(context.instance, publication.contract):
             log_event(context, one)
-        yield dg.MaterializeResult(asset_key=publication.key, metadata=metadata, check_results=results)
+        yield dg.MaterializeResult(
+            asset_key=publication.key,
+            metadata=metadata,
+            check_results=results,
+            data_version=publication.data_version,
+        )
 
 
 def _partly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, done: Done) -> Iterator[Any]:

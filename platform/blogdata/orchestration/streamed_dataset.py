@@ -122,7 +122,8 @@ def _report(
                 context.log.warning(line)
             _, passed = passed_checks(key, contract, step, commit)
             results = [*(failed.get(check.check_name, check) for check in passed), *late]
-            yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results)
+            version = dg.DataVersion(str(commit.version))
+            yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results, data_version=version)
         elif fault is not None:
             yield from failed.values()
         else:

@@ -1,0 +1,151 @@
+"""Each button of Dagster's pages does what it says: both code locations loaded, by the queries that the pages send.
+
+The server, the daemon and the runs are those of `blogdata ui`. What one click launches for many assets is one run here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from blogdata.cli.code_locations import ANALYTICS
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from lineage.origins import THREE_HOURS, three_hours
+from quality.contracts import GRAPH
+from ui.buttons import Buttons, Key, Run
+from ui.served import Served, environment
+
+PLATFORM = "definitions"
+DAY, WEEK = "2026-01-05", "2026-01-05"
+HOURS_AGAIN = THREE_HOURS[:2]
+HOURLY, DAILY = ("gold", "audience_hourly"), ("gold", "page_stats")
+NEWEST = {"hourly": THREE_HOURS[-1], "daily": DAY, "weekly": WEEK, "": None}
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    return deploy.published("buttons", three_hours)
+
+
+@pytest.fixture(scope="module")
+def buttons(deployment: Deployment) -> Iterator[Buttons]:
+    home = deployment.settings.home
+    served = Served(home=home, environ=environment(home), days=())
+    try:
+        served.start()
+        yield Buttons(served)
+    finally:
+        if served.process is not None:
+            served.stop()
+        served.run("down")
+
+
+def executable(buttons: Buttons, location: str) -> list[Key]:
+    return [key for key, node in buttons.nodes.items() if node["isExecutable"] and buttons.location(key) == location]
+
+
+def grain(buttons: Buttons, key: Key) -> str:
+    definition = buttons.nodes[key]["partitionDefinition"]
+    return "" if definition is None else str(definition["description"]).partition(",")[0].lower()
+
+
+@pytest.fixture(scope="module")
+def launched(buttons: Buttons) -> Mapping[str, tuple[list[Key], str | None, str]]:
+    """A run for each partition space of each location, the way *Materialize selected* launches it."""
+    groups: dict[tuple[str, str], list[Key]] = defaultdict(list)
+    for location in (PLATFORM, ANALYTICS):
+        for key in executable(buttons, location):
+            groups[location, grain(buttons, key)].append(key)
+    return {
+        f"{location} {space}".strip(): (keys, NEWEST[space], buttons.materialize(keys, NEWEST[space]))
+        for (location, space), keys in groups.items()
+    }
+
+
+def test_each_dialog_loads(buttons: Buttons) -> None:
+    """The dialogs of one asset, of each group and of each location; a group may need assets of another one."""
+    groups: dict[tuple[str, str], list[Key]] = defaultdict(list)
+    for location in (PLATFORM, ANALYTICS):
+        for key in executable(buttons, location):
+            groups[location, ""].append(key)
+            groups[location, buttons.nodes[key]["groupName"]].append(key)
+            groups[location, "/".join(key)].append(key)
+    assert {location for location, _ in groups} == {PLATFORM, ANALYTICS}
+    faults = {names: buttons.preview(names[0], buttons.with_required(keys)) for names, keys in groups.items()}
+    assert {names: fault for names, fault in faults.items() if fault} == {}
+
+
+def test_all_partitions_of_a_group_and_of_everything_can_be_launched(buttons: Buttons) -> None:
+    """A week is among them whose days are partly to come."""
+    groups: dict[str, list[Key]] = defaultdict(list)
+    for key, node in buttons.nodes.items():
+        if node["isExecutable"]:
+            groups["everything"].append(key)
+            groups[node["groupName"]].append(key)
+    faults = {name: buttons.materialize_all(keys) for name, keys in groups.items()}
+    assert {name: fault for name, fault in faults.items() if fault} == {}
+
+
+def test_each_asset_of_the_lineage_names_what_drives_it(buttons: Buttons) -> None:
+    drivers = {
+        key: {instigator["name"] for instigator in buttons.nodes[key]["targetingInstigators"]}
+        for key in executable(buttons, PLATFORM)
+    }
+    computed = {tuple(name.split(".")) for task in GRAPH.tasks for name in task.datasets} & drivers.keys()
+    assert {key for key in computed if "whatever_is_stale" not in drivers[key]} == set()
+    assert {key for key, names in drivers.items() if not names} == set()
+
+
+def test_each_asset_is_launched_with_its_checks(
+    buttons: Buttons, deployment: Deployment, launched: Mapping[str, tuple[list[Key], str | None, str]]
+) -> None:
+    hours = buttons.backfill([HOURLY], HOURS_AGAIN)
+    days = buttons.backfill([DAILY], [DAY])
+    ended = {name: buttons.ended(run_id) for name, (_, _, run_id) in launched.items()}
+    assert {name: run.errors for name, run in ended.items() if run.status != "SUCCESS"} == {}
+    for name, (keys, partition, run_id) in launched.items():
+        assert_equals_the_ledger(deployment, ended[name], keys, partition, run_id)
+        assert set(buttons.checks(keys)) == set(ended[name].checks), name
+        assert [key for key, green in ended[name].checks.items() if not green] == [], name
+    for backfill, key, partitions in ((hours, HOURLY, HOURS_AGAIN), (days, DAILY, [DAY])):
+        (run_id,) = buttons.runs_of(backfill)
+        run = buttons.ended(run_id)
+        assert (run.status, run.errors) == ("SUCCESS", ())
+        assert {one for one in run.materialized if one[0] == key} == {(key, partition) for partition in partitions}
+        for partition in partitions:
+            assert_equals_the_ledger(deployment, run, [key], partition, run_id)
+    assert deployment.problems() == []
+
+
+def assert_equals_the_ledger(
+    deployment: Deployment, run: Run, keys: list[Key], partition: str | None, run_id: str
+) -> None:
+    """Each dataset's newest publication of the partition is by this run, and the run has an event of it."""
+    for key in keys:
+        entry = deployment.published(".".join(key)).get(partition or "")
+        if entry is not None:
+            assert (key, partition) in run.materialized
+            assert entry.run_id == run_id, key
+
+
+@pytest.mark.parametrize("location", [PLATFORM, ANALYTICS])
+def test_checks_are_executed_alone_and_compute_nothing(buttons: Buttons, deployment: Deployment, location: str) -> None:
+    keys = [key for key in buttons.nodes if buttons.location(key) == location]
+    checks = buttons.checks(keys, alone=True)
+    before = deployment.versions()
+    run = buttons.ended(buttons.execute(location, checks))
+    assert (run.status, run.errors, run.materialized) == ("SUCCESS", (), frozenset())
+    assert set(run.checks) == set(checks)
+    assert deployment.versions() == before
+
+
+def test_a_partition_whose_input_was_published_later_is_unsynced(buttons: Buttons) -> None:
+    """Dagster 1.13.27 shows this for a partition, and never for a partitioned asset as a whole."""
+    key = ("gold", "sessions_daily")
+    assert buttons.stale(key, DAY) == "FRESH"
+    run = buttons.ended(buttons.materialize([("silver", "sessions")], THREE_HOURS[0]))
+    assert (run.status, run.errors) == ("SUCCESS", ())
+    assert (buttons.stale(key, DAY), buttons.stale(key)) == ("STALE", "FRESH")
