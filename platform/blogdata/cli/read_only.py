@@ -6,6 +6,7 @@ The engine judges the plan, as Spark's own parser and analyser see it (`ReadOnly
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _REFUSED = "[BLOGDATA_NOT_READ_ONLY] "
 _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _SESSION = {
     # Otherwise the parser replaces ${env:NAME}, also within a literal.
     "spark.sql.variable.substitute": "false",
@@ -56,6 +58,9 @@ def require_read_only(spark: SparkSession, query: str, views: Iterable[str], *, 
             ) from error
         if _REFUSED in text:
             found = text.partition(_REFUSED)[2].partition("\n")[0].strip()
+            if found.isidentifier():
+                # The class of a plan's node, such as DropTable.
+                found = f"a part that would {_CAPITAL.sub(' ', found).lower()}"
             raise ConfigurationError(
                 what=f"only queries are run here, over the lake's tables; this has {found}",
                 where=f"'{query.strip()[:60]}'",

@@ -37,7 +37,7 @@ from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.privacy import CONSUMERS, consumer_view
-from blogdata.services import spark_attached
+from blogdata.services import spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
 from quality.contracts import EVERY
 
@@ -75,7 +75,8 @@ def sql(
     if is_new(settings):
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
-    with _explained(query, asked.names, settings), session(settings) as spark:
+    server = settings if sight is None else spark_connect.of_roles(settings)
+    with _explained(query, asked.names, server), session(server) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
     if moment is None:
         _record_reads(asked, query)
@@ -266,6 +267,15 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
 
     try:
         yield
+    except spark_probe.SparkServerLost as error:
+        log = spark_connect.log_file(settings)
+        if "OutOfMemoryError" not in (log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""):
+            raise
+        raise QueryFailed(
+            what=f"the query needed more memory than its Spark server has ({settings.spark.heap}), and ended it",
+            where=f"'{query.strip()[:200]}'",
+            next_step="ask for fewer rows or shorter values; the next query starts the server anew",
+        ) from error
     except PySparkException as error:
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
         typed = typed or encryption.explained(str(error), settings)
