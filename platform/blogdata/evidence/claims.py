@@ -8,12 +8,12 @@ the original.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -179,7 +179,7 @@ class Claims:
         return [
             Claim(partition=row["partition"], owner=owner, taken_at=row["claimed_at"])
             for row, owner, lake in found
-            if not os.path.isdir(lake) or os.path.samefile(lake, self._lake.root)
+            if not (lake and Path(lake).is_dir()) or Path(lake).samefile(self._lake.root)
         ]
 
     def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> None:

@@ -1,8 +1,8 @@
 """What the services of a deployment have in common, each a process that outlives the one that started it.
 
-A state file records the process (id and start time, because ids are reused) and the home it was started for, and a lock
-lets one process at a time start or stop it. A copy of a home has the state files of its original: :func:`is_own` decides
-whose a process is.
+A state file records the process (id and start time, because ids are reused) and its home, and a lock lets one process
+at a time start or stop it. A copy of a home has the state files of its original: :func:`is_own` decides whose a process
+is.
 """
 
 from __future__ import annotations

@@ -236,10 +236,10 @@ def _release_copied(data: Path) -> None:
     Where the database itself is in use, its shared memory still keeps a second server from it.
     """
     lock = data / "postmaster.pid"
-    if lock.is_file():
-        _, original, *_ = lock.read_text(encoding="utf-8").splitlines()
-        if Path(original).is_dir() and not data.samefile(original):
-            lock.unlink()
+    lines = lock.read_text(encoding="utf-8").splitlines() if lock.is_file() else []
+    # The second line is the folder of the database whose process made the file.
+    if len(lines) > 1 and Path(lines[1]).is_dir() and not data.samefile(lines[1]):
+        lock.unlink()
 
 
 def _with_roles(settings: Settings, state: _State) -> _State:

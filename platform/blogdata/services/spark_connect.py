@@ -327,7 +327,7 @@ def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping
 
 
 def _marker(settings: Settings) -> str:
-    return f"-Dblogdata.service={settings.home}/services/{settings.spark.service}"
+    return f"-Dblogdata.service={settings.service_folder(settings.spark.service)}"
 
 
 def _orphans(settings: Settings) -> list[ProcessIdentity]:
