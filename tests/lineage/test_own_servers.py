@@ -1,4 +1,4 @@
-"""A deployment's Spark and PostgreSQL are its own: a role's query cannot end the one, a copied home uses neither."""
+"""A run in a copied home uses, restarts and stops no server of the original."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from quality.contracts.serving import DAILY_STATS
 __all__ = ("deploy", "said")
 HOUR = THREE_HOURS[-1]
 SMALL = f'[spark]\nheap = "700m"\n{OWN_SERVER}'
-HUGE = "SELECT max(length(repeat(page, 2000000000))) AS longest FROM gold.page_stats"
 
 
 @pytest.fixture(scope="module")
@@ -62,22 +61,6 @@ def served(settings: Settings) -> int:
     with psycopg.connect(postgres.up(settings)) as connection:
         ((found,),) = connection.execute("SELECT sum(events)::int FROM serving.page_stats").fetchall()
     return int(found)
-
-
-def test_a_query_of_a_role_that_needs_all_memory_leaves_the_server_of_runs(deployment: Deployment, said: Said) -> None:
-    runs, _, _ = pids(deployment.settings)
-    assert runs is not None
-    code, _, err = said("sql", HUGE, "--as", "analyst")
-    assert code == 2
-    assert err.splitlines()[0].startswith("error: the query needed more memory than its Spark server has (700m)")
-    assert len(err.splitlines()) == 3, "no stack trace"
-    code, out, _ = said("sql", "SELECT count(*) AS n FROM gold.page_stats", "--as", "analyst", "--json")
-    assert (code, json.loads(out)[0]["n"] > 0) == (0, True)
-    code, out, _ = said("sql", "SELECT 1 AS one", "--json")
-    assert (code, json.loads(out)) == (0, [{"one": 1}])
-    assert pids(deployment.settings)[0] == runs
-    code, out, _ = said("status", "spark")
-    assert f"queries of roles: process {pids(deployment.settings)[1]}" in out
 
 
 def test_a_home_copied_during_work_has_servers_of_its_own(

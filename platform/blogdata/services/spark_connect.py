@@ -38,6 +38,9 @@ _PROBE_SECONDS = 10.0
 _PATIENCE_SECONDS = 30.0
 _ROLES_HEAP = 1024
 """Most MiB of heap of the server of roles."""
+_NO_MEMORY = "OutOfMemoryError"
+_ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or default Spark session")
+"""What a server that is ending itself answers."""
 _SOCKETS = "sockets"
 _SOCKET_NAME = 43
 """Bytes of the names that Spark gives to sockets, with the separator: `/.` and a UUID and `.sock`."""
@@ -175,6 +178,15 @@ def is_running(settings: Settings) -> bool:
     """Check whether the process of the deployment's own server runs, without a request to it."""
     state = daemons.read(settings, settings.spark.service)
     return state is not None and processes.is_alive(state.identity)
+
+
+def ran_out_of_memory(settings: Settings, error: Exception) -> bool:
+    """Return whether an error means that memory ran out: it says so, or the server is gone, and its log says so."""
+    if _NO_MEMORY in str(error):
+        return True
+    gone = spark_probe.is_lost(error) or any(sign in str(error) for sign in _ENDING)
+    log = log_file(settings)
+    return gone and log.is_file() and _NO_MEMORY in log.read_text(encoding="utf-8", errors="replace")
 
 
 def log_file(settings: Settings) -> Path:
