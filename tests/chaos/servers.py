@@ -111,7 +111,7 @@ class Servers:
         if self._archive is not None and self._archive.is_file():
             options.append(f"-XX:SharedArchiveFile={self._archive}")
         replaced = {self._properties: str(properties)}
-        words = [replaced.get(word, word) for word in self._command if not word.startswith("-Dblogdata.home=")]
+        words = [replaced.get(word, word) for word in self._command if not word.startswith("-Dblogdata.service=")]
         process = processes.start(
             [words[0], *options, *words[1:]],
             environment={**self._environment, "SPARK_LOCAL_DIRS": str(scratch)},

@@ -51,6 +51,8 @@ def said() -> Said:
         (("sql", "SELECT * FROM silver.ads"), "nothing has landed of landing.ads"),
         (("versions", "bronze.devices"), "nothing has landed of landing.devices"),
         (("ledger", "silver.ads"), "nothing can be computed of silver.ads yet: nothing has landed of landing.ads"),
+        (("ledger", "silver.places"), "there is no silver.places yet; compute it: blogdata run --for silver.places"),
+        (("versions", "silver.places"), "compute it: blogdata run --for silver.places"),
         (("sql", "SELECT * FROM silver.places"), "compute it: blogdata run --for silver.places"),
         (("sql", "SELECT * FROM silver.sessions_live"), "blogdata stream silver.sessions_live --once"),
         (("sql", "SELECT * FROM silver.sessions"), "compute it: blogdata run --for silver.sessions"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,6 +65,17 @@ def test_claims_on_two_datasets_are_independent(lake: Lake) -> None:
     claims(lake).take([H0], "one")
     assert claims(lake, "gold.page_stats").take([H0], "other") == [H0]
     assert list(claims(lake).held()) == [H0]
+
+
+def test_a_claim_that_came_with_a_copy_of_the_lake_does_not_count(lake: Lake) -> None:
+    claims(lake).take([H0], "one")
+    copy = Lake(root=f"{lake.root}-copied")
+    shutil.copytree(lake.root, copy.root)
+    assert claims(copy).held() == {}
+    assert claims(copy).take([H0], "other") == [H0]
+    assert {claim.owner for claim in claims(lake).held().values()} == {"one"}
+    Path(lake.root).rename(f"{lake.root}-moved")
+    assert list(claims(Lake(root=f"{lake.root}-moved")).held()) == [H0], "its owner may still write it"
 
 
 def test_taking_or_releasing_nothing_writes_nothing(lake: Lake) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, existing, say_error, say_json, styled, why_nothing
+from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, styled, why_nothing
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
 from blogdata.evidence.events import EVENTS, EventLog
@@ -54,7 +54,7 @@ def ledger(
     elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
     else:
-        console.print(why_nothing(settings, lake, dataset) if dataset else NOTHING_PUBLISHED)
+        console.print(why_nothing(settings, lake, dataset))
     for fault in damaged:
         say_error(fault)
     if damaged or any(not line.balanced for found in lines.values() for line in found):

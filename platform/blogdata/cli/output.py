@@ -144,10 +144,9 @@ def not_published(lake: Lake, dataset: str) -> PlatformError:
 
     After an upgrade a deployment may lack the datasets that are new; only an empty one is shown the first steps.
     """
-    from blogdata.evidence.events import EVENTS
     from quality.contracts import STREAMED
 
-    if lake.table(EVENTS) is None:
+    if is_new(existing()):
         next_step = NOTHING_PUBLISHED
     elif (fault := nothing_landed(lake, dataset)) is not None:
         return fault
@@ -171,10 +170,14 @@ def nothing_landed(lake: Lake, dataset: str) -> NothingLanded | None:
     return awaited(GRAPH, Snapshot(zone_of(existing()), EventLog(lake)), dataset)
 
 
-def why_nothing(settings: Settings, lake: Lake, dataset: str) -> str:
-    """Return why nothing is published of a dataset: a source that has never landed; else the first steps."""
-    waits = None if is_new(settings) else nothing_landed(lake, dataset)
-    return NOTHING_PUBLISHED if waits is None else waits.what
+def why_nothing(settings: Settings, lake: Lake, dataset: str | None) -> str:
+    """Return why nothing is published of a dataset, or at all: a source that has never landed, or what to run."""
+    if is_new(settings):
+        return NOTHING_PUBLISHED
+    if dataset is None:
+        return "nothing is published yet; compute what has landed: blogdata run"
+    fault = not_published(lake, dataset)
+    return f"{fault.what}; {fault.next_step}"
 
 
 def existing() -> Settings:

@@ -212,7 +212,7 @@ class Pipeline:
     def _executed(self, request: Mapping[str, Any], screen: Screen) -> Outcome:
         # Dagster takes seconds to import: a command with nothing to do answers at once without it.
         from blogdata.cli.code_locations import PLATFORM
-        from blogdata.cli.progress import RunProgress
+        from blogdata.cli.progress import RunProgress, interrupted_alone
         from blogdata.orchestration import dead_runs
         from blogdata.orchestration.names import ACCEPT
         from blogdata.orchestration.refresh_request import JOB
@@ -250,7 +250,7 @@ class Pipeline:
             )
             outcome.runs += 1
             progress = RunProgress(screen, outcome)
-            for event in execute_run_iterator(InMemoryJob(job), run, instance):
+            for event in interrupted_alone(execute_run_iterator(InMemoryJob(job), run, instance)):
                 progress.see(event)
             if progress.interrupted:
                 # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,22 @@ class _Published:
 
 _LANDED = (("new", "rows"), ("rows", "rows"), ("files", "files"), ("lines", "lines"))
 """Figure of an asset of the landing zone to what it counts; the first one that is there."""
+
+
+def interrupted_alone(events: Iterable[dg.DagsterEvent]) -> Iterator[dg.DagsterEvent]:
+    """Yield the events of a run, whose helpers do not take Ctrl-C.
+
+    Before the first step Dagster starts processes that copy what is printed. A terminal sends its interrupt to them,
+    too, and each would print a traceback. They inherit that it is blocked, and the run ends them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        for event in events:
+            if event.event_type in (dg.DagsterEventType.LOGS_CAPTURED, dg.DagsterEventType.STEP_START):
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            yield event
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class RunProgress:

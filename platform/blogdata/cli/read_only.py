@@ -6,6 +6,7 @@ The engine judges the plan, as Spark's own parser and analyser see it (`ReadOnly
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _REFUSED = "[BLOGDATA_NOT_READ_ONLY] "
 _UNKNOWN_SOURCE = "DATA_SOURCE_NOT_FOUND"
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _SESSION = {
     # Otherwise the parser replaces ${env:NAME}, also within a literal.
     "spark.sql.variable.substitute": "false",
@@ -23,13 +25,16 @@ _SESSION = {
 }
 
 
-def require_read_only(spark: SparkSession, query: str, views: Iterable[str], *, views_only: bool = False) -> None:
+def require_read_only(
+    spark: SparkSession, query: str, views: Iterable[str], *, written: str = "", views_only: bool = False
+) -> None:
     """Refuse a statement that does anything but read the given views; nothing of it is run.
 
     Args:
         spark: The session with the views; it is set to run the statement as it was judged.
         query: The statement, which names the views.
         views: Names of the temporary views it may read.
+        written: The statement with names of tables, as a person wrote it; empty: as it is.
         views_only: It may learn nothing of what is below them: neither plans nor names of files.
 
     Raises:
@@ -56,9 +61,12 @@ def require_read_only(spark: SparkSession, query: str, views: Iterable[str], *, 
             ) from error
         if _REFUSED in text:
             found = text.partition(_REFUSED)[2].partition("\n")[0].strip()
+            if found.isidentifier():
+                # The class of a plan's node, such as DropTable.
+                found = f"a part that is none: {_CAPITAL.sub(' ', found).lower()}"
             raise ConfigurationError(
                 what=f"only queries are run here, over the lake's tables; this has {found}",
-                where=f"'{query.strip()[:60]}'",
+                where=f"'{(written or query).strip()[:60]}'",
                 next_step="read layer.table by SELECT, WITH, DESCRIBE or EXPLAIN, with functions that only compute; "
                 "tables are written by materializing datasets: blogdata run",
             ) from error

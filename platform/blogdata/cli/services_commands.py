@@ -127,7 +127,11 @@ def _status_row(service: str, seen: ServiceStatus) -> dict[str, Any]:
 
 
 def _spark_status(settings: Settings) -> dict[str, Any]:
-    return _status_row("spark", spark_connect.status(settings))
+    row = _status_row("spark", spark_connect.status(settings))
+    roles = spark_connect.of_roles(settings)
+    if roles != settings and spark_connect.is_running(roles):
+        row["detail"] += f"; queries of roles: process {spark_connect.status(roles).pid}"
+    return row
 
 
 def _postgres_up(settings: Settings) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.privacy import CONSUMERS, consumer_view
-from blogdata.services import spark_attached
+from blogdata.services import spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
 from quality.contracts import EVERY
 
@@ -75,7 +75,8 @@ def sql(
     if is_new(settings):
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
-    with _explained(query, asked.names, settings), session(settings) as spark:
+    server = settings if sight is None else spark_connect.of_roles(settings)
+    with _explained(query, asked.names, server), session(server) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
     if moment is None:
         _record_reads(asked, query)
@@ -105,6 +106,7 @@ class _Asked:
     Args:
         lake: The tables' root.
         query: The query, with view names in place of table names.
+        written: The query as it was written.
         names: The tables it names.
         versions: Version of each stored table; derived tables have none.
         moment: Time of the state to read; None for the newest.
@@ -114,6 +116,7 @@ class _Asked:
 
     lake: Lake
     query: str
+    written: str
     names: Collection[str]
     versions: Mapping[str, int]
     moment: datetime | None
@@ -157,7 +160,16 @@ class _Asked:
             part if index % 2 else TABLE.sub(lambda match: view(match.group(0)), part)
             for index, part in enumerate(parts)
         )
-        return cls(lake=lake, query=rewritten, names=names, versions=versions, moment=moment, sight=sight, keys=keys)
+        return cls(
+            lake=lake,
+            query=rewritten,
+            written=query,
+            names=names,
+            versions=versions,
+            moment=moment,
+            sight=sight,
+            keys=keys,
+        )
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Return the result, not computed yet."""
@@ -165,7 +177,9 @@ class _Asked:
             rows = self.table(spark, name)
             seen = rows if self.sight is None else self.sight.of(spark, self.lake, name, rows)
             seen.createOrReplaceTempView(view(name))
-        require_read_only(spark, self.query, map(view, self.names), views_only=self.sight is not None)
+        require_read_only(
+            spark, self.query, map(view, self.names), written=self.written, views_only=self.sight is not None
+        )
         return spark.sql(self.query)
 
     def table(self, spark: SparkSession, name: str) -> DataFrame:
@@ -266,7 +280,15 @@ def _explained(query: str, names: Collection[str], settings: Settings) -> Iterat
 
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, spark_probe.SparkServerLost) as error:
+        if spark_connect.ran_out_of_memory(settings, error):
+            raise QueryFailed(
+                what="the query needed more memory than its Spark server has",
+                where=f"'{query.strip()[:200]}'",
+                next_step="ask for fewer rows or shorter values; if it ended the server, the next query starts another",
+            ) from error
+        if isinstance(error, spark_probe.SparkServerLost):
+            raise
         typed = store_faults.classify(str(error), f"'{query.strip()[:200]}'")
         typed = typed or encryption.explained(str(error), settings)
         if typed is not None:

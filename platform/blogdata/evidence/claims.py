@@ -2,7 +2,8 @@
 
 A claim is a row of a small Delta table, and taking one is a compare-and-set: the commit that adds it names the version
 it has read, and fails if that is no longer the newest. A crash needs no cleanup: a claim whose owner is dead does not
-count, and the next owner of the partition replaces it.
+count, and the next owner of the partition replaces it. Nor does one that came with a copy of the lake: its owner writes
+the original.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -34,6 +36,8 @@ SCHEMA = pa.schema(
     ]
 )
 _TRIES = 100
+_OF = " of "
+"""Between the owner of a claim and the lake it writes, in `claimed_by`."""
 
 
 class ClaimsContended(PlatformError):
@@ -171,14 +175,19 @@ class Claims:
             return []
         require_whole(table, PARTITION_STATE, f"dataset = {arrow.text(self._dataset)}")
         rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
-        return [Claim(partition=row["partition"], owner=row["claimed_by"], taken_at=row["claimed_at"]) for row in rows]
+        found = [(row, *row["claimed_by"].partition(_OF)[::2]) for row in rows]
+        return [
+            Claim(partition=row["partition"], owner=owner, taken_at=row["claimed_at"])
+            for row, owner, lake in found
+            if not (lake and Path(lake).is_dir()) or Path(lake).samefile(self._lake.root)
+        ]
 
     def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> None:
         rows = [
             {
                 "dataset": self._dataset,
                 "partition": claim.partition,
-                "claimed_by": claim.owner,
+                "claimed_by": f"{claim.owner}{_OF}{self._lake.root}",
                 "claimed_at": claim.taken_at,
             }
             for claim in claims.values()

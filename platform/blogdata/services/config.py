@@ -115,6 +115,7 @@ class SparkSettings:
         writes: Where rows are audited: inside Delta's `transaction` (needs the engine's jar), or in a `checkpoint` of
             the rows, where Spark may not load that jar.
         conf: More Spark configuration; it overrides the platform's own.
+        service: Folder of the local server below `services`; each server of a deployment has its own.
     """
 
     mode: SparkMode = "local"
@@ -125,6 +126,7 @@ class SparkSettings:
     start_seconds: float = 120.0
     writes: Writes = "transaction"
     conf: tuple[tuple[str, str], ...] = ()
+    service: str = "spark"
 
     @property
     def heap_bytes(self) -> int:

@@ -1,7 +1,8 @@
 """What the services of a deployment have in common, each a process that outlives the one that started it.
 
-A state file records the process (id and start time, because ids are reused), and a lock lets one process at a time
-start or stop it.
+A state file records the process (id and start time, because ids are reused) and its home, and a lock lets one process
+at a time start or stop it. A copy of a home has the state files of its original: :func:`is_own` decides whose a process
+is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.services import processes
 from blogdata.services.config import Settings
-from blogdata.services.files import locked
+from blogdata.services.files import is_same_folder, locked
 from blogdata.services.processes import ProcessIdentity
 
 _log = logging.getLogger(__name__)
@@ -53,12 +54,14 @@ class Started:
     Args:
         pid: Its process id.
         created: As of :class:`~blogdata.services.processes.ProcessIdentity`.
+        home: The home it serves.
         url: Its address; it may contain a secret.
         fingerprint: Digest of the settings it was started with.
     """
 
     pid: int
     created: str
+    home: str
     url: str
     fingerprint: str
 
@@ -84,11 +87,29 @@ def write(settings: Settings, service: str, state: Any) -> None:
     write_atomically(state_file(settings, service), json.dumps(asdict(state)).encode(), mode=0o600)
 
 
+def is_own(settings: Settings, service: str, process: ProcessIdentity, home: str) -> bool:
+    """Return whether a process serves this home; one of another home is neither used nor stopped.
+
+    Args:
+        process: The process that a state file of this home names.
+        home: The home that the file names: this one, or the original of a copy, or where this home was before.
+    """
+    if is_same_folder(home, settings.home):
+        return True
+    if not Path(home).exists() and processes.is_alive(process):
+        _log.warning(
+            "%s of %s, which is no more, still runs: process %d; if this home was moved from there, end that process",
+            *(service, home, process.pid),
+        )
+    return False
+
+
 def read(settings: Settings, service: str) -> Started | None:
-    """Read the state of a service; None if it was not started, or if another version has written the file."""
+    """Read the state of a service; None if it was not started for this home, or another version wrote the file."""
     file = state_file(settings, service)
     try:
-        return Started(**json.loads(file.read_text(encoding="utf-8")))
+        state = Started(**json.loads(file.read_text(encoding="utf-8")))
+        return state if is_own(settings, service, state.identity, state.home) else None
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):

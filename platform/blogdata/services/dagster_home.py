@@ -14,7 +14,7 @@ from blogdata.durable.sqlite_file import problem
 from blogdata.durable.whole_file import write_atomically
 from blogdata.services import postgres_connection, processes, secrets
 from blogdata.services.config import Settings
-from blogdata.services.files import LockTimeout, locked
+from blogdata.services.files import LockTimeout, is_same_folder, locked
 from blogdata.services.jars import package_folder
 from blogdata.services.postgres_connection import Address
 from blogdata.services.processes import ProcessIdentity
@@ -92,7 +92,7 @@ def note_ui_address(home: Path, address: str) -> None:
         home: `DAGSTER_HOME`.
         address: As `host:port`.
     """
-    write_atomically(home / _UI_ADDRESS, address.encode())
+    write_atomically(home / _UI_ADDRESS, f"{address}\n{home}".encode())
 
 
 def forget_ui_address(home: Path) -> None:
@@ -124,7 +124,10 @@ def bound_address(home: Path) -> str | None:
         home: `DAGSTER_HOME`.
     """
     note = home / _UI_ADDRESS
-    return note.read_text(encoding="utf-8") if note.is_file() else None
+    if not note.is_file():
+        return None
+    address, _, served = note.read_text(encoding="utf-8").partition("\n")
+    return address if is_same_folder(served, home) else None
 
 
 def database(settings: Settings) -> Address | None:

@@ -99,6 +99,7 @@ def _start(settings: Settings, command: Sequence[str]) -> None:
     state = Started(
         pid=identity.pid,
         created=identity.created,
+        home=str(settings.home),
         url=f"http://{_reachable(settings)}:{settings.events.port}{PATH}",
         fingerprint=_fingerprint(settings),
     )

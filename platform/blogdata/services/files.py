@@ -40,6 +40,11 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def is_same_folder(recorded: str, folder: Path) -> bool:
+    """Return whether a recorded path is that of a folder now: it is not if folder and record were copied or moved."""
+    return Path(recorded).is_absolute() and Path(recorded).is_dir() and folder.is_dir() and folder.samefile(recorded)
+
+
 @contextmanager
 def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
     """Hold an exclusive lock between processes; the system releases it when its holder dies.

@@ -47,6 +47,7 @@ class _State:
     port: int
     password: str
     wanted: bool
+    home: str = ""
     pid: int = 0
     created: str = ""
     roles: bool = False
@@ -184,7 +185,7 @@ def status(settings: Settings) -> ServiceStatus:
     """Return the state of the server without changing anything."""
     address, state = _outside(settings), _read(settings)
     identity = None
-    if address is None and state is not None and state.wanted:
+    if address is None and state is not None and state.wanted and state.pid:
         address, identity = Address(url=_superuser(settings, state)), state.identity
     if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
@@ -212,6 +213,7 @@ def _start(settings: Settings, before: _State | None) -> _State:
     daemons.write(settings, _NAME, state)
     if not (folder / "data" / "PG_VERSION").is_file() or not (folder / "made").is_file():
         _make(binaries, folder, prefix, state.password)
+    _release_copied(folder / "data")
     options = {
         "listen_addresses": "127.0.0.1",
         "unix_socket_directories": "",
@@ -222,10 +224,22 @@ def _start(settings: Settings, before: _State | None) -> _State:
     command = [*prefix, str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     identity = processes.start(command, environment=_ENVIRONMENT, log=log_file(settings), folder=folder)
-    state = replace(state, pid=identity.pid, created=identity.created)
+    state = replace(state, home=str(settings.home), pid=identity.pid, created=identity.created)
     daemons.write(settings, _NAME, state)
     _wait(settings, state)
     return state
+
+
+def _release_copied(data: Path) -> None:
+    """Remove the lock file of a copied database: it names the original's process, beside which none would start.
+
+    Where the database itself is in use, its shared memory still keeps a second server from it.
+    """
+    lock = data / "postmaster.pid"
+    lines = lock.read_text(encoding="utf-8").splitlines() if lock.is_file() else []
+    # The second line is the folder of the database whose process made the file.
+    if len(lines) > 1 and Path(lines[1]).is_dir() and not data.samefile(lines[1]):
+        lock.unlink()
 
 
 def _with_roles(settings: Settings, state: _State) -> _State:
@@ -350,7 +364,10 @@ def _last(text: str) -> str:
 def _read(settings: Settings) -> _State | None:
     file = daemons.state_file(settings, _NAME)
     try:
-        return _State(**json.loads(file.read_text(encoding="utf-8")))
+        state = _State(**json.loads(file.read_text(encoding="utf-8")))
+        own = daemons.is_own(settings, _NAME, state.identity, state.home)
+        # Port and password belong to the data, which a copy has, too.
+        return state if own else replace(state, pid=0, created="")
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:

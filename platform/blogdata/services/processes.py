@@ -145,21 +145,18 @@ def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIG
     return True
 
 
-def with_argument(argument: str) -> list[ProcessIdentity]:
-    """Find this user's running processes whose command line has an argument.
+def with_argument(argument: str, folder: Path) -> list[ProcessIdentity]:
+    """Find this user's running processes whose command line has an argument, and that work in a folder.
 
-    Args:
-        argument: The complete argument, not a part of it.
-
-    Returns:
-        Their identities.
+    The folder tells them from processes whose folder was moved away from that path.
     """
     found = []
     for process in psutil.process_iter(["cmdline", "uids"]):
         uids = process.info["uids"]
         if uids is not None and uids.real == os.getuid() and argument in (process.info["cmdline"] or ()):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                found.append(identify(process.pid))
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                if process.cwd() == str(folder.resolve()):
+                    found.append(identify(process.pid))
     return [identity for identity in found if is_alive(identity)]
 
 

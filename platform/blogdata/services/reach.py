@@ -29,6 +29,7 @@ def lines(settings: Settings) -> Iterator[str]:
     """
     for name, pid, who in (
         ("Spark Connect", spark_connect.status(settings).pid, f"whoever has the token in the home may {_OWNER}"),
+        ("Spark Connect of roles", spark_connect.status(spark_connect.of_roles(settings)).pid, "the same"),
         ("PostgreSQL", postgres.status(settings).pid, "a login with its password may do what it is granted"),
         ("events", event_service.status(settings).pid, "a sender with its token may start the runs that are its own"),
     ):

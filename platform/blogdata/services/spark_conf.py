@@ -51,7 +51,7 @@ def prepare(settings: Settings) -> SparkParts:
     built = [engine.compile_if_absent(pinned, runtime)] if has_engine(settings) else []
     return SparkParts(
         java=runtime,
-        java_home=java.launcher_home(runtime, settings.service_folder("spark")),
+        java_home=java.launcher_home(runtime, settings.service_folder(settings.spark.service)),
         class_path=(*pinned.files("spark"), *built),
     )
 
@@ -129,14 +129,14 @@ def is_local(settings: Settings) -> bool:
 
 def scratch(settings: Settings) -> Path:
     """Return the folder of Spark's temporary files, which only this user can enter; it is made if absent."""
-    folder = settings.service_folder("spark") / "scratch"
+    folder = settings.service_folder(settings.spark.service) / "scratch"
     (folder / _TEMPORARY).mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     return folder
 
 
 def _java_options(settings: Settings) -> str:
-    folder = settings.service_folder("spark")
+    folder = settings.service_folder(settings.spark.service)
     # Java loads native libraries from its temporary folder. On a disk that forbids this they stay in the system's.
     if os.statvfs(folder).f_flag & os.ST_NOEXEC:
         return "-XX:-UsePerfData"

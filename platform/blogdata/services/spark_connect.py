@@ -3,6 +3,9 @@
 Starting Spark takes seconds, attaching to a running server takes tenths of a second. A state file records the
 server's process (id and start time, because ids are reused), its address, and a fingerprint of the configuration
 it was started with.
+
+Queries of roles run on a second, smaller one (:func:`of_roles`): whoever asks may ask for more memory than there is,
+which ends the server.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,10 +33,14 @@ from blogdata.services.jars import package_folder
 from blogdata.services.processes import ProcessIdentity
 
 _log = logging.getLogger(__name__)
-_NAME = "spark"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _PROBE_SECONDS = 10.0
 _PATIENCE_SECONDS = 30.0
+_ROLES_HEAP = 1024
+"""Most MiB of heap of the server of roles."""
+_NO_MEMORY = "OutOfMemoryError"
+_ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or default Spark session")
+"""What a server that is ending itself answers."""
 _SOCKETS = "sockets"
 _SOCKET_NAME = 43
 """Bytes of the names that Spark gives to sockets, with the separator: `/.` and a UUID and `.sock`."""
@@ -91,10 +98,10 @@ def running_server(settings: Settings) -> SparkServer:
     parts = spark_conf.prepare(settings)
     conf = {**spark_conf.build(settings, parts), **_CONNECT_CONF}
     fingerprint = _fingerprint(settings, parts, conf)
-    state = daemons.read(settings, _NAME)
+    state = daemons.read(settings, settings.spark.service)
     if state is not None and state.fingerprint == fingerprint and _serves(state, _PROBE_SECONDS):
         return SparkServer(url=state.url, process=state.identity)
-    with daemons.lock(settings, _NAME, start_seconds=settings.spark.start_seconds):
+    with daemons.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
         notices: list[str] = []
         state = _settle(settings, fingerprint, notices)
         if state is None:
@@ -104,24 +111,42 @@ def running_server(settings: Settings) -> SparkServer:
     return SparkServer(url=state.url, process=state.identity, notices=tuple(notices))
 
 
-def stop(settings: Settings) -> bool:
-    """Stop the deployment's own server.
+def of_roles(settings: Settings) -> Settings:
+    """Return the settings with which queries of roles find a server of their own; a remote server is one for all."""
+    if settings.spark.mode != "local":
+        return settings
+    spark = settings.spark
+    own = replace(
+        spark,
+        service="spark/roles",
+        port=0,
+        heap=spark.heap if spark.heap_bytes <= _ROLES_HEAP << 20 else f"{_ROLES_HEAP}m",
+        master=spark.master if spark_conf.is_local(settings) else "local[*]",
+    )
+    return replace(settings, spark=own)
 
-    Args:
-        settings: Settings of the deployment.
+
+def stop(settings: Settings) -> bool:
+    """Stop the deployment's own servers.
 
     Returns:
         True if one was running.
 
     Raises:
-        LockTimeout: Another process held the lock, starting or stopping the server, until the time ran out.
+        LockTimeout: Another process held the lock, starting or stopping a server, until the time ran out.
     """
-    with daemons.lock(settings, _NAME, start_seconds=settings.spark.start_seconds):
-        state = daemons.read(settings, _NAME)
+    roles = of_roles(settings)
+    stopped = daemons.state_file(roles, roles.spark.service).parent.is_dir() and _stop(roles)
+    return _stop(settings) or stopped
+
+
+def _stop(settings: Settings) -> bool:
+    with daemons.lock(settings, settings.spark.service, start_seconds=settings.spark.start_seconds):
+        state = daemons.read(settings, settings.spark.service)
         stopped = state is not None and processes.stop(state.identity)
-        for orphan in processes.with_argument(_marker(settings)):
+        for orphan in _orphans(settings):
             stopped = processes.stop(orphan) or stopped
-        daemons.state_file(settings, _NAME).unlink(missing_ok=True)
+        daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
         _clear(spark_conf.scratch(settings))
     return stopped
 
@@ -136,7 +161,7 @@ def status(settings: Settings) -> ServiceStatus:
         State, address, process and a sentence of explanation.
     """
     remote = settings.spark.remote
-    state = daemons.read(settings, _NAME) if remote is None else None
+    state = daemons.read(settings, settings.spark.service) if remote is None else None
     address = state.url if state is not None else remote
     if address is None:
         return ServiceStatus(state="stopped", detail="No server was started here")
@@ -151,13 +176,22 @@ def status(settings: Settings) -> ServiceStatus:
 
 def is_running(settings: Settings) -> bool:
     """Check whether the process of the deployment's own server runs, without a request to it."""
-    state = daemons.read(settings, _NAME)
+    state = daemons.read(settings, settings.spark.service)
     return state is not None and processes.is_alive(state.identity)
+
+
+def ran_out_of_memory(settings: Settings, error: Exception) -> bool:
+    """Return whether an error means that memory ran out: it says so, or the server is gone, and its log says so."""
+    if _NO_MEMORY in str(error):
+        return True
+    gone = spark_probe.is_lost(error) or any(sign in str(error) for sign in _ENDING)
+    log = log_file(settings)
+    return gone and log.is_file() and _NO_MEMORY in log.read_text(encoding="utf-8", errors="replace")
 
 
 def log_file(settings: Settings) -> Path:
     """Return the path of the server's log."""
-    return settings.service_folder(_NAME) / "server.log"
+    return settings.service_folder(settings.spark.service) / "server.log"
 
 
 _CONNECT_CONF = {
@@ -169,7 +203,7 @@ _CONNECT_CONF = {
 
 def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started | None:
     """Return the usable server, or stop unusable ones and return None; the caller holds the lock."""
-    state = daemons.read(settings, _NAME)
+    state = daemons.read(settings, settings.spark.service)
     if state is not None:
         if not processes.is_alive(state.identity):
             taken = "; its number belongs to another process now" if _exists(state.pid) else ""
@@ -184,15 +218,15 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started
                 f"The Spark server (process {state.pid}) did not answer for {_PATIENCE_SECONDS:g} s; it was restarted"
             )
             processes.stop(state.identity)
-        daemons.state_file(settings, _NAME).unlink(missing_ok=True)
-    for orphan in processes.with_argument(_marker(settings)):
+        daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
+    for orphan in _orphans(settings):
         notices.append(f"A Spark server that nobody knew of (process {orphan.pid}) was stopped")
         processes.stop(orphan)
     return None
 
 
 def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, str], fingerprint: str) -> Started:
-    folder = settings.service_folder(_NAME)
+    folder = settings.service_folder(settings.spark.service)
     port = settings.spark.port or processes.free_port()
     daemons.require_free(port, "BLOGDATA_SPARK_PORT")
     token = secrets.token_urlsafe(24)
@@ -212,16 +246,17 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
     state = Started(
         pid=identity.pid,
         created=identity.created,
+        home=str(settings.home),
         url=f"sc://localhost:{port}/;token={token}",
         fingerprint=fingerprint,
     )
-    daemons.write(settings, _NAME, state)
+    daemons.write(settings, settings.spark.service, state)
     spark_probe.load_client()
     if _serves(state, settings.spark.start_seconds):
         return state
     ended = not processes.is_alive(identity)
     processes.stop(identity)
-    daemons.state_file(settings, _NAME).unlink(missing_ok=True)
+    daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
     raise SparkServerFailed(
         what=f"The Spark server {reason}: {_last_words(log_file(settings))}",
@@ -237,11 +272,12 @@ def _sockets(settings: Settings) -> dict[str, str]:
     """
     if not spark_conf.is_local(settings):
         return {}  # The folder would have to exist on each node of the cluster.
-    folder = spark_conf.scratch(settings) / _SOCKETS
+    scratch = spark_conf.scratch(settings)
+    folder = scratch / _SOCKETS
     if len(os.fsencode(folder)) + _SOCKET_NAME <= _LONGEST_SOCKET:
         folder.mkdir(mode=0o700)
     else:
-        folder.symlink_to(tempfile.mkdtemp(prefix="blogdata-"))
+        folder.symlink_to(tempfile.mkdtemp(prefix=_prefix(scratch)))
         folder = folder.readlink()
     return {
         "spark.python.unix.domain.socket.enabled": "true",
@@ -251,9 +287,15 @@ def _sockets(settings: Settings) -> dict[str, str]:
 
 def _clear(scratch: Path) -> None:
     """Remove what a server that has ended has left behind."""
-    if (scratch / _SOCKETS).is_symlink():
-        shutil.rmtree((scratch / _SOCKETS).readlink(), ignore_errors=True)
+    sockets = scratch / _SOCKETS
+    if sockets.is_symlink() and sockets.readlink().name.startswith(_prefix(scratch)):
+        shutil.rmtree(sockets.readlink(), ignore_errors=True)
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _prefix(scratch: Path) -> str:
+    """Return how the name of a folder begins that belongs to these temporary files: a copy's link leads to another."""
+    return f"blogdata-{sha256(os.fsencode(scratch)).hexdigest()[:8]}-"
 
 
 def _serves(state: Started, seconds: float) -> bool:
@@ -297,7 +339,12 @@ def _fingerprint(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping
 
 
 def _marker(settings: Settings) -> str:
-    return f"-Dblogdata.home={settings.home}"
+    return f"-Dblogdata.service={settings.service_folder(settings.spark.service)}"
+
+
+def _orphans(settings: Settings) -> list[ProcessIdentity]:
+    """List servers of this home that no state file names: whoever started them was killed."""
+    return processes.with_argument(_marker(settings), settings.service_folder(settings.spark.service))
 
 
 def _exists(pid: int) -> bool:

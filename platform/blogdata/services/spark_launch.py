@@ -109,7 +109,7 @@ def worker_python(settings: Settings) -> Path:
         :mod:`blogdata.services.stream_worker`, for all other processes with Spark's own arguments. If the folder does
         not allow executables, the interpreter itself; on a busy machine the start of a stream may then need a retry.
     """
-    executable = settings.service_folder("spark") / "python"
+    executable = settings.service_folder(settings.spark.service) / "python"
     script = worker_python_script()
     if not executable.is_file() or executable.read_text(encoding="utf-8") != script:
         write_atomically(executable, script.encode(), mode=0o700)

@@ -51,7 +51,8 @@ def clear_spark(settings: Settings, paths: Collection[str], note: Note) -> Clear
         note: Called with what is about to be cleared.
     """
     found = [settings.home / path for path in paths if path.startswith("services/spark/")]
-    if found and spark_connect.status(settings).state == "running":
+    servers = (settings, spark_connect.of_roles(settings))
+    if found and any(spark_connect.status(each).state == "running" for each in servers):
         return Cleared(place="services/spark", left="the Spark server is running: stop it first")
     note(done := Cleared(place="services/spark", files=len(found)))
     for file in found:
