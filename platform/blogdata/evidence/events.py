@@ -20,6 +20,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from blogdata.errors import PlatformError
 from blogdata.evidence import compaction
 from blogdata.evidence.event import (
+    BEGUN_ANEW,
     COMPARED,
     EXPIRED,
     LOST,
@@ -46,7 +47,7 @@ CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
 _TRIES = 100
-_OF_LINES = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED)
+_OF_LINES = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
 
 
@@ -61,6 +62,7 @@ class _Folded(NamedTuple):
 
     log: DeltaTable
     files: Sequence[str]
+    gone: int
     lines: Mapping[str, Entry]
 
 
@@ -72,6 +74,7 @@ class EventLog:
         self._log = NewestLog(lake, EVENTS)
         self._tables: dict[str, NewestLog] = {}
         self._folded: dict[str, _Folded] = {}
+        self._gone: dict[str, int] = {}
 
     @property
     def lake(self) -> Lake:
@@ -154,14 +157,14 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return {}
-        known = self._folded.get(dataset)
-        if known is None or known.log is not log:
+        known, gone = self._folded.get(dataset), self._gone[dataset]
+        if known is None or known.log is not log or known.gone != gone:
             # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
             with store_faults(EVENTS):
                 files = sorted(require_whole(log, EVENTS, _of(dataset)))
-            is_same = known is not None and known.files == files
-            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES, whole=True))
-            known = self._folded[dataset] = _Folded(log, files, lines)
+            is_same = known is not None and (known.files, known.gone) == (files, gone)
+            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES, whole=True), gone)
+            known = self._folded[dataset] = _Folded(log, files, gone, lines)
         return dict(known.lines)
 
     def _lines(
@@ -176,8 +179,8 @@ class EventLog:
         if log is None or (keys is not None and not keys):
             return {}
         rows = _rows(log, dataset, _OF_LINES, since=keys[0] if keys else since, until=until)
-        asked = None if keys is None else set(keys)
-        return newest_lines(row for row in rows if asked is None or row["partition"] in asked)
+        asked = None if keys is None else {*keys, None}
+        return newest_lines((row for row in rows if asked is None or row["partition"] in asked), self._gone[dataset])
 
     def ever_published(self, dataset: str) -> set[str]:
         """Return every partition that was published at any time, those that were taken back or lost since included."""
@@ -194,7 +197,6 @@ class EventLog:
         *,
         partitions: Iterable[str] | None = None,
         lost: int | None = None,
-        unreadable: bool = False,
     ) -> list[str]:
         """Invalidate the publications of some partitions, so that they are computed again; those that expired stay so.
 
@@ -202,13 +204,11 @@ class EventLog:
             dataset: Name as `layer.table`.
             partitions: Their keys; None for all.
             lost: Only publications of this version. Its commit is lost, so nothing in it counts any more.
-            unreadable: Whether the dataset's own log cannot be read: only what is recorded is invalidated.
 
         Returns:
             Keys of the invalidated partitions, in order.
         """
-        log = self._log.table() if unreadable else self._catch_up(dataset)
-        newest = self._lines(log, dataset, partitions, None, None)
+        newest = self._lines(self._catch_up(dataset), dataset, partitions, None, None)
         # An expired one would count as never published, and its readers would be computed without its rows.
         keys = sorted(key for key, entry in kept(newest).items() if lost is None or entry.version == lost)
         back = [
@@ -216,6 +216,18 @@ class EventLog:
         ]
         self.append(back if lost is None else [Event(kind=LOST, dataset=dataset, table_version=lost), *back])
         return keys
+
+    def begin_anew(self, dataset: str) -> None:
+        """Invalidate all recorded publications of a dataset but the expired ones; its own log is not read."""
+        self.append([Event(kind=BEGUN_ANEW, dataset=dataset, table_version=self.recorded(dataset))])
+
+    def gone(self, dataset: str) -> int:
+        """Return the newest recorded version of a table that the lake lacks, or has at an older one; -1 if it has it.
+
+        What was published up to that version counts no more: it is stale.
+        """
+        self._catch_up(dataset)
+        return self._gone[dataset]
 
     def recorded(self, dataset: str) -> int:
         """Return the newest version of a dataset that the log has an event of; -1 if it has none."""
@@ -233,9 +245,14 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return []
-        rows = _rows(log, dataset, (LOST, *kinds))
+        rows = _rows(log, dataset, (LOST, BEGUN_ANEW, *kinds))
         lost = {row["table_version"] for row in rows if row["kind"] == LOST}
-        kept = [row for row in rows if row["kind"] != LOST and row["table_version"] not in lost]
+        gone = max([self._gone[dataset], *(row["table_version"] for row in rows if row["kind"] == BEGUN_ANEW)])
+        kept = [
+            row
+            for row in rows
+            if row["kind"] in kinds and row["table_version"] > gone and row["table_version"] not in lost
+        ]
         return [entry_of(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
@@ -287,6 +304,10 @@ class EventLog:
         for _ in range(_TRIES):
             table, log = self._table(dataset), self._log.table()
             recorded = _recorded_version(log, dataset)
+            if recorded > _version(table):
+                # Another process may have committed and recorded that since the table was looked at.
+                table = self._table(dataset)
+            self._gone[dataset] = recorded if recorded > _version(table) else -1
             if table is None or recorded >= table.version():
                 return log
             log = self._lake.table(EVENTS)
@@ -349,6 +370,10 @@ def _contended(what: str, where: str) -> RecordingContended:
     )
 
 
+def _version(table: DeltaTable | None) -> int:
+    return -1 if table is None else table.version()
+
+
 def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
     # From the file statistics in the log: only events derived from commits have a table version.
     if log is None:
@@ -381,10 +406,11 @@ def _rows(
     wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
     if dataset is not None:
         wanted.append(_of(dataset))
+    # What is about all of the dataset has no partition.
     if since is not None:
-        wanted.append(f"partition >= {arrow.text(since)}")
+        wanted.append(f"(partition >= {arrow.text(since)} OR partition IS NULL)")
     if until is not None:
-        wanted.append(f"partition < {arrow.text(until)}")
+        wanted.append(f"(partition < {arrow.text(until)} OR partition IS NULL)")
     with store_faults(EVENTS):
         condition = None if dataset is None else _of(dataset)
         query = f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from blogdata.errors.remedies import Remedy, Repair
+from blogdata.errors.remedies import Remedy, Repair, Run
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import applied
 from blogdata.lake import arrow
@@ -58,6 +58,11 @@ def audit(
     there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
     damaged = _damaged(lake, contract, published)
     lines = []
+    if partitions is None and (lost := events.gone(contract.dataset)) >= 0:
+        remedy = Remedy("to compute it again: ", Run())
+        problem = f"version {lost} was published, and the table is gone or older; {remedy}"
+        entry = Entry(dataset=contract.dataset, partition=WHOLE_TABLE, version=lost, rows_in=0, rows_out=0, reasons={})
+        return [LedgerLine(entry=entry, rows_there=sum(there.values()), problem=problem)]
     for key, entry in sorted(published.items()):
         rows_there = there.get(key, 0)
         problem = _problem(entry, rows_there) or damaged.get(key)

@@ -17,6 +17,7 @@ from blogdata.errors import PlatformError
 from blogdata.lake import members
 from blogdata.lake.commit import ROWS, Commit
 from blogdata.lake.store_faults import store_faults
+from blogdata.orchestration import lost_tables
 from blogdata.orchestration.checks import failed_checks, passed_checks
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.lineage import as_table, column_lineage
@@ -250,6 +251,8 @@ def _computed(
     context: Context, code: LineageCode, task: Task, keys: Sequence[str], attempt: int, stale: Collection[str]
 ) -> tuple[Step, Mapping[str, Commit]]:
     with _step(context, code, task, keys, attempt, stale) as step:
+        lake = access_of(context).lake
+        lost_tables.begin_anew(step.spark, lake, step.events, task.contracts, step.engine)
         commits = code.computations[task.main].compute(step)
         for commit in commits.values():
             step.events.record(commit)
