@@ -140,14 +140,8 @@ class EventLog:
     ) -> dict[str, Entry]:
         """Return the ledger line of each partition of a dataset: the newest publication plus the appends after it.
 
-        Args:
-            dataset: Name as `layer.table`.
-            partitions: Only these partitions; None for all.
-            since: Only partitions from this key on.
-            until: Only partitions before this key.
-
-        Returns:
-            Partition key to its line.
+        Only some partitions, or those from a key (`since`) and before another one (`until`), if they are named. A table
+        that the lake lost has no lines (:meth:`gone`).
         """
         if partitions is None and since is None and until is None:
             return self._all_lines(dataset)
@@ -198,15 +192,9 @@ class EventLog:
         partitions: Iterable[str] | None = None,
         lost: int | None = None,
     ) -> list[str]:
-        """Invalidate the publications of some partitions, so that they are computed again; those that expired stay so.
+        """Invalidate the publications of some partitions (None: all), so that they run again; return their keys.
 
-        Args:
-            dataset: Name as `layer.table`.
-            partitions: Their keys; None for all.
-            lost: Only publications of this version. Its commit is lost, so nothing in it counts any more.
-
-        Returns:
-            Keys of the invalidated partitions, in order.
+        Those that expired stay so. With `lost`, only what that version published: its commit is lost.
         """
         newest = self._lines(self._catch_up(dataset), dataset, partitions, None, None)
         # An expired one would count as never published, and its readers would be computed without its rows.
@@ -228,6 +216,11 @@ class EventLog:
         """
         self._catch_up(dataset)
         return self._gone[dataset]
+
+    def lost_lines(self, dataset: str) -> dict[str, Entry]:
+        """Return the ledger lines that a lost table had."""
+        log = self._catch_up(dataset)
+        return {} if log is None else newest_lines(_rows(log, dataset, _OF_LINES))
 
     def recorded(self, dataset: str) -> int:
         """Return the newest version of a dataset that the log has an event of; -1 if it has none."""
@@ -284,11 +277,7 @@ class EventLog:
         return {key for name in ends for key in files[name].to_pylist() if key}
 
     def compacted_from(self) -> int | None:
-        """Return the version that the newest compaction rewrote: its files have all of the rows a second time.
-
-        Returns:
-            The version of the log; None if there was no compaction as far back as the log's own log goes.
-        """
+        """Return the version that the newest compaction rewrote: its files have all rows twice; None: unknown."""
         log = self._log.table()
         commits = self._lake.commits(log) if log is not None else ()
         return next((version - 1 for version, commit in commits if compaction.is_compaction(commit)), None)
@@ -337,14 +326,7 @@ class EventLog:
 def published(
     lake: Lake, dataset: str, table: DeltaTable, after: int = -1
 ) -> Iterator[tuple[datetime, Sequence[Event]]]:
-    """Derive the events of a dataset's commits, each commit's with its time.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-        table: Its table, opened at the newest commit to read.
-        after: Version before the oldest commit to read.
-    """
+    """Derive the events of a dataset's commits after a version, each commit's with its time."""
     for version, commit in lake.commits(table, after):
         metadata, at = commit.get("userMetadata"), int(commit["timestamp"])
         found: tuple[Event, ...] = ()

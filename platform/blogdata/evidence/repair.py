@@ -224,9 +224,8 @@ def _beyond_mending(dataset: str, file: Path, why: str) -> BeyondMending:
         what=f"the table cannot be told from the rest of its log: {why}",
         where=f"{dataset}, {file}",
         next_step=Remedy(
-            "bring the file back from a backup; or move the whole lake away, checkpoints of streams too, and run: ",
+            "bring the file back from a backup; or, if all of it is in the landing zone still, move the folder of the "
+            "table away and run: ",
             Run(),
-            ", which computes everything from the landing zone (of the table alone, ops.events would still say it is "
-            "published)",
         ),
     )

@@ -190,9 +190,9 @@ def _pending(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
             where=dataset,
             next_step=Remedy(
-                f"bring the commits of {main} back from a backup; or move the whole lake away, and run: ",
+                f"bring the commits of {main} back from a backup; or move the folder of {main} away and run: ",
                 Run(),
-                ", which computes everything from the landing zone",
+                ", which computes both again",
             ),
         )
     found = []

@@ -24,6 +24,7 @@ from blogdata.orchestration.lineage import as_table, column_lineage
 from blogdata.orchestration.names import ACCEPT, EVENT, asset_key
 from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import single_runner
+from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.planning import expiry
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.snapshot import Snapshot
@@ -252,7 +253,8 @@ def _computed(
 ) -> tuple[Step, Mapping[str, Commit]]:
     with _step(context, code, task, keys, attempt, stale) as step:
         lake = access_of(context).lake
-        lost_tables.begin_anew(step.spark, lake, step.events, task.contracts, step.engine)
+        zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
+        lost_tables.begin_anew(step.spark, lake, step.events, task.contracts, step.engine, zone)
         commits = code.computations[task.main].compute(step)
         for commit in commits.values():
             step.events.record(commit)

@@ -22,6 +22,9 @@ from blogdata.lake import companions, log_anew, members
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
+from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.planning.reach import landed_input
 from blogdata.publish import tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import Engine
@@ -34,6 +37,10 @@ class TableLost(PlatformError):
     """A table of an object store is gone, or older than its events tell."""
 
 
+class LandedFilesGone(PlatformError):
+    """A table is lost, and so are landed files that it was computed from."""
+
+
 class BeginsAnew(PlatformError):
     """Another process creates the table again."""
 
@@ -41,11 +48,21 @@ class BeginsAnew(PlatformError):
 
 
 def begin_anew(
-    spark: SparkSession, lake: Lake, events: EventLog, contracts: Sequence[Contract], engine: Engine
+    spark: SparkSession,
+    lake: Lake,
+    events: EventLog,
+    contracts: Sequence[Contract],
+    engine: Engine,
+    zone: LandingZone | None = None,
 ) -> None:
     """Create those tables of a task again, empty, that the lake lost; with a main table all that appear with it.
 
+    Args:
+        contracts: Those of the task, the main one first.
+        zone: Where the landed files have to be that a lost table was computed from; None: it does without some.
+
     Raises:
+        LandedFilesGone: Rows of a table would not come again.
         TableLost: The lake is in an object store.
         BeginsAnew: Another process does it just now; transient.
     """
@@ -57,6 +74,8 @@ def begin_anew(
         raise BeginsAnew(what="another run creates the table again", where=main.dataset, next_step="it is retried")
     try:
         lost = {contract.dataset for contract in contracts if events.gone(contract.dataset) >= 0}
+        if zone is not None and main.dataset in lost:
+            _require_landed(zone, events, main)
         # The main table last: if this process dies, the next one finds it lost, and creates the others once more.
         for contract in (*others, main):
             recorded = events.recorded(contract.dataset)
@@ -71,6 +90,24 @@ def begin_anew(
             log_anew.replace(_folder(lake, contract.dataset), recorded + 1, shape)
     finally:
         claims.release([WHOLE_TABLE], owner)
+
+
+def _require_landed(zone: LandingZone, events: EventLog, contract: Contract) -> None:
+    source = landed_input(contract)
+    if source is None or contract.partitioning is None:
+        return
+    there = {partition.key for partition in zone.scan(source.table, source.grain)}
+    lines = events.lost_lines(contract.dataset)
+    gone = sorted(key for key, entry in lines.items() if entry.expired is None and key not in there)
+    if gone:
+        more = f" and {len(gone) - 1} more" if gone[1:] else ""
+        raise LandedFilesGone(
+            what=f"the table is gone or older, and so are landed files that it was computed from: {gone[0]}{more}",
+            where=contract.dataset,
+            next_step=Remedy(
+                "bring one of both back from a backup; or go on without these rows: ", Run(accept=ACCEPT_SIZE)
+            ),
+        )
 
 
 def _folder(lake: Lake, table: str) -> Path:

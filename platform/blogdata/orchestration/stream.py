@@ -270,21 +270,15 @@ def run(
     """Run a stream: process all available input and end, or poll until stopped.
 
     Args:
-        spark: The session.
-        stream: The stream.
-        place: Where it publishes.
-        checkpoints: Folder of all checkpoints.
         every_seconds: Trigger interval; None: process the available input and end.
         new_checkpoint: Start a new checkpoint instead of resuming the newest one.
         stop: Stops the stream when set; a running batch may finish first, for at most a minute.
 
     Raises:
-        ConfigurationError: The engine's jar is not in use, and landed lines cannot be streamed without it.
-        StreamBusy: Another process is running the stream.
-        StreamLost: Another process has taken it over, because this one did not renew its claim within the lease.
+        ConfigurationError: Without the engine's jar landed lines cannot be streamed.
+        StreamBusy, StreamLost: Another process is running the stream, or has taken it over.
         LakeBehind: The lake lacks what the newest checkpoint has published.
-        IncompatibleCheckpoint: The stream's definition has changed since its checkpoint was created.
-        CheckpointDamaged: Its checkpoint cannot be resumed.
+        IncompatibleCheckpoint, CheckpointDamaged: Its checkpoint cannot be resumed.
         StreamWorkerLate: The worker process did not connect in time; transient.
         PlatformError: An error of one of its batches, or of what it was prepared from.
     """
