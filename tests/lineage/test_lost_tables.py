@@ -60,5 +60,6 @@ def test_tables_that_are_gone_or_older_are_told_and_computed_again(said: Said, d
     assert deployment.run().problems == []
     assert deployment.contents() == before
     assert deployment.problems() == []
-    assert {name for name in GONE if deployment.lake.version(name) <= versions[name]} == set()
+    after = deployment.versions()
+    assert [name for name in GONE if after[name] <= versions[name]] == []
     assert deployment.outstanding().runs == []
