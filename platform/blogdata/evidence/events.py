@@ -212,9 +212,10 @@ class EventLog:
     def gone(self, dataset: str) -> int:
         """Return the newest recorded version of a table that the lake lacks, or has at an older one; -1 if it has it.
 
-        What was published up to that version counts no more: it is stale.
+        What was published up to that version counts no more. The table is as its publications were read last.
         """
-        self._catch_up(dataset)
+        if dataset not in self._gone:
+            self._catch_up(dataset)
         return self._gone[dataset]
 
     def lost_lines(self, dataset: str) -> dict[str, Entry]:

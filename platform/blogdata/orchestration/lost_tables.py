@@ -73,6 +73,7 @@ def begin_anew(
     if not claims.take([WHOLE_TABLE], owner):
         raise BeginsAnew(what="another run creates the table again", where=main.dataset, next_step="it is retried")
     try:
+        events = EventLog(lake)
         lost = {contract.dataset for contract in contracts if events.gone(contract.dataset) >= 0}
         if zone is not None and main.dataset in lost:
             _require_landed(zone, events, main)
