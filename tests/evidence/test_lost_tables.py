@@ -57,7 +57,7 @@ def test_a_lost_table_is_stale_told_and_begins_with_a_new_version(tmp_path: Path
     events.begin_anew(BRONZE)
     log_anew.replace(folder, version + 1, shape)
     assert (lake.version(BRONZE), lake.row_counts(BRONZE, "arrival_hour")) == (version + 1, {})
-    assert (events.gone(BRONZE), events.publications(BRONZE), events.history(BRONZE)) == (-1, {}, [])
+    assert (events.publications(BRONZE), events.history(BRONZE), events.gone(BRONZE)) == ({}, [], -1)
     assert published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}}) == version + 2
     assert list(events.publications(BRONZE)) == list(events.publications(BRONZE, since=HOURS[0])) == [HOURS[0]]
     assert [found.problem for found in ledger.audit(lake, events, CONTRACTS[BRONZE])] == [None]

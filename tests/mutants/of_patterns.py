@@ -240,7 +240,7 @@ PATTERNS = (
     in_code(
         "a companion forgets how far it has followed",
         COMPANIONS,
-        "app_transactions=[Transaction(main, version, _NEVER)],",
+        "app_transactions=[Transaction(main, version, NEVER)],",
         "app_transactions=[],",
         f"{TOGETHER}::test_concurrent_readers_follow_a_commit_once",
     ),

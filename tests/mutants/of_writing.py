@@ -58,7 +58,7 @@ WRITING = (
     in_code(
         "what was read of a dataset is never read again",
         "platform/blogdata/evidence/events.py",
-        "if known is None or known.log is not log:",
+        "if known is None or known.log is not log or known.gone != gone:",
         "if known is None:",
         "tests/evidence/test_event_log.py::test_lines_are_read_again_only_when_their_dataset_has_new_events",
     ),
