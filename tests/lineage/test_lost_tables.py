@@ -50,7 +50,7 @@ def test_tables_that_are_gone_or_older_are_told_and_computed_again(said: Said, d
     code, out, _ = said("run", "--for", "bronze.visits")
     assert (code, "done in" in out) == (0, True)
     assert deployment.contents_of("bronze.visits") == before["bronze.visits"]
-    assert deployment.lake.version("bronze.visits") == versions["bronze.visits"] + 2
+    assert deployment.versions()["bronze.visits"] > versions["bronze.visits"]
     for name in GONE:
         shutil.rmtree(deployment.lake.path(name))
     newest = max(Path(deployment.lake.path(OLDER), "_delta_log").glob("*.json"))
