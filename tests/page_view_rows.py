@@ -125,6 +125,7 @@ def random_requests(days: Sequence[str], *, seed: int) -> list[dict[str, Any]]:
                     "host": draw.choice(("www.blog.example", "shop.example")),
                     "kind": draw.choice(kinds),
                     "status": draw.choice(("404", "503") if missing else ("200", "304", "403")),
+                    "method": "POST" if missing and draw.random() < 0.1 else "GET",
                     "path": f"/gone/{draw.randrange(12)}" if missing else "",
                     "referral_host": draw.choice(("direct", "news.example")) if missing else "",
                     "requests": draw.randrange(1, 50),

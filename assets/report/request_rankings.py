@@ -11,7 +11,7 @@ from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.requests import CRAWLER, OTHER
 
 DATASET = "gold.requests_daily"
-COLUMNS = ("kind", "status", "host", "path", "referral_host", "requests", "bytes")
+COLUMNS = ("kind", "status", "method", "host", "path", "referral_host", "requests", "bytes")
 _SHOWN = {
     "ai_crawler": "AI crawlers",
     "ai_assistant": "AI assistants",
@@ -51,7 +51,9 @@ def _missing(rows: pa.Table) -> pa.Array:
 def _broken_links(rows: pa.Table) -> pa.Array:
     named = pc.binary_join_element_wise(rows["referral_host"], rows["path"], _text(" → "))
     linked = pc.and_(pc.not_equal(rows["path"], ""), pc.not_equal(rows["referral_host"], DIRECT))
-    return pc.if_else(linked, named, _text(None))
+    # A form of the blog that fails is no link.
+    followed = pc.is_in(rows["method"], pa.array(["GET", "HEAD"], pa.large_string()))
+    return pc.if_else(pc.and_(linked, followed), named, _text(None))
 
 
 NAMES: Mapping[str, Callable[[pa.Table], pa.Array]] = {

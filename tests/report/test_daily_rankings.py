@@ -127,7 +127,9 @@ NAMED: dict[str, Callable[[dict[str, Any]], str | None]] = {
     "host": lambda row: row["host"],
     "missing": lambda row: f"{row['status']} {row['path']}" if row["path"] else None,
     "broken_link": lambda row: (
-        f"{row['referral_host']} → {row['path']}" if row["path"] and row["referral_host"] != "direct" else None
+        f"{row['referral_host']} → {row['path']}"
+        if row["path"] and row["referral_host"] != "direct" and row["method"] in ("GET", "HEAD")
+        else None
     ),
 }
 

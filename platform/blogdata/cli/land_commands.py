@@ -170,7 +170,8 @@ def logs(
     prepare = (lambda copy: erase_known(settings, target, [copy])) if settings else (lambda _: {})
     for result in land_logs(files, target / LOGS, partial(_formats_of, known), hour_of, prepare):
         results.append(result)
-        if not as_json:
+        # What was refused is told at the end, with what to do.
+        if not as_json and result.error is None:
             console.print(str(result))
     if as_json:
         say_json([result.as_json() for result in results])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from blogdata.evidence.events import EventLog
     from blogdata.patterns.ingestion.readiness_marker import LandingZone
     from blogdata.publish.contract import Contract
+    from blogdata.services.config import Settings
 
 
 def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZone, events: EventLog) -> None:
@@ -38,6 +39,16 @@ def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZo
         if new:
             outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata schema fields")
     outcome.problems += [str(error) for error in arrivals.refusals(landed, look.zone)]
+
+
+def removed(contracts: Iterable[Contract], settings: Settings, events: EventLog) -> list[str]:
+    """Warn about published partitions whose landed files are gone."""
+    from blogdata.planning import arrivals
+    from blogdata.planning.snapshot import Snapshot
+    from resources.zone import zone_of
+
+    look = Snapshot(zone_of(settings), events)
+    return [warning for contract in contracts if (warning := arrivals.removed(contract, look))]
 
 
 def say_warnings(warnings: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from blogdata.cli.landing_findings import removed, say_warnings
 from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, styled, why_nothing
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
@@ -53,6 +54,7 @@ def ledger(
         say_json([*(_as_json(line) for found in lines.values() for line in found), *damages])
     elif any(lines.values()):
         _show(lines, partitions=dataset is not None)
+        say_warnings(removed(chosen, settings, events))
     else:
         console.print(why_nothing(settings, lake, dataset))
     for fault in damaged:

@@ -6,17 +6,19 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
 
 from blogdata.cli.output import console, existing, say_json
-from blogdata.errors import ConfigurationError
+from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.services import config, dagster_home, doctor, event_service, heartbeat, postgres, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus
+from blogdata.services.doctor import Diagnosis
 
 _HEALTH_SECONDS = 10.0
 
@@ -70,7 +72,7 @@ def examine(as_json: Json = False) -> None:
         open_(settings)
         for open_ in (deployment_alerts.record, external_events.inbox, partner.outbox, locations.journal_of)
     ]
-    findings = doctor.examine(settings, kept)
+    findings = [*doctor.examine(settings, kept), *_lake(settings)]
     if as_json:
         say_json([finding.as_json() for finding in findings])
     else:
@@ -80,6 +82,37 @@ def examine(as_json: Json = False) -> None:
                 console.print(f"         {'':<9} -> {finding.next_step}")
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)
+
+
+def _lake(settings: Settings) -> Iterator[Diagnosis]:
+    """Look for lost tables, missing data files and removed landed files; no data is read."""
+    from blogdata.cli.landing_findings import removed
+    from blogdata.evidence import ledger
+    from blogdata.evidence.events import EventLog
+    from blogdata.lake.lake import Lake
+    from quality.contracts import EVERY
+
+    lake = Lake(root=str(settings.lake))
+    events, whole = EventLog(lake), True
+    for name, contract in EVERY.items():
+        try:
+            problems = [
+                f"{name} {line.entry.partition}: {line.problem}"
+                for line in ledger.audit(lake, events, contract)
+                if line.problem
+            ]
+        except PlatformError as error:
+            problems = [f"{error.what} ({error.where})"]
+        for problem in problems[:1]:
+            whole = False
+            more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
+            yield Diagnosis(
+                name="lake", ok=False, detail=problem + more, remedy=Remedy("See ", ShowLedger(dataset=name))
+            )
+    for warning in removed(EVERY.values(), settings, events):
+        yield Diagnosis(name="landing", ok=True, detail=warning)
+    if whole:
+        yield Diagnosis(name="lake", ok=True, detail="every file of its tables is there, and every account adds up")
 
 
 def _chosen(names: list[str] | None) -> list[str]:

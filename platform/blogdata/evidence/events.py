@@ -20,6 +20,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from blogdata.errors import PlatformError
 from blogdata.evidence import compaction
 from blogdata.evidence.event import (
+    BEGUN_ANEW,
     COMPARED,
     EXPIRED,
     LOST,
@@ -46,7 +47,7 @@ CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
 _TRIES = 100
-_OF_LINES = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED)
+_OF_LINES = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
 
 
@@ -61,6 +62,7 @@ class _Folded(NamedTuple):
 
     log: DeltaTable
     files: Sequence[str]
+    gone: int
     lines: Mapping[str, Entry]
 
 
@@ -72,6 +74,7 @@ class EventLog:
         self._log = NewestLog(lake, EVENTS)
         self._tables: dict[str, NewestLog] = {}
         self._folded: dict[str, _Folded] = {}
+        self._gone: dict[str, int] = {}
 
     @property
     def lake(self) -> Lake:
@@ -137,14 +140,8 @@ class EventLog:
     ) -> dict[str, Entry]:
         """Return the ledger line of each partition of a dataset: the newest publication plus the appends after it.
 
-        Args:
-            dataset: Name as `layer.table`.
-            partitions: Only these partitions; None for all.
-            since: Only partitions from this key on.
-            until: Only partitions before this key.
-
-        Returns:
-            Partition key to its line.
+        Only some partitions, or those from a key (`since`) and before another one (`until`), if they are named. A table
+        that the lake lost has no lines (:meth:`gone`).
         """
         if partitions is None and since is None and until is None:
             return self._all_lines(dataset)
@@ -154,14 +151,14 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return {}
-        known = self._folded.get(dataset)
-        if known is None or known.log is not log:
+        known, gone = self._folded.get(dataset), self._gone[dataset]
+        if known is None or known.log is not log or known.gone != gone:
             # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
             with store_faults(EVENTS):
                 files = sorted(require_whole(log, EVENTS, _of(dataset)))
-            is_same = known is not None and known.files == files
-            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES, whole=True))
-            known = self._folded[dataset] = _Folded(log, files, lines)
+            is_same = known is not None and (known.files, known.gone) == (files, gone)
+            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES, whole=True), gone)
+            known = self._folded[dataset] = _Folded(log, files, gone, lines)
         return dict(known.lines)
 
     def _lines(
@@ -176,8 +173,8 @@ class EventLog:
         if log is None or (keys is not None and not keys):
             return {}
         rows = _rows(log, dataset, _OF_LINES, since=keys[0] if keys else since, until=until)
-        asked = None if keys is None else set(keys)
-        return newest_lines(row for row in rows if asked is None or row["partition"] in asked)
+        asked = None if keys is None else {*keys, None}
+        return newest_lines((row for row in rows if asked is None or row["partition"] in asked), self._gone[dataset])
 
     def ever_published(self, dataset: str) -> set[str]:
         """Return every partition that was published at any time, those that were taken back or lost since included."""
@@ -194,21 +191,12 @@ class EventLog:
         *,
         partitions: Iterable[str] | None = None,
         lost: int | None = None,
-        unreadable: bool = False,
     ) -> list[str]:
-        """Invalidate the publications of some partitions, so that they are computed again; those that expired stay so.
+        """Invalidate the publications of some partitions (None: all), so that they run again; return their keys.
 
-        Args:
-            dataset: Name as `layer.table`.
-            partitions: Their keys; None for all.
-            lost: Only publications of this version. Its commit is lost, so nothing in it counts any more.
-            unreadable: Whether the dataset's own log cannot be read: only what is recorded is invalidated.
-
-        Returns:
-            Keys of the invalidated partitions, in order.
+        Those that expired stay so. With `lost`, only what that version published: its commit is lost.
         """
-        log = self._log.table() if unreadable else self._catch_up(dataset)
-        newest = self._lines(log, dataset, partitions, None, None)
+        newest = self._lines(self._catch_up(dataset), dataset, partitions, None, None)
         # An expired one would count as never published, and its readers would be computed without its rows.
         keys = sorted(key for key, entry in kept(newest).items() if lost is None or entry.version == lost)
         back = [
@@ -216,6 +204,24 @@ class EventLog:
         ]
         self.append(back if lost is None else [Event(kind=LOST, dataset=dataset, table_version=lost), *back])
         return keys
+
+    def begin_anew(self, dataset: str) -> None:
+        """Invalidate all recorded publications of a dataset but the expired ones; its own log is not read."""
+        self.append([Event(kind=BEGUN_ANEW, dataset=dataset, table_version=self.recorded(dataset))])
+
+    def gone(self, dataset: str) -> int:
+        """Return the newest recorded version of a table that the lake lacks, or has at an older one; -1 if it has it.
+
+        What was published up to that version counts no more. The table is as its publications were read last.
+        """
+        if dataset not in self._gone:
+            self._catch_up(dataset)
+        return self._gone[dataset]
+
+    def lost_lines(self, dataset: str) -> dict[str, Entry]:
+        """Return the ledger lines that a lost table had."""
+        log = self._catch_up(dataset)
+        return {} if log is None else newest_lines(_rows(log, dataset, _OF_LINES))
 
     def recorded(self, dataset: str) -> int:
         """Return the newest version of a dataset that the log has an event of; -1 if it has none."""
@@ -233,9 +239,14 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return []
-        rows = _rows(log, dataset, (LOST, *kinds))
+        rows = _rows(log, dataset, (LOST, BEGUN_ANEW, *kinds))
         lost = {row["table_version"] for row in rows if row["kind"] == LOST}
-        kept = [row for row in rows if row["kind"] != LOST and row["table_version"] not in lost]
+        gone = max([self._gone[dataset], *(row["table_version"] for row in rows if row["kind"] == BEGUN_ANEW)])
+        kept = [
+            row
+            for row in rows
+            if row["kind"] in kinds and row["table_version"] > gone and row["table_version"] not in lost
+        ]
         return [entry_of(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
@@ -267,11 +278,7 @@ class EventLog:
         return {key for name in ends for key in files[name].to_pylist() if key}
 
     def compacted_from(self) -> int | None:
-        """Return the version that the newest compaction rewrote: its files have all of the rows a second time.
-
-        Returns:
-            The version of the log; None if there was no compaction as far back as the log's own log goes.
-        """
+        """Return the version that the newest compaction rewrote: its files have all rows twice; None: unknown."""
         log = self._log.table()
         commits = self._lake.commits(log) if log is not None else ()
         return next((version - 1 for version, commit in commits if compaction.is_compaction(commit)), None)
@@ -287,6 +294,10 @@ class EventLog:
         for _ in range(_TRIES):
             table, log = self._table(dataset), self._log.table()
             recorded = _recorded_version(log, dataset)
+            if recorded > _version(table):
+                # Another process may have committed and recorded that since the table was looked at.
+                table = self._table(dataset)
+            self._gone[dataset] = recorded if recorded > _version(table) else -1
             if table is None or recorded >= table.version():
                 return log
             log = self._lake.table(EVENTS)
@@ -316,14 +327,7 @@ class EventLog:
 def published(
     lake: Lake, dataset: str, table: DeltaTable, after: int = -1
 ) -> Iterator[tuple[datetime, Sequence[Event]]]:
-    """Derive the events of a dataset's commits, each commit's with its time.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-        table: Its table, opened at the newest commit to read.
-        after: Version before the oldest commit to read.
-    """
+    """Derive the events of a dataset's commits after a version, each commit's with its time."""
     for version, commit in lake.commits(table, after):
         metadata, at = commit.get("userMetadata"), int(commit["timestamp"])
         found: tuple[Event, ...] = ()
@@ -347,6 +351,10 @@ def _contended(what: str, where: str) -> RecordingContended:
         where=where,
         next_step="run it again; when it repeats, fewer runs at once",
     )
+
+
+def _version(table: DeltaTable | None) -> int:
+    return -1 if table is None else table.version()
 
 
 def _recorded_version(log: DeltaTable | None, dataset: str) -> int:
@@ -381,10 +389,11 @@ def _rows(
     wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
     if dataset is not None:
         wanted.append(_of(dataset))
+    # What is about all of the dataset has no partition.
     if since is not None:
-        wanted.append(f"partition >= {arrow.text(since)}")
+        wanted.append(f"(partition >= {arrow.text(since)} OR partition IS NULL)")
     if until is not None:
-        wanted.append(f"partition < {arrow.text(until)}")
+        wanted.append(f"(partition < {arrow.text(until)} OR partition IS NULL)")
     with store_faults(EVENTS):
         condition = None if dataset is None else _of(dataset)
         query = f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from blogdata.errors.remedies import Remedy, Repair
+from blogdata.errors.remedies import Remedy, Repair, Run, RunStream
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import applied
 from blogdata.lake import arrow
@@ -18,6 +18,7 @@ from blogdata.lake.checksums import file_of, local_folder, missing
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.lake.lake import Lake
 from blogdata.publish.contract import Contract
+from blogdata.publish.writes import Append
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,11 @@ def audit(
     there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
     damaged = _damaged(lake, contract, published)
     lines = []
+    if partitions is None and (lost := events.gone(contract.dataset)) >= 0:
+        again = RunStream(name=contract.write.stream) if isinstance(contract.write, Append) else Run()
+        what = f"version {lost} was published, and the table is gone or older; {Remedy('to compute it again: ', again)}"
+        last = Entry(dataset=contract.dataset, partition=WHOLE_TABLE, version=lost, rows_in=0, rows_out=0, reasons={})
+        return [LedgerLine(entry=last, rows_there=sum(there.values()), problem=what)]
     for key, entry in sorted(published.items()):
         rows_there = there.get(key, 0)
         problem = _problem(entry, rows_there) or damaged.get(key)

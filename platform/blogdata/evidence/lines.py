@@ -7,18 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from blogdata.evidence.event import COMPARED, EXPIRED, PUBLICATION, entry_of
+from blogdata.evidence.event import BEGUN_ANEW, COMPARED, EXPIRED, PUBLICATION, entry_of
 from blogdata.lake.commit import Entry
 
 _APPENDED = '"appended": true'
 """Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
 
 
-def newest_lines(rows: Iterable[dict[str, Any]]) -> dict[str, Entry]:
+def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, Entry]:
     """Fold the events of a dataset into the ledger line of each partition.
 
     Args:
-        rows: Its events of the kinds publication, taken back, compared and expired, as rows of the log.
+        rows: Its events of the kinds publication, taken back, compared, expired and begun anew, as rows of the log.
+        gone: Version up to which the table is lost.
 
     Returns:
         Partition key to its newest publication plus the appends after it; without those that were taken back.
@@ -33,18 +34,22 @@ def newest_lines(rows: Iterable[dict[str, Any]]) -> dict[str, Entry]:
         if row["kind"] == COMPARED:
             version = (partition, row["table_version"])
             compared[version] = max(compared.get(version, row), row, key=lambda each: each["recorded_at"])
+        elif row["kind"] == BEGUN_ANEW:
+            gone = max(gone, row["table_version"])
         elif row["kind"] == EXPIRED:
             expired[partition] = max(expired.get(partition, row), row, key=lambda each: each["table_version"])
         elif row["payload"] and _APPENDED in row["payload"]:
             appended.setdefault(partition, []).append(entry_of(row))
         elif partition not in newest or newest[partition]["table_version"] <= row["table_version"]:
             newest[partition] = row
-    lines = {partition: entry_of(row) for partition, row in newest.items() if row["kind"] == PUBLICATION}
+    # What has expired stays so: its readers would be computed again without its rows.
+    counting = {key for key, row in newest.items() if row["table_version"] > gone or key in expired}
+    lines = {key: entry_of(row) for key, row in newest.items() if row["kind"] == PUBLICATION and key in counting}
     for (partition, number), row in compared.items():
         if partition in lines and lines[partition].version == number:
             lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])
     for partition, entries in appended.items():
-        begins = newest[partition]["table_version"] if partition in newest else -1
+        begins = max(gone, newest[partition]["table_version"] if partition in newest else -1)
         for entry in sorted(entries, key=lambda entry: entry.version):
             if entry.version > begins:
                 lines[partition] = entry.after(lines[partition]) if partition in lines else entry
@@ -52,4 +57,4 @@ def newest_lines(rows: Iterable[dict[str, Any]]) -> dict[str, Entry]:
         # What was published since has its rows.
         if partition in lines and lines[partition].version < row["table_version"]:
             lines[partition] = replace(lines[partition], expired=json.loads(row["payload"])["rows"])
-    return lines
+    return {key: entry for key, entry in lines.items() if entry.version > gone or entry.expired is not None}

@@ -64,7 +64,7 @@ def mend(lake: Lake, events: EventLog, contract: Contract, damages: Sequence[Dam
     try:
         done = _with_the_log(lake, events, contract, damages)
     except BeyondMending:
-        if not _is_computed(contract) or not (shape := _shape(log_of(lake, contract.dataset))):
+        if not _is_computed(contract) or not (shape := shape_of(log_of(lake, contract.dataset))):
             raise
         return [_begun_anew(lake, events, contract, shape)]
     partitions = dict.fromkeys(damage.partition for damage in damages if damage.partition is not None)
@@ -113,8 +113,10 @@ def _is_computed(contract: Contract) -> bool:
     return contract.layer != "bronze" and contract.appears_with is None and contract.replaced_kept is None
 
 
-def _shape(log: Path) -> list[dict[str, Any]]:
-    """Find the protocol and the schema of a table, in a commit or in a digest that Delta has of a version."""
+def shape_of(log: Path) -> list[dict[str, Any]]:
+    """Find the actions with the protocol and the schema of a table, in a commit or in a digest that Delta has of a
+    version.
+    """
     found: dict[str, Any] = {}
     for file in sorted(log.glob("[0-9]*.crc"), reverse=True):
         digest = {} if damage_of(file) else json.loads(file.read_text("utf-8"))
@@ -128,7 +130,7 @@ def _shape(log: Path) -> list[dict[str, Any]]:
 def _begun_anew(lake: Lake, events: EventLog, contract: Contract, shape: Sequence[dict[str, Any]]) -> str:
     log = log_of(lake, contract.dataset)
     # First: if this process dies, what is taken back is computed again all the same.
-    events.take_back(contract.dataset, unreadable=True)
+    events.begin_anew(contract.dataset)
     version, recorded = log_anew.begin(log.parent), events.recorded(contract.dataset)
     for file, older in versions(log, COMMIT):
         if recorded < older < version:
@@ -222,9 +224,8 @@ def _beyond_mending(dataset: str, file: Path, why: str) -> BeyondMending:
         what=f"the table cannot be told from the rest of its log: {why}",
         where=f"{dataset}, {file}",
         next_step=Remedy(
-            "bring the file back from a backup; or move the whole lake away and run: ",
+            "bring the file back from a backup; or, if all of it is in the landing zone still, move the folder of the "
+            "table away and run: ",
             Run(),
-            ", which computes everything from the landing zone (of the table alone, ops.events would still say it is "
-            "published)",
         ),
     )

@@ -26,7 +26,8 @@ from blogdata.lake.store_faults import StoreNotWritable, store_faults
 APPEARS_WITH = "blogdata.appears_with"
 """Table property: the dataset whose commits this table follows."""
 FOLLOWED = "followed"
-_NEVER = 2**63 - 1
+NEVER = 2**63 - 1
+"""Expiry of a companion's transaction identifier: without it the companion would apply every commit again."""
 _TRIES = 100
 
 
@@ -189,9 +190,9 @@ def _pending(
             what=f"{main} has no commits between versions {after} and {leader.version()} any more",
             where=dataset,
             next_step=Remedy(
-                f"bring the commits of {main} back from a backup; or move the whole lake away and run: ",
+                f"bring the commits of {main} back from a backup; or move the folder of {main} away and run: ",
                 Run(),
-                ", which computes everything from the landing zone",
+                ", which computes both again",
             ),
         )
     found = []
@@ -221,6 +222,6 @@ def _commit(table: DeltaTable, main: str, version: int, held: Mapping[str, Any])
             max_commit_retries=0,
             # If the identifier expired, the companion would apply every commit again. Without a timestamp it never
             # expires for delta-rs, but is expired for Spark. Hence a timestamp that is never reached.
-            app_transactions=[Transaction(main, version, _NEVER)],
+            app_transactions=[Transaction(main, version, NEVER)],
         ),
     )

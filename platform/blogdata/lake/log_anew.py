@@ -39,10 +39,8 @@ def begin(folder: Path) -> int:
     while True:
         seen = [int(match[1]) for file in log.iterdir() if (match := _VERSION.match(file.name))]
         version = max(seen, default=-1) + 1
-        placeholder = {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": "REPAIR"}}
         try:
-            with (log / f"{version:020}.json").open("x", encoding="utf-8") as commit:
-                commit.write(json.dumps(placeholder) + "\n")
+            _placeholder(log, version)
             return version
         except FileExistsError:
             continue
@@ -79,6 +77,34 @@ def complete_empty(folder: Path, version: int, shape: Sequence[Mapping[str, Any]
     log.mkdir(parents=True)
     (log / f"{0:020}.json").write_text("".join(json.dumps(action) + "\n" for action in shape), "utf-8")
     _appear(folder, version)
+
+
+def replace(folder: Path, version: int, shape: Sequence[Mapping[str, Any]]) -> None:
+    """Let a table that is gone, or is older than it was, begin with an empty version that nothing had before.
+
+    Nobody else may write the table meanwhile. A process that dies leaves the old log, none, or the new one.
+
+    Args:
+        folder: Folder of the table.
+        version: The version.
+        shape: As for :func:`complete_empty`.
+    """
+    built = _emptied(folder)
+    whole = built / "whole"
+    _placeholder(whole / "_delta_log", version)
+    complete_empty(whole, version, shape)
+    log = folder / "_delta_log"
+    if log.exists():
+        log.rename(built / "older")
+    (whole / "_delta_log").rename(log)
+    shutil.rmtree(built)
+
+
+def _placeholder(log: Path, version: int) -> None:
+    log.mkdir(parents=True, exist_ok=True)
+    action = {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": "REPAIR"}}
+    with (log / f"{version:020}.json").open("x", encoding="utf-8") as commit:
+        commit.write(json.dumps(action) + "\n")
 
 
 def _emptied(folder: Path) -> Path:

@@ -18,12 +18,14 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake import members
 from blogdata.lake.commit import ROWS, Commit
 from blogdata.lake.store_faults import store_faults
+from blogdata.orchestration import lost_tables
 from blogdata.orchestration.checks import failed_checks, passed_checks
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.lineage import as_table, column_lineage
 from blogdata.orchestration.names import ACCEPT, EVENT, asset_key
 from blogdata.orchestration.step import Step
 from blogdata.patterns.data_flow import single_runner
+from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Staleness
@@ -258,6 +260,9 @@ def _computed(
     context: Context, code: LineageCode, task: Task, keys: Sequence[str], attempt: int, stale: Collection[str]
 ) -> tuple[Step, Mapping[str, Commit]]:
     with _step(context, code, task, keys, attempt, stale) as step:
+        lake = access_of(context).lake
+        zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
+        lost_tables.begin_anew(step.spark, lake, step.events, task.contracts, step.engine, zone)
         commits = code.computations[task.main].compute(step)
         for commit in commits.values():
             step.events.record(commit)

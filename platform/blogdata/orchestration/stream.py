@@ -20,7 +20,7 @@ from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import owners, stream_faults
+from blogdata.orchestration import lost_tables, owners, stream_faults, streamed_tables
 from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
 from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles
 from blogdata.patterns.ingestion.landed_lines import Bounds
@@ -152,7 +152,8 @@ class MicroBatch:
         Raises:
             PlatformError: As `publish`.
         """
-        place = self.place
+        place, events = self.place, EventLog(self.place.lake)
+        lost_tables.begin_anew(self.spark, place.lake, events, (contract,), place.engine)
         probe = Path(place.probe, contract.dataset, str(once.batch)) if place.probe else None
         target = Target(
             lake=place.lake,
@@ -164,7 +165,7 @@ class MicroBatch:
         )
         provenance = Provenance(inputs=inputs or {}, accounts=accounts, files=files or {})
         commit = publish(frame, target, change=once, partitions=sorted(accounts), provenance=provenance)
-        EventLog(place.lake).record(commit)
+        events.record(commit)
         return commit
 
 
@@ -242,8 +243,11 @@ class _Work:
         try:
             # The server keeps running a query whose client was killed; this ends it once another run has the claim.
             self.claim.require()
+            lake, stream = self.place.lake, self.stream
+            streamed_tables.require(self.checkpoint.folder.parents[1], stream.name, lake, stream.datasets)
             batch.erase_known()
-            self.stream.process(batch)
+            stream.process(batch)
+            streamed_tables.note(self.checkpoint, lake, stream.datasets)
         except PlatformError as error:
             raise RuntimeError(stream_faults.packed(error)) from error
         except Exception as error:
@@ -266,20 +270,15 @@ def run(
     """Run a stream: process all available input and end, or poll until stopped.
 
     Args:
-        spark: The session.
-        stream: The stream.
-        place: Where it publishes.
-        checkpoints: Folder of all checkpoints.
         every_seconds: Trigger interval; None: process the available input and end.
         new_checkpoint: Start a new checkpoint instead of resuming the newest one.
         stop: Stops the stream when set; a running batch may finish first, for at most a minute.
 
     Raises:
-        ConfigurationError: The engine's jar is not in use, and landed lines cannot be streamed without it.
-        StreamBusy: Another process is running the stream.
-        StreamLost: Another process has taken it over, because this one did not renew its claim within the lease.
-        IncompatibleCheckpoint: The stream's definition has changed since its checkpoint was created.
-        CheckpointDamaged: Its checkpoint cannot be resumed.
+        ConfigurationError: Without the engine's jar landed lines cannot be streamed.
+        StreamBusy, StreamLost: Another process is running the stream, or has taken it over.
+        LakeBehind: The lake lacks what the newest checkpoint has published.
+        IncompatibleCheckpoint, CheckpointDamaged: Its checkpoint cannot be resumed.
         StreamWorkerLate: The worker process did not connect in time; transient.
         PlatformError: An error of one of its batches, or of what it was prepared from.
     """
@@ -290,6 +289,7 @@ def run(
             next_step="run it where Spark may load the jar; the batch datasets have the same rows",
         )
     with _alone(place.lake, stream.name) as claim, stream_faults.unpacked(stream.name):
+        streamed_tables.require(checkpoints, stream.name, place.lake, stream.datasets, renew=new_checkpoint)
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
         lines = [source.lines(spark, place.landing, place.bounds) for source in stream.sources]
         rows = stream.query(lines) if stream.query else lines[0]

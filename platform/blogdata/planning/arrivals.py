@@ -244,6 +244,25 @@ def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> li
     return found
 
 
+def removed(contract: Contract, look: Snapshot) -> str | None:
+    """Return the warning that published partitions are not in the landing zone any more; None if all are, or expired.
+
+    What is written whole shows the newest delivery only.
+    """
+    source = landed_input(contract)
+    if source is None or contract.partitioning is None:
+        return None
+    there = {partition.key for partition in look.zone.scan(source.table, source.grain)}
+    published = look.published(contract.dataset)
+    gone = sorted(key for key, entry in published.items() if entry.expired is None and key not in there)
+    if not gone:
+        return None
+    return (
+        f"{contract.dataset}: the landed files of {_first(gone)} are gone: their rows stay, and cannot "
+        "be computed again; bring them back from a backup"
+    )
+
+
 def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list[PlatformError]:
     """List the errors of refused links and entries that block publication, those of access logs included.
 

@@ -107,6 +107,20 @@ def waiting(deployment: Observed) -> Iterator[Finding]:
             )
 
 
+def lost(deployment: Observed) -> Iterator[Finding]:
+    """Find the tables that the lake lost, or has at an older version than what was published."""
+    for contract in deployment.graph.contracts.values():
+        if (version := deployment.look.events.gone(contract.dataset)) >= 0:
+            yield Finding(
+                source="lost",
+                dataset=contract.dataset,
+                owner=contract.owner,
+                severity=Severity.CRITICAL,
+                what=f"version {version} was published, and the table is gone or older",
+                remedy=Remedy("bring it back from a backup; or compute it again: ", Run()),
+            )
+
+
 def overdue(deployment: Observed) -> Iterator[Finding]:
     """Find the landed partitions that are not complete after their deadline."""
     for contract in deployment.graph.contracts.values():
@@ -291,6 +305,7 @@ def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
 
 SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
     waiting,
+    lost,
     overdue,
     published_with_warning,
     observed,
@@ -304,6 +319,7 @@ SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
 __all__ = [
     "SOURCES",
     "Observed",
+    "lost",
     "observed",
     "overdue",
     "published_with_warning",

@@ -31,7 +31,7 @@ class ReadOnce(EventLog):
         self._logs: dict[str, DeltaTable | None] = {}
         self.fresh = _Fresh(lake)
         """The same log, opened again each time; what it read last of a dataset is known here."""
-        self._folded = self.fresh.known
+        self._folded, self._gone = self.fresh.known, self.fresh.lost
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         if dataset not in self._logs:
@@ -44,7 +44,7 @@ class _Fresh(EventLog):
     def __init__(self, lake: Lake) -> None:
         super().__init__(lake)
         self._logs: dict[str, DeltaTable | None] = {}
-        self.known = self._folded
+        self.known, self.lost = self._folded, self._gone
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
         """Return the log with the events of all commits of a dataset, as when it was last caught up."""

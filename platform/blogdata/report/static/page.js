@@ -73,7 +73,8 @@
       fill: bars ? colour(line.colour) : line.dashed ? undefined : colour("--bar"),
       paths: bars ? uPlot.paths.bars({ size: [0.7, 24] }) : undefined,
       points: { show: !bars && keys.length < 16 },
-      value: (_, value, __, index) => (index === null ? "" : written(value)),
+      // Where nothing is pointed at, the newest.
+      value: (_, value, __, index) => written(index === null ? line.values[keys.length - 1] : value),
     }));
     const plot = new uPlot(
       {
@@ -87,7 +88,7 @@
           axis({ grid: { show: false }, size: 28, space: 56, incrs: keys[0].length > 10 && keys.length <= 48 ? HOURS : DAYS, values: (_, splits) => splits.map(marked) }),
           axis({ size: 44, space: 36, values: (_, splits) => splits.map((value) => (value >= 10000 ? `${whole.format(value / 1000)}k` : whole.format(value))) }),
         ],
-        series: [{ label: SLOTS[name], value: (_, time, __, index) => (index === null || time === null ? "" : dated(keys[index], name)) }, ...series],
+        series: [{ label: SLOTS[name], value: (_, time, __, index) => dated(keys[index ?? keys.length - 1], name) }, ...series],
       },
       [keys.map(seconds), ...lines.map((line) => line.values)],
       place,
@@ -169,6 +170,15 @@
     return element;
   };
   const pale = (text) => Object.assign(made("span", text), { className: "muted" });
+  // Countries are counted by their codes.
+  const regions = new Intl.DisplayNames(["en"], { type: "region" });
+  const shownName = (table, name) => ("countries" in table.dataset && /^[A-Z]{2}$/.test(name) ? regions.of(name) : name);
+  for (const table of all("[data-countries]")) {
+    for (const row of table.tBodies[0].rows) {
+      const span = row.cells[0].querySelector("span");
+      row.cells[0].title = span.textContent = shownName(table, span.textContent);
+    }
+  }
   const RANKED = 15;
   const rank = (table, first, last, earlier) => {
     const ranking = history.rankings[table.dataset.ranking];
@@ -192,8 +202,8 @@
       bar.setAttribute("width", (now[at] / total) * 100);
       bar.setAttribute("height", 1);
       fill.append(bar);
-      name.title = ranking.names[at];
-      name.append(fill, made("span", ranking.names[at]));
+      name.title = shownName(table, ranking.names[at]);
+      name.append(fill, made("span", name.title));
       const change = made("td", before ? (before[at] ? "" : "new") : "–", true);
       if (before && before[at]) change.append(grown(now[at], before[at], Number(table.dataset.better)));
       if (before) change.dataset.v = now[at] - before[at];

@@ -1,0 +1,138 @@
+"""Creates tables again that the lake lost, or has at an older version than their events tell.
+
+Such a table has no publications (:meth:`blogdata.evidence.events.EventLog.gone`), so all of it is stale. Versions must
+not come twice: readers compare those they have read, and the event log has each once. So the table begins again, empty,
+with the version after the newest one that is recorded.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blogdata.errors import PlatformError
+from blogdata.errors.remedies import Remedy, Run
+from blogdata.evidence.events import EventLog
+from blogdata.evidence.repair import shape_of
+from blogdata.lake import companions, log_anew, members
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.lake.lake import Lake
+from blogdata.orchestration import owners, turns
+from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.planning.reach import landed_input
+from blogdata.publish import tables
+from blogdata.publish.contract import Contract
+from blogdata.publish.target import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class TableLost(PlatformError):
+    """A table of an object store is gone, or older than its events tell."""
+
+
+class LandedFilesGone(PlatformError):
+    """A table is lost, and so are landed files that it was computed from."""
+
+
+class BeginsAnew(PlatformError):
+    """Another process creates the table again."""
+
+    transient = True
+
+
+def begin_anew(
+    spark: SparkSession,
+    lake: Lake,
+    events: EventLog,
+    contracts: Sequence[Contract],
+    engine: Engine,
+    zone: LandingZone | None = None,
+) -> None:
+    """Create those tables of a task again, empty, that the lake lost; with a main table all that appear with it.
+
+    Args:
+        contracts: Those of the task, the main one first.
+        zone: Where the landed files have to be that a lost table was computed from; None: it does without some.
+
+    Raises:
+        LandedFilesGone: Rows of a table would not come again.
+        TableLost: The lake is in an object store.
+        BeginsAnew: Another process does it just now; transient.
+    """
+    if all(events.gone(contract.dataset) < 0 for contract in contracts):
+        return
+    main, *others = contracts
+    claims, owner = turns.claims(lake, f"{main.dataset} begins anew"), owners.this_run()
+    if not claims.take([WHOLE_TABLE], owner):
+        raise BeginsAnew(what="another run creates the table again", where=main.dataset, next_step="it is retried")
+    try:
+        events = EventLog(lake)
+        lost = {contract.dataset for contract in contracts if events.gone(contract.dataset) >= 0}
+        if zone is not None and main.dataset in lost:
+            _require_landed(zone, events, main)
+        # The main table last: if this process dies, the next one finds it lost, and creates the others once more.
+        for contract in (*others, main):
+            recorded = events.recorded(contract.dataset)
+            if recorded < 0 or lost.isdisjoint((contract.dataset, main.dataset)):
+                continue
+            shape = _shape(spark, lake, contract, engine)
+            if contract is not main:
+                at = events.recorded(main.dataset) + 1 if main.dataset in lost else lake.version(main.dataset)
+                shape.append({"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}})
+            # First: if this process dies, the next one finds the table lost again.
+            events.begin_anew(contract.dataset)
+            log_anew.replace(_folder(lake, contract.dataset), recorded + 1, shape)
+    finally:
+        claims.release([WHOLE_TABLE], owner)
+
+
+def _require_landed(zone: LandingZone, events: EventLog, contract: Contract) -> None:
+    source = landed_input(contract)
+    if source is None or contract.partitioning is None:
+        return
+    there = {partition.key for partition in zone.scan(source.table, source.grain)}
+    lines = events.lost_lines(contract.dataset)
+    gone = sorted(key for key, entry in lines.items() if entry.expired is None and key not in there)
+    if gone:
+        more = f" and {len(gone) - 1} more" if gone[1:] else ""
+        raise LandedFilesGone(
+            what=f"the table is gone or older, and so are landed files that it was computed from: {gone[0]}{more}",
+            where=contract.dataset,
+            next_step=Remedy(
+                "bring one of both back from a backup; or go on without these rows: ", Run(accept=ACCEPT_SIZE)
+            ),
+        )
+
+
+def _folder(lake: Lake, table: str) -> Path:
+    folder = lake.folder(table)
+    if folder is None:
+        raise TableLost(
+            what="the table is gone, or older than what its events tell was published",
+            where=lake.path(table),
+            next_step=Remedy("restore its objects in the store; or empty the whole lake, and run: ", Run()),
+        )
+    return folder
+
+
+def _shape(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) -> list[dict[str, Any]]:
+    """Create an empty table of the contract elsewhere, and return what its log tells of it."""
+    # Spark remembers the logs that it has seen, by their paths.
+    model = f"{contract.dataset}/.model/{time.time_ns()}"
+    folder = _folder(lake, model)
+    try:
+        if contract.replaced_kept is None:
+            created = replace(contract, dataset=model)
+            tables.create_or_evolve(spark, lake, created, engine_loaded=engine is Engine.TRANSACTION)
+        else:
+            members.commit(lake, model, members.NONE_YET, [], {})
+        return shape_of(folder / "_delta_log")
+    finally:
+        shutil.rmtree(folder.parent, ignore_errors=True)
