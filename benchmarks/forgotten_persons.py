@@ -10,9 +10,10 @@ from pathlib import Path
 
 from benchmarks.deployment import Bench, Deployment
 from benchmarks.measure import Case, Result, Size, say
-from blogdata.cli import forget_steps
+from blogdata.cli.pipeline import Pipeline
 from blogdata.erasure import persons as found_persons
 from blogdata.erasure.journal import Erasure, Journal
+from blogdata.operations import forget_steps
 from blogdata.orchestration.landing import bounds_of
 from blogdata.patterns.ingestion import erased_lines
 from blogdata.suppression.identifiers import Identifiers
@@ -72,7 +73,7 @@ def _whole(bench: Bench, visits: int) -> Case:
             seconds[f"{step}, {_persons(count)}"] = [round(now - began, 2)]
             began = now
 
-        forget_steps.go_on(made.settings, journal, note)
+        forget_steps.go_on(made.settings, journal, note, Pipeline(made.settings, quiet=True))
         facts[_persons(count)] = _touched(made, landing)
     made.remove()
     name = f"a deployment with {visits:,} visits, published in {outcome.seconds:.0f} s"

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from benchmarks import weekly_rows
 from benchmarks.deployment import Bench
 from benchmarks.measure import Case, Peer, Result, Size, interleaved, ratio, say
-from blogdata.cli.role_sight import offer_masks
+from blogdata.operations.role_sight import offer_masks
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, grants, restricted
 from blogdata.services import postgres, postgres_roles
 from quality.contracts import EVERY

@@ -76,7 +76,6 @@ def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path, arguments:
 
 READING = (
     "alerts",
-    "expire",
     "ledger",
     "metrics",
     "places",
@@ -85,7 +84,7 @@ READING = (
     "refused",
     "repair",
     "report",
-    "share",
+    "job",
     "status",
     "views",
 )

@@ -115,6 +115,8 @@ def test_schedules_have_their_times_in_utc() -> None:
         "report_each_hour": "10 * * * *",
         "freeze_on_the_first": "0 5 1 * *",
         "retention_at_five": "0 5 * * *",
+        "export_at_half_past_five": "30 5 * * *",
+        "replicate_at_half_past_five": "30 5 * * *",
     }
     assert {schedule.execution_timezone or "UTC" for schedule in SCHEDULES} == {"UTC"}
 
