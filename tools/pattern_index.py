@@ -17,6 +17,7 @@ import dagster as dg
 
 from blogdata.orchestration.names import slug
 from quality.contracts import CONTRACTS, EVERY, STREAMED
+from sensors.jobs import OPERATIONS
 from tools import pattern_card, seeded_defects
 from tools.call_graph import Definitions, Name
 from tools.pattern_card import Card
@@ -24,6 +25,7 @@ from tools.seeded_defects import Defect
 from tools.tried_only import Options
 
 COMMAND = re.compile(r"platform/blogdata/cli/(\w+)_(?:commands?|logs)\.py$")
+JOB = re.compile(r"platform/blogdata/operations/(\w+)\.py$")
 CHAPTERS = {
     2: "Ingestion",
     3: "Error management",
@@ -61,8 +63,8 @@ class Pattern:
         datasets: Datasets whose contract names it and assets that carry its tag; if there are none and the building
             block of all datasets does its work, every dataset.
         parts: Functions that do its work, to those of the datasets whose code runs them.
-        starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands that
-            call it.
+        starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands and jobs
+            that call it.
         callers: Files of the modules that call it or those functions, relative to the root, without tests.
         works: Which of the functions that its card names code outside the pattern library runs, directly or through
             other modules.
@@ -247,8 +249,9 @@ def _callers(code: Definitions, own: Collection[str]) -> Iterator[str]:
 
 
 def _commands(callers: Iterable[str]) -> list[str]:
-    matches = [COMMAND.match(caller) for caller in callers]
-    return [f"command `blogdata {match[1]}`" for match in matches if match]
+    commands = [f"command `blogdata {match[1]}`" for caller in callers if (match := COMMAND.match(caller))]
+    jobs = [f"job `{match[1]}`" for caller in callers if (match := JOB.match(caller)) and match[1] in OPERATIONS]
+    return [*commands, *jobs]
 
 
 def _is_public(code: Definitions, module: str, name: str) -> bool:

@@ -83,7 +83,7 @@ def _where(pattern: Pattern) -> Iterator[str]:
     unnamed = sorted(set(pattern.datasets).difference(*pattern.parts.values()))
     if unnamed:
         yield f"- Assets: {', '.join(map(_dataset, unnamed))}"
-    for kind in ("sensor", "schedule", "command"):
+    for kind in ("sensor", "schedule", "command", "job"):
         found = [starter.removeprefix(f"{kind} ") for starter in pattern.starters if starter.startswith(f"{kind} ")]
         if found:
             yield f"- {kind.capitalize()}{'s' if len(found) > 1 else ''}: {', '.join(found)}"

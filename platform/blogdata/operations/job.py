@@ -47,7 +47,6 @@ def operation(
     do: Callable[[dg.OpExecutionContext, Config], Mapping[str, Any]],
     *,
     description: str,
-    tags: Mapping[str, str] | None = None,
 ) -> dg.JobDefinition:
     """Build the job of an operation.
 
@@ -56,7 +55,6 @@ def operation(
         config: Its configuration; its fields have descriptions.
         do: Does it; what it returns is the metadata of the step.
         description: What it does, for the UI.
-        tags: Tags of its runs.
     """
 
     @dg.op(
@@ -69,7 +67,7 @@ def operation(
         with reported(context):
             context.add_output_metadata(dict(do(context, config(**context.op_config))))
 
-    @dg.job(name=name, description=description, tags=tags)
+    @dg.job(name=name, description=description)
     def made() -> None:
         step()
 
