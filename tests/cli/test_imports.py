@@ -80,7 +80,6 @@ READING = (
     "metrics",
     "places",
     "plan",
-    "profile",
     "refused",
     "repair",
     "report",

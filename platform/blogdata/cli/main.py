@@ -28,10 +28,6 @@ COMMANDS = {
         "blogdata.cli.refused_command:refused",
         "List the batches that failed an audit; each is a table to look at for two weeks.",
     ),
-    "profile": Deferred(
-        "blogdata.cli.profile_command:profile",
-        "Profile what is new in the observed datasets: shares of nulls, distributions, references; and warn of drift.",
-    ),
     "validate": Deferred(
         "blogdata.cli.validate_command:validate",
         "Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken.",
