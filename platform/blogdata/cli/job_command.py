@@ -149,11 +149,16 @@ def _show(told: Mapping[str, Any]) -> None:
     for name, value in told.items():
         plain = _plain(value)
         if not isinstance(plain, list):
-            console.print(f"{name}: {plain:,}" if isinstance(plain, int) else f"{name}: {plain}")
+            console.print(f"{name}: {_cell(plain)}")
             continue
         table = TextGrid()
         for title in plain[0]:
             table.add_column(title, justify="right" if isinstance(plain[0][title], int | float) else "left")
         for row in plain:
-            table.add_row(*(f"{each:,}" if type(each) in (int, float) else str(each) for each in row.values()))
+            table.add_row(*map(_cell, row.values()))
         console.print(table)
+
+
+def _cell(value: Any) -> str:
+    # A boolean is an integer, too.
+    return f"{value:,}" if type(value) in (int, float) else str(value)
