@@ -134,7 +134,7 @@ def _run(settings: Settings, name: str, run_config: Mapping[str, Any], *, as_jso
     else:
         _show(result.told)
         for problem in outcome.problems:
-            console.print(problem, style="red")
+            console.print(problem.removeprefix(f"do_{name}: "), style="red")
     if not outcome.ok:
         raise typer.Exit(1)
 
