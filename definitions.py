@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import dagster as dg
 
 from assets import detector_checks, landing_checks, ops, serving, sources, streamed_datasets
@@ -13,6 +15,8 @@ from assets.maintenance import maintained_tables
 from assets.serving.page_files import page_files
 from assets.streams import STREAMS
 from blogdata.cli import remedies
+from blogdata.cli.pipeline import Pipeline
+from blogdata.operations.job import RUNS
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.calendar import calendar
 from blogdata.orchestration.dataset import AssetBuilder
@@ -44,6 +48,7 @@ def build(settings: Settings) -> dg.Definitions:
     requested = dg.ResourceDefinition(
         Request().get_resource_definition().resource_fn, config_schema=values_only(Request)
     )
+    runs = dg.ResourceDefinition.hardcoded_resource(partial(Pipeline, settings, quiet=True))
     days = days_of(settings)
     partitions = calendar(days.first, days.last)
     loaded = tables.configured(settings, partitions)
@@ -54,7 +59,7 @@ def build(settings: Settings) -> dg.Definitions:
         *AssetBuilder(code=lineage, calendar=partitions, ended=ended).assets(),
         *[sink.asset(partitions, lineage.version) for sink in sinks],
     ]
-    resources = {**fixed(connections(settings)), "request": requested, "shared_rows": shared_rows}
+    resources = {**fixed(connections(settings)), "request": requested, "shared_rows": shared_rows, RUNS: runs}
     refresh = jobs.refresh(lineage, sinks, settings.steps_at_once).with_top_level_resources(resources)
     sensors, schedules = instigators([refresh, *jobs.refreshed(refreshed)], automatic=settings.run_automatically)
     return dg.Definitions(
@@ -66,7 +71,6 @@ def build(settings: Settings) -> dg.Definitions:
             frozen_years,
             ops.lineage,
             ops.report,
-            ops.retired_copies,
             maintained_tables,
             data_docs,
             profiles,

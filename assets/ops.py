@@ -7,15 +7,10 @@ import dagster as dg
 from assets.report import FILE
 from assets.report import blog_report as report_figures
 from blogdata.errors import PlatformError
-from blogdata.lake import retired
-from blogdata.lake.retired import Removed
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
-from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.observability import dataset_tracker
-from blogdata.publish import refused
-from quality.contracts import DECLARED, EVERY
+from quality.contracts import DECLARED
 from quality.reported import reported_in
 
 LINEAGE = dg.AssetKey(["ops", "lineage"])
@@ -102,46 +97,4 @@ def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
             "findings": len(found.data.findings),
             "bytes": file.stat().st_size,
         }
-    )
-
-
-RETIRED = dg.AssetKey(["ops", "retired_copies"])
-KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if contract.replaced_kept is not None}
-"""Datasets stored in several tables, and how long a table is kept after it was last visible."""
-
-
-@dg.asset(
-    key=RETIRED,
-    description="Which copies, replaced tables and refused batches were removed when their time was over",
-    group_name="ops",
-    owners=["team:platform"],
-    kinds={"deltalake"},
-    deps=[dg.AssetDep(asset_key(name)) for name in KEPT],
-    required_resource_keys={"lake"},
-)
-def retired_copies(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """Rewrite the lake's views, then remove and report the tables and refused batches whose retention has ended."""
-    access: LakeResource = context.resources.lake
-    try:
-        # Views first, so that none refers to a removed table.
-        lake_views.write(access.lake, list(EVERY.values()))
-        removed = {name: retired.remove(access.lake, name, keep=keep) for name, keep in KEPT.items()}
-        expired = refused.expire(access.lake, now=datetime.now(timezone.utc))
-    except PlatformError as error:
-        raise failure(context, error) from error
-    rows = [_removed(name, one) for name, found in removed.items() for one in found]
-    return dg.MaterializeResult(
-        metadata={
-            "removed": len(rows),
-            "bytes_free_again": sum(one.bytes for found in removed.values() for one in found),
-            "refused_batches_expired": len(expired),
-            **({"tables": dg.MetadataValue.table(rows)} if rows else {}),
-        }
-    )
-
-
-def _removed(dataset: str, one: Removed) -> dg.TableRecord:
-    until = "never visible" if one.visible_until is None else one.visible_until.isoformat(timespec="seconds")
-    return dg.TableRecord(
-        {"dataset": dataset, "table": one.location, "visible_until": until, "rows": one.rows, "bytes": one.bytes}
     )

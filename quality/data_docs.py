@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 from pyspark.sql import DataFrame, SparkSession
 
 from blogdata.orchestration.lake_resource import LakeResource
@@ -20,13 +21,9 @@ FOLDER = "data_docs"
 
 
 class DataDocsConfig(dg.Config):
-    """Which partitions are validated.
+    """Which partitions are validated."""
 
-    Args:
-        newest: Number of newest partitions of each dataset to validate; 0 validates all of them.
-    """
-
-    newest: int = 24
+    newest: int = Field(24, description="Number of newest partitions of each dataset; 0: all of them")
 
 
 def check_name(dataset: str) -> str:

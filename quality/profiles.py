@@ -104,7 +104,19 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
     yield dg.MaterializeResult(
         metadata={
             "periods": sum(len(one.found) for one in looked),
-            "rows": sum(each.profile.rows for one in looked for each in one.found),
+            "profiled": dg.MetadataValue.table(
+                [
+                    dg.TableRecord(
+                        {
+                            "dataset": one.dataset,
+                            "new_periods": len(one.found),
+                            "rows": sum(each.profile.rows for each in one.found),
+                            "refer_to_nothing": sum(one.orphans.values()),
+                        }
+                    )
+                    for one in looked
+                ]
+            ),
             "drifts": dg.MetadataValue.table(
                 [_record(one.dataset, drift) for one in looked for drift in one.drifts], _DRIFTS
             ),

@@ -12,6 +12,7 @@ from assets.bronze.access_logs import split_access_logs
 from assets.gold.visits_weekly import frozen_years
 from assets.maintenance import maintained_tables
 from assets.streams import STREAMS
+from blogdata.operations import export, forget, repair, replicate, retention, rotate, share
 from blogdata.orchestration.computation import LineageCode
 from blogdata.orchestration.feeds import PartnerFeed
 from blogdata.orchestration.names import asset_key
@@ -71,9 +72,6 @@ live_logs = _tick("live_logs", "logs", "of access logs")
 freeze = _over(
     "freeze", frozen_years, "Turn the weeks of each past year, once they are final, into one immutable table"
 )
-retention = _over(
-    "retention", ops.retired_copies, "Remove the copies and replaced tables whose time is over; never what is visible"
-)
 maintain = _over("maintain", maintained_tables, "Compact tables with too many small files, remove files nobody needs")
 data_docs = _over(
     "data_docs", data_docs_of_newest, "Validate the newest partitions with Great Expectations and render the Data Docs"
@@ -83,17 +81,8 @@ profiles = _over(
 )
 lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineage events")
 report = _over("report", ops.report, "Write the page about the blog and its data")
-JOBS = (
-    live,
-    live_enriched,
-    live_ads,
-    live_sessions,
-    live_logs,
-    freeze,
-    retention,
-    maintain,
-    data_docs,
-    profiles,
-    lineage,
-    report,
-)
+_ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
+_STEPS = (retention.job, repair.job, share.job, export.job, replicate.job, rotate.job, forget.job)
+JOBS = (live, live_enriched, live_ads, live_sessions, live_logs, *_ASSETS, *_STEPS)
+OPERATIONS = frozenset({"replay", *(job.name for job in (*_ASSETS, *_STEPS))})
+"""Names of the jobs that a person starts for what they do to the data, `replay` among them."""

@@ -1,12 +1,13 @@
 """Replays from the UI: a job plans and stores a replay, and a sensor carries it out, one run per replay."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.operations.job import plan_table
 from blogdata.orchestration import replays
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh_request import JOB, Request
@@ -14,8 +15,7 @@ from blogdata.orchestration.replays import TAG, Replay
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.run_values import values_only
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-from blogdata.planning.estimate import estimate
-from blogdata.planning.plan import ASKED, Planned, Planner
+from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.snapshot import Snapshot
 from quality.contracts import CONTRACTS, GRAPH
 from sensors import run_requests
@@ -23,18 +23,15 @@ from sensors.run_requests import EVERYTHING
 
 
 class ReplayConfig(dg.Config):
-    """The partitions to run again, with everything downstream that has read them.
+    """The partitions to run again, with everything downstream that has read them."""
 
-    Args:
-        dataset: Name as `layer.table`.
-        partitions: Keys, `first..last`, a day for its hours, several by commas, or `all`; empty for a table that is
-            written whole.
-        only_plan: Show the plan and run nothing.
-    """
-
-    dataset: str
-    partitions: str = ""
-    only_plan: bool = False
+    dataset: str = Field(description="Name as layer.table")
+    partitions: str = Field(
+        "",
+        description="Keys, first..last, a day for its hours, several by commas, or all; empty for a table that is "
+        "written whole",
+    )
+    only_plan: bool = Field(False, description="Only show the plan, and run nothing")
 
 
 @dg.op(
@@ -57,7 +54,7 @@ def plan_replay(context: dg.OpExecutionContext) -> None:
         raise failure(context, error) from error
     if not config.only_plan:
         replays.request_replay(access.lake, access.events, config.dataset, planned.runs, context.run_id)
-    metadata: dict[str, Any] = {"datasets": len(planned.runs), "plan": _table(planned.runs, planner.look)}
+    metadata: dict[str, Any] = {"datasets": len(planned.runs), "plan": plan_table(planned.runs, planner.look)}
     if planned.refused:
         metadata["left out"] = "\n".join(str(error) for error in planned.refused)
         context.log.error(metadata["left out"])
@@ -127,23 +124,3 @@ def _ended_badly(instance: dg.DagsterInstance, replay_: Replay) -> str | None:
         if newest.status == dg.DagsterRunStatus.CANCELED:
             return f"{newest.run_id} was canceled; run that one again"
     return None
-
-
-def _table(runs: Sequence[Planned], look: Snapshot) -> dg.TableMetadataValue:
-    records = []
-    for run in runs:
-        expected = estimate(look, run)
-        records.append(
-            dg.TableRecord(
-                {
-                    "datasets": ", ".join(run.datasets),
-                    "partitions": run.span,
-                    "why": "; ".join(f"{reason} ({count})" for reason, count in run.reasons.items()),
-                    "rows": expected.rows or 0,
-                    "seconds": round(expected.seconds or 0.0, 1),
-                }
-            )
-        )
-    columns = [dg.TableColumn(name) for name in ("datasets", "partitions", "why")]
-    columns += [dg.TableColumn("rows", type="int"), dg.TableColumn("seconds", type="float")]
-    return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))

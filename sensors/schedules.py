@@ -5,10 +5,13 @@ Hours have no schedule: the sensor in `sensors/refresh.py` requests them when th
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timezone
 
 import dagster as dg
 
+from blogdata.operations import copies, export, replicate, retention
+from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.finality import lookback_of
@@ -63,6 +66,25 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+def _copies(
+    name: str, job: dg.JobDefinition, readers: Collection[str], status: dg.DefaultScheduleStatus
+) -> dg.ScheduleDefinition:
+    @dg.schedule(
+        name=name,
+        cron_schedule="30 5 * * *",
+        job=job,
+        default_status=status,
+        description="The copies in the folders that are recorded",
+        tags=EVERYTHING,
+    )
+    def tick(deployment: DeploymentResource) -> dg.RunRequest | dg.SkipReason:
+        if copies.known(deployment.settings(), readers):
+            return dg.RunRequest()
+        return dg.SkipReason("no folder is recorded")
+
+    return tick
+
+
 def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED) -> list[dg.ScheduleDefinition]:
     """Build the schedules.
 
@@ -82,5 +104,7 @@ def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPE
         of_job("lineage_at_half_past_four", jobs.lineage, "30 4 * * *", "The lineage of what was published"),
         of_job("report_each_hour", jobs.report, "10 * * * *", "The page about the blog and its data"),
         of_job("freeze_on_the_first", jobs.freeze, "0 5 1 * *", "Freeze the past years whose weeks are final"),
-        of_job("retention_at_five", jobs.retention, "0 5 * * *", "Remove copies and replaced tables nobody needs"),
+        of_job("retention_at_five", retention.job, "0 5 * * *", "Remove what is older than its contract keeps it"),
+        _copies("export_at_half_past_five", export.job, export.ROLES, status),
+        _copies("replicate_at_half_past_five", replicate.job, (replicate.READER,), status),
     ]

@@ -17,10 +17,12 @@ import dagster as dg
 
 from blogdata.orchestration.names import slug
 from quality.contracts import EVERY
+from sensors.jobs import OPERATIONS
 from tools import pattern_card
 from tools.pattern_card import Card
 
 COMMAND = re.compile(r"platform/blogdata/cli/(\w+)_(?:commands?|logs)\.py$")
+JOB = re.compile(r"platform/blogdata/operations/(\w+)\.py$")
 CHAPTERS = {
     2: "Ingestion",
     3: "Error management",
@@ -83,8 +85,8 @@ class Pattern:
         below: Files of other modules that the card names functions of.
         datasets: Datasets whose contract names it, and assets that carry its tag; if there are none and the building
             block of all datasets imports it, every dataset.
-        starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands that
-            call it.
+        starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands and
+            jobs that call it.
         callers: Files of the modules that import one of its modules, without tests.
         tests: Test modules named after it or with its name in their docstring; if there are none, those that import it.
     """
@@ -157,8 +159,9 @@ def _functions(tree: ast.Module) -> tuple[str, ...]:
 
 
 def _commands(callers: Iterable[str]) -> list[str]:
-    matches = [COMMAND.match(caller) for caller in callers]
-    return [f"command `blogdata {match[1]}`" for match in matches if match]
+    commands = [f"command `blogdata {match[1]}`" for caller in callers if (match := COMMAND.match(caller))]
+    jobs = [f"job `{match[1]}`" for caller in callers if (match := JOB.match(caller)) and match[1] in OPERATIONS]
+    return [*commands, *jobs]
 
 
 def _users(definitions: dg.Definitions) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:

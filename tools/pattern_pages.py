@@ -60,7 +60,7 @@ def _pattern(pattern: Pattern) -> Iterator[str]:
 def _where(pattern: Pattern) -> Iterator[str]:
     if pattern.datasets:
         yield f"- Datasets: {', '.join(map(_dataset, pattern.datasets))}"
-    for kind in ("sensor", "schedule", "command"):
+    for kind in ("sensor", "schedule", "command", "job"):
         found = [starter.removeprefix(f"{kind} ") for starter in pattern.starters if starter.startswith(f"{kind} ")]
         if found:
             yield f"- {kind.capitalize()}{'s' if len(found) > 1 else ''}: {', '.join(found)}"

@@ -19,10 +19,10 @@ from deltalake import write_deltalake
 
 from attacks.test_roles import TABLES, expected, secrets_of, stored
 from blogdata.cli.export_command import export
-from blogdata.cli.role_sight import SECRET
 from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.traces import exported
 from blogdata.errors import ConfigurationError
+from blogdata.operations.role_sight import SECRET
 from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.secrets.secret import Secret

@@ -14,9 +14,9 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
-from blogdata.cli.role_sight import SECRET, RoleSight, offer_masks
 from blogdata.cli.sql_command import _Asked
 from blogdata.errors import ConfigurationError
+from blogdata.operations.role_sight import SECRET, RoleSight, offer_masks
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     LEAST_VISITORS,
     MASK,

@@ -18,6 +18,14 @@ ROOT = Path(__file__).parent.parent.parent
 TEXTS = {
     "loggers.console.config.log_level": "Dagster's logger: one of Python's levels",
     "loggers.console.config.name": "Dagster's logger: its name in lines of the log",
+    "ops.do_export.config.role": "a role that has a folder in the home's record, refused otherwise",
+    "ops.do_forget.config.confirmation": "compared with the request",
+    "ops.do_forget.config.leave.[]": "names of places that an erasure does not reach",
+    "ops.do_forget.config.request": "the name of a file in one folder of the home, refused if none there has it",
+    "ops.do_repair.config.dataset": "a name, refused if no contract has it",
+    "ops.do_replicate.config.datasets.[]": "names of datasets",
+    "ops.do_rotate.config.key": "one of two words",
+    "ops.do_share.config.dataset": "a name, refused if no contract has it",
     "ops.plan_replay.config.dataset": "a name, refused if no contract has it",
     "ops.plan_replay.config.partitions": "keys of that dataset, refused otherwise",
     "resources.request.config.again.{}.[]": "keys of partitions",
@@ -71,7 +79,11 @@ def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> No
     folders = ("platform", "assets", "sensors", "quality", "resources", "analytics")
     for file in (file for folder in folders for file in (ROOT / folder).rglob("*.py") if ".venv" not in file.parts):
         source = file.read_text(encoding="utf-8")
-        declared = source.count("config_schema=values_only(") if file.parent.name in ("sensors", "quality") else 0
+        declared = (
+            source.count("config_schema=values_only(")
+            if file.parent.name in ("sensors", "quality", "operations")
+            else 0
+        )
         assert len(READS.findall(source)) == declared, f"{file} reads a configuration without a schema"
 
 

@@ -14,7 +14,7 @@ from quality.contracts.keys import VISITOR_KEY
 
 
 class KeyRotation(Mover):
-    """`blogdata rotate` of the key of the tokens."""
+    """The job `rotate` of the key of the tokens."""
 
     name = "key_rotation"
     longest = 15_000
@@ -32,7 +32,7 @@ class KeyRotation(Mover):
         """A rotation makes another version of the key by itself."""
 
     def work(self) -> None:
-        command(self.home, "rotate", VISITOR_KEY, "--yes")
+        command(self.home, "job", "rotate", f"key={VISITOR_KEY}")
 
     def wanted(self) -> Counter[Row]:
         return self.found()

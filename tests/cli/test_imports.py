@@ -76,16 +76,14 @@ def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path, arguments:
 
 READING = (
     "alerts",
-    "expire",
     "ledger",
     "metrics",
     "places",
     "plan",
-    "profile",
     "refused",
     "repair",
     "report",
-    "share",
+    "job",
     "status",
     "views",
 )

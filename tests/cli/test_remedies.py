@@ -59,7 +59,7 @@ SQL = "SELECT reasons, count(*) FROM bronze.visits WHERE arrival_hour = '2026-01
 TYPED: list[tuple[Action, str]] = [
     (Run(), "blogdata run"),
     (WriteViews(), "blogdata views"),
-    (WithdrawShare(dataset="gold.page_stats"), "blogdata share gold.page_stats --withdraw"),
+    (WithdrawShare(dataset="gold.page_stats"), "blogdata job share dataset=gold.page_stats withdraw=true"),
     (Run(accept="size"), "blogdata run --accept size"),
     (
         Run(start="2025-12-22", end="2025-12-29", datasets=("silver.users", "gold.pages"), accept="frozen"),
@@ -76,7 +76,7 @@ TYPED: list[tuple[Action, str]] = [
     (ShowRights(), "blogdata rights --roles"),
     (ShowCertificates(), "blogdata certificates"),
     (GoOnForgetting(), "blogdata forget"),
-    (Rotate(key="visitor.key"), "blogdata rotate visitor.key"),
+    (Rotate(key="visitor.key"), "blogdata job rotate key=visitor.key"),
     (ShowMigrations(), "blogdata schema migrations"),
     (RemoveColumn(dataset="gold.referral_stats", column="users"), "blogdata schema remove gold.referral_stats users"),
     (Query(sql=SQL), f'blogdata sql "{SQL}"'),

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from blogdata.cli import forget_steps
-from blogdata.cli.forget_steps import StillRemembered
 from blogdata.erasure.certificates import WHOLE, certificates
 from blogdata.erasure.journal import Erasure, Journal
 from blogdata.lake.lake import Lake
+from blogdata.operations import forget_steps
+from blogdata.operations.forget_steps import StillRemembered
 from blogdata.orchestration import owners, turns
 from blogdata.services import config
 from blogdata.services.config import Settings

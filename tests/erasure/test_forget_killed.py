@@ -24,11 +24,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from blogdata.cli import forget_steps
+from blogdata.cli.pipeline import Pipeline
 from blogdata.erasure.certificates import CertificateLine, certificates
 from blogdata.erasure.journal import Erasure, Journal
 from blogdata.erasure.search import search
 from blogdata.lake.lake import Lake
+from blogdata.operations import forget_steps
 from blogdata.orchestration.partner import TOKENS, outbox
 from blogdata.patterns.data_value.outbox_account import Row
 from blogdata.services import config, secrets
@@ -90,7 +91,7 @@ def go_on(settings: Settings) -> None:
     steps = {name: step for name, step in forget_steps.STEPS.items() if step is not forget_steps.recompute}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forget_steps, "STEPS", MappingProxyType(steps))
-        forget_steps.go_on(settings, Journal.of(settings), lambda _: None)
+        forget_steps.go_on(settings, Journal.of(settings), lambda _: None, Pipeline(settings))
 
 
 @pytest.fixture(scope="module")

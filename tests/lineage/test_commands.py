@@ -389,12 +389,12 @@ def test_a_person_validates_any_dataset(said: Said, deployment: Deployment, tmp_
     assert (code, "no dataset is called gold.nothing" in err) == (2, True)
 
 
-def test_a_command_profiles_new_partitions(said: Said) -> None:
-    code, out, _ = said("profile", "--json")
-    (enriched,) = [one for one in json.loads(out) if one["dataset"] == "silver.visits_enriched"]
-    assert (code, [one["profile"]["rows"] for one in enriched["periods"]]) == (0, [2])
-    code, out, _ = said("profile")
-    assert (code, "silver.visits_enriched" in out, "refer to nothing" in out) == (0, True, False)
+def test_a_job_profiles_new_partitions(said: Said) -> None:
+    code, out, _ = said("job", "profiles", "--json")
+    (enriched,) = [one for one in json.loads(out)["result"]["profiled"] if one["dataset"] == "silver.visits_enriched"]
+    assert (code, enriched["rows"], enriched["new_periods"], enriched["refer_to_nothing"]) == (0, 2, 1, 0)
+    code, out, _ = said("job", "profiles")
+    assert (code, "silver.visits_enriched" in out, "refer_to_nothing" in out) == (0, True, True)
     code, out, _ = said("report", "--json")
     shown = {one["column"]: one for one in json.loads(out)["data"]["distributions"]}
     assert [part["found"] for part in shown["page"]["parts"]] == [0.5, 0.5]

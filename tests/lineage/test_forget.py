@@ -14,12 +14,12 @@ from types import MappingProxyType
 import pytest
 
 from assets.transforms import live_sessions, live_visits
-from blogdata.cli import forget_steps
 from blogdata.erasure.certificates import WHOLE, certificates
 from blogdata.erasure.journal import Journal
 from blogdata.erasure.search import search
 from blogdata.evidence import ledger
 from blogdata.evidence.persons import places
+from blogdata.operations import forget_steps
 from blogdata.orchestration.stream import Stream
 from blogdata.patterns.ingestion.erased_lines import is_erased
 from blogdata.simulator.faults import FaultRates

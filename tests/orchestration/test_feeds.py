@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 from assets.serving.partner_feed import partner_feed
-from blogdata.cli import unserved
 from blogdata.evidence.served import deliveries
+from blogdata.operations import unserved
 from blogdata.orchestration import partner as of_deployment
 from blogdata.orchestration import retries
 from blogdata.orchestration.calendar import calendar

@@ -15,14 +15,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import ops
 from assets.gold.fan_in import ENRICHED_VISITS
 from assets.gold.visits_weekly import frozen_years
 from blogdata.lake import members, retired
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
+from blogdata.operations import retention
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.names import asset_key
 from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
 from blogdata.publish import tables
 from blogdata.publish.run import RunContext
@@ -83,10 +82,8 @@ def home(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_retention_covers_every_dataset_of_several_tables() -> None:
     several = {name for name, contract in EVERY.items() if isinstance(contract.write, Copy | ByPeriod)}
-    assert {"bronze.devices", "gold.visits_weekly"} <= several == set(ops.KEPT)
-    assert ops.KEPT["bronze.devices"] == timedelta(days=EVERY["bronze.devices"].retention_days)
-    (asset,) = ops.retired_copies.specs
-    assert {dep.asset_key for dep in asset.deps} == {asset_key(name) for name in several}
+    assert {"bronze.devices", "gold.visits_weekly"} <= several == set(retention.KEPT)
+    assert retention.KEPT["bronze.devices"] == timedelta(days=EVERY["bronze.devices"].retention_days)
 
 
 def materialize(asset: dg.AssetsDefinition, home: Path, spark: Any) -> Any:
@@ -117,14 +114,14 @@ def test_final_years_are_frozen_and_replaced_tables_removed(
     assert dict(zip(*weeks.values(), strict=True)) == {week: None if week == WEEKS[0] else 168 for week in WEEKS}
     assert materialize(frozen_years, home, spark)["frozen_now"].value == "nothing"
 
-    assert materialize(ops.retired_copies, home, spark)["removed"].value == 0
-    late = datetime.now(timezone.utc) + ops.KEPT[WEEKLY.dataset] + timedelta(hours=1)
+    assert retention.copies(lake)["copies_removed"] == 0
+    late = datetime.now(timezone.utc) + retention.KEPT[WEEKLY.dataset] + timedelta(hours=1)
     remove = retired.remove
     monkeypatch.setattr(retired, "remove", lambda lake, name, keep: remove(lake, name, keep=keep, now=late))
-    removed = materialize(ops.retired_copies, home, spark)
-    assert removed["removed"].value == 4
-    assert sorted(record.data["table"][:10] for record in removed["tables"].records) == list(WEEKS[:4])
-    assert removed["bytes_free_again"].value > 0
+    removed = retention.copies(lake)
+    assert removed["copies_removed"] == 4
+    assert sorted(record.data["table"][:10] for record in removed["copies"].records) == list(WEEKS[:4])
+    assert removed["bytes_of_copies"] > 0
     assert lake.row_counts(WEEKLY.dataset, "event_week") == dict.fromkeys(WEEKS, 1)
     folder = lake.folder(members.table_of(WEEKLY.dataset, ""))
     assert folder is not None

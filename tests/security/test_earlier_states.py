@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.cli.role_sight import RoleSight
 from blogdata.cli.sql_command import _Asked
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
+from blogdata.operations.role_sight import RoleSight
 from blogdata.patterns.security.fine_grained_accessor_for_tables import NotForRole, Role
 from blogdata.services.config import Settings
 

@@ -50,7 +50,7 @@ def replace_key(made: Deployment, key: str) -> str:
 
 def refused(problems: list[str], dataset: str) -> bool:
     (why,) = (problem for problem in problems if f"the tokens of {dataset} were computed by" in problem)
-    return "bring the earlier key back" in why and f"blogdata rotate {VISITOR_KEY}" in why
+    return "bring the earlier key back" in why and f"blogdata job rotate key={VISITOR_KEY}" in why
 
 
 def test_a_replaced_key_is_noticed_before_anything_is_written(deployment: Deployment) -> None:
@@ -71,7 +71,7 @@ def test_joins_and_histories_are_the_same_by_another_key(deployment: Deployment,
     old, known = tokens(deployment), joined(deployment)
     assert [row[:2] for row in known["history"]] == [("a", "ann"), ("a", "amy"), ("b", "bob")]
     assert [row[2] for row in known["current"]] == ["2026-01-06", "2026-01-05"]
-    code, out, _ = said("rotate", VISITOR_KEY, "--yes")
+    code, out, _ = said("job", "rotate", f"key={VISITOR_KEY}")
     assert (code, "all published rows follow from version 2" in out) == (0, True)
     assert joined(deployment) == known
     new = tokens(deployment)
@@ -106,8 +106,8 @@ def test_a_rotation_that_was_killed_goes_on(deploy: Deploy, said: Said, monkeypa
     assert marks(made, WEEKLY) == {"1"}, "it was killed in the middle"
     assert refused(made.run(select=[WEEKLY]).problems, WEEKLY), "nothing goes on by two keys"
 
-    code, out, _ = said("rotate", VISITOR_KEY, "--yes")
-    assert (code, "version 3" in out, "all published rows follow from version 2" in out) == (0, False, True)
+    code, out, _ = said("job", "rotate", f"key={VISITOR_KEY}")
+    assert (code, "version 3 of" in out, "all published rows follow from version 2" in out) == (0, False, True)
     assert all(marks(made, dataset) == {"2"} for dataset in wanted)
     assert (joined(made), pages_of_visitors(made), made.asked(weekly)) == (known, visitors, counted)
     new = tokens(made)
@@ -125,7 +125,7 @@ def land_log(made: Deployment, hour: str, at: str, *visitors: int) -> None:
 
 def killed_when(reached: Callable[[], bool], made: Deployment) -> None:
     """Rotate the key in another process, and kill it as soon as something is reached."""
-    command = [sys.executable, "-m", "blogdata", "rotate", VISITOR_KEY, "--yes"]
+    command = [sys.executable, "-m", "blogdata", "job", "rotate", f"key={VISITOR_KEY}"]
     variables = {**os.environ, "BLOGDATA_HOME": str(made.settings.home)}
     process = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
@@ -138,9 +138,9 @@ def killed_when(reached: Callable[[], bool], made: Deployment) -> None:
 
 
 def test_rotating_refuses_what_is_no_key(deployment: Deployment, said: Said) -> None:
-    code, _, err = said("rotate", "visitor.keys", "--yes")
-    assert code == 2
-    assert VISITOR_KEY in err
+    code, out, _ = said("job", "rotate", "key=visitor.keys")
+    assert code == 1
+    assert VISITOR_KEY in out
     assert set(FOLLOWS) == {VISITOR_KEY, "identities-key"}
 
 
@@ -148,15 +148,15 @@ def test_rotating_refuses_what_is_no_key(deployment: Deployment, said: Said) -> 
 def test_the_key_of_encrypted_columns_is_rotated_alike(deployment: Deployment, said: Said) -> None:
     query = "SELECT login FROM silver.identities ORDER BY login"
     before = deployment.asked(query)
-    code, out, _ = said("rotate", "identities-key", "--yes")
+    code, out, _ = said("job", "rotate", "key=identities-key")
     assert (code, "version 2 of identities-key" in out) == (0, True)
     assert {login[:2] for login in deployment.rows("silver.identities", "login")} == {"2."}
     assert deployment.asked(query) == before
     assert not behind(deployment.planner.look, "identities-key", next(iter(_marks_of(deployment))))
     provider = secrets.provider(deployment.settings)
     assert provider.add("identities-key", Secret("k" * 64), after=2)
-    code, out, _ = said("rotate", "identities-key", "--yes")
-    assert "version 3 of identities-key:" in out, "a version that somebody made is the one that is taken"
+    code, out, _ = said("job", "rotate", "key=identities-key")
+    assert "version 3 of identities-key;" in out, "a version that somebody made is the one that is taken"
     assert provider.versions("identities-key") == (1, 2, 3)
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
 from blogdata.publish.partitions import Grain
+from blogdata.services import exports
+from blogdata.services.exports import Export
 from declared import DAILY, WEEKLY
 from published import enriched, publish
 from quality.contracts import GRAPH
@@ -115,8 +119,30 @@ def test_schedules_have_their_times_in_utc() -> None:
         "report_each_hour": "10 * * * *",
         "freeze_on_the_first": "0 5 1 * *",
         "retention_at_five": "0 5 * * *",
+        "export_at_half_past_five": "30 5 * * *",
+        "replicate_at_half_past_five": "30 5 * * *",
     }
     assert {schedule.execution_timezone or "UTC" for schedule in SCHEDULES} == {"UTC"}
+
+
+def test_copies_are_scheduled_where_a_folder_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    deployment = DeploymentResource(home=str(tmp_path / "home"))
+    ticks = [one for one in SCHEDULES if one.name in ("export_at_half_past_five", "replicate_at_half_past_five")]
+
+    def requested() -> list[str]:
+        contexts = [dg.build_schedule_context(resources={"deployment": deployment}) for _ in ticks]
+        return [
+            one.job_name
+            for one, context in zip(ticks, contexts, strict=True)
+            if one.evaluate_tick(context).run_requests
+        ]
+
+    assert requested() == []
+    exports.remember(deployment.settings(), Export(role="analyst", folder=tmp_path / "analyst", group="analysts"))
+    assert requested() == ["export"]
+    exports.remember(deployment.settings(), Export(role="staging", folder=tmp_path / "staging", group="developers"))
+    assert requested() == ["export", "replicate"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

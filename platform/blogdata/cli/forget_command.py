@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from blogdata.cli.output import TextGrid, agreed, console, existing
 from blogdata.erasure import persons as found_persons
-from blogdata.erasure.journal import Erasure, Journal
-from blogdata.errors import ConfigurationError, PlatformError, refuse_unknown
-from blogdata.planning import clock
+from blogdata.erasure.journal import Journal
 from blogdata.services.config import Settings
-from blogdata.services.files import locked
 from blogdata.suppression.identifiers import Identifiers
 
 if TYPE_CHECKING:
-    from blogdata.erasure.plan import ErasurePlan
-    from blogdata.planning.snapshot import Snapshot
-
-
-_LOCK = ".forgetting.lock"
-"""Name of the file in the home by which one process erases at a time."""
-
-
-class NotReached(PlatformError):
-    """Raised when persons would stay somewhere, and nobody has said that this is known."""
-
-    exit_code: ClassVar[int] = 2
+    from blogdata.operations.forget import Looked
 
 
 def forget(
@@ -60,6 +46,9 @@ def forget(
 
     Without a person it goes on with an erasure that was interrupted.
     """
+    from blogdata.cli import forget_shown
+    from blogdata.operations.forget import alone, remaining, text_of
+
     settings = existing()
     given = Identifiers(
         user_ids=frozenset(users or ()),
@@ -69,127 +58,53 @@ def forget(
         addresses=frozenset(address or ()),
     )
     if file is not None:
-        given |= found_persons.given_in(_text(file), str(file))
-    from blogdata.cli import forget_shown
-
+        given |= found_persons.given_in(text_of(file), str(file))
     if search or certificates:
         if certificates:
             forget_shown.certificates(settings)
         elif forget_shown.search(settings, given):
             raise typer.Exit(1)
         return
-    # Two at once would end the erasure under each other's feet.
-    with locked(settings.home / _LOCK, seconds=0):
+    with alone(settings):
         if not _begun(settings, given, shared_stays=shared_stays, leave=leave or [], yes=yes):
             return
-        from blogdata.cli.forget_steps import go_on
+        from blogdata.cli.pipeline import Pipeline
+        from blogdata.operations.forget_steps import go_on
 
-        go_on(settings, Journal.of(settings), console.print)
+        go_on(settings, Journal.of(settings), console.print, Pipeline(settings, command="blogdata forget"))
     console.print("forgotten: they do not come back; what was done where: blogdata forget --certificates")
-    forget_shown.remaining(settings)
+    if left := remaining(settings):
+        console.print(
+            f"files that still have a value of theirs: {', '.join(left)}; look, and remove what should not stay: "
+            "blogdata forget --search, with the values"
+        )
 
 
 def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool) -> bool:
-    """Return whether an erasure is under way: one that was interrupted, or that of these persons, if somebody agrees.
+    """Return whether an erasure is under way: an interrupted one, or that of these persons, if somebody agrees."""
+    from blogdata.operations.forget import is_under_way, look
 
-    Raises:
-        ConfigurationError: Persons are given, and another erasure has not ended.
-    """
-    journal = Journal.of(settings)
-    if journal.under_way() is None:
-        agreed_to = _asked(settings, given, shared_stays=shared_stays, leave=leave, yes=yes)
-        if agreed_to is not None:
-            journal.begin(agreed_to)
-        return agreed_to is not None
-    if given.values():
-        raise ConfigurationError(
-            what="another erasure has not ended",
-            where=str(journal.path),
-            next_step="end it first: blogdata forget, without a person; then forget these",
-        )
-    return True
+    if is_under_way(settings, given):
+        return True
+    looked = look(settings, given, shared_stays=shared_stays)
+    _show(looked)
+    looked.require_reached(leave)
+    wanted = yes or agreed("forget these persons for good?", otherwise="nothing was erased; do it: --yes")
+    if wanted:
+        looked.begin(settings)
+    return wanted
 
 
-def _asked(
-    settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool
-) -> Erasure | None:
-    """Find the persons, show the plan, and ask; None if nobody agrees."""
-    from blogdata.cli.forget_steps import NEVER_COMPUTED_AGAIN
-    from blogdata.erasure import plan
-    from blogdata.evidence.events import EventLog
-    from blogdata.lake.lake import Lake
-    from blogdata.orchestration.landing import bounds_of
-    from blogdata.planning.plan import Planner
-    from blogdata.planning.snapshot import Snapshot
-    from quality.contracts import GRAPH, LANDED
-    from resources.zone import zone_of
-
-    if not given.values():
-        raise ConfigurationError(
-            what="nobody is named, and no erasure is under way",
-            where="blogdata forget",
-            next_step="name persons: a user id, --login, --email, --visit, --address or --file",
-        )
-    lake = Lake(root=str(settings.lake))
-    files, unreadable = found_persons.landed_files(settings.landing, bounds_of(settings))
-    found = found_persons.find(settings.landing, files, given, shared_stays=shared_stays)
-    if plan.derived(lake, found.unknown):
-        raise ConfigurationError(
-            what="an id was made of the address and the agent of requests in access logs: no landed line has it",
-            where=", ".join(sorted(found.unknown)),
-            next_step="give the address: --address; all requests and visits of that address are then erased",
-        )
-    look = Snapshot(zone_of(settings), EventLog(lake))
-    planner = Planner(graph=GRAPH, look=look)
-    made = plan.look(planner, files, found.persons, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN)
-    left = {**made.left, **{error.where: error.what for error in unreadable}}
-    _show(settings, found, made, look)
-    refuse_unknown(leave, left, where="--leave", kind="place that is not reached")
-    if missed := {place: why for place, why in left.items() if place not in leave}:
-        raise NotReached(
-            what="the persons would stay in " + "; ".join(f"{place}: {why}" for place, why in missed.items()),
-            where="blogdata forget",
-            next_step="nothing was erased; remove what is named, or go on without it: "
-            + " ".join(f"--leave {place}" for place in missed),
-        )
-    question = "forget these persons for good?"
-    if not (yes or agreed(question, otherwise="nothing was erased; do it: --yes")):
-        return None
-    return Erasure(persons=found.persons, at=clock.now().timestamp(), registered=made.registered)
-
-
-def _show(settings: Settings, found: found_persons.Found, made: ErasurePlan, look: Snapshot) -> None:
-    from blogdata.planning.estimate import estimate
-
-    of = {"users": "user_ids", "logins": "logins", "e-mails": "emails", "visits": "visit_ids", "addresses": "addresses"}
-    known = [f"{len(values):,} {name}" for name, kind in of.items() if (values := getattr(found.persons, kind))]
-    console.print(f"known by: {', '.join(known)}")
-    if found.shared:
-        console.print(f"left out, since others have had them, too: {', '.join(sorted(found.shared))}")
-    if found.unknown:
-        console.print(f"in no landed line, but kept away from now on: {', '.join(sorted(found.unknown))}")
-    table, seconds = TextGrid(), 0.0
+def _show(looked: Looked) -> None:
+    console.print(f"known by: {looked.known_by}")
+    if looked.found.shared:
+        console.print(f"left out, since others have had them, too: {', '.join(sorted(looked.found.shared))}")
+    if looked.found.unknown:
+        console.print(f"in no landed line, but kept away from now on: {', '.join(sorted(looked.found.unknown))}")
+    table, rows = TextGrid(), list(looked.rows())
     for name in ("place", "partitions", "files", "rows", "seconds"):
         table.add_column(name, justify="left" if name == "place" else "right", no_wrap=True)
-    for folder in found_persons.TABLES:
-        counts = [lines for file, lines in made.lines.items() if file.relative_to(settings.landing).parts[0] == folder]
-        if counts:
-            table.add_row(f"landing/{folder}", "", f"{len(counts):,}", f"{sum(counts):,}", "")
-    for dataset, rows in made.taken_out.items():
-        table.add_row(dataset, "", "", f"{rows:,}", "")
-    for run in made.runs.runs:
-        guess = estimate(look, run)
-        seconds += guess.seconds or 0.0
-        shown = ["" if each is None else f"{each:,.0f}" for each in (guess.rows, guess.seconds)]
-        table.add_row(run.task.main, f"{len(run.keys) or 1:,}", "", *shown)
+    for place, *figures in rows:
+        table.add_row(place, *["" if each is None else f"{each:,.0f}" for each in figures])
     console.print(table)
-    console.print(f"computing it again takes about {seconds:,.0f} s, by what it took before")
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            what=f"the file cannot be read: {error}", where=str(file), next_step="give a text file in UTF-8"
-        ) from error
+    console.print(f"computing it again takes about {sum(row[4] or 0 for row in rows):,.0f} s, by what it took before")

@@ -69,19 +69,3 @@ def certificates(settings: Settings) -> None:
         more = "; ".join(filter(None, [*gone, line.note, line.left_because]))
         table.add_row(line.certificate, line.code_version, line.place, *counts, more)
     console.print(table)
-
-
-def remaining(settings: Settings) -> None:
-    """Say in which places the search at the end of the newest erasure still found values, if it did.
-
-    Args:
-        settings: The deployment.
-    """
-    lines = kept.certificates(Lake(root=str(settings.lake)))
-    newest = [line for line in lines if line.certificate == lines[-1].certificate]
-    places = [f"{line.place} ({line.files_with_values:,})" for line in newest if line.files_with_values]
-    if named := [place for place in places if not place.startswith(kept.WHOLE)]:
-        console.print(
-            f"files that still have a value of theirs: {', '.join(named)}; look, and remove what should not stay: "
-            "blogdata forget --search, with the values"
-        )

@@ -28,10 +28,6 @@ COMMANDS = {
         "blogdata.cli.refused_command:refused",
         "List the batches that failed an audit; each is a table to look at for two weeks.",
     ),
-    "profile": Deferred(
-        "blogdata.cli.profile_command:profile",
-        "Profile what is new in the observed datasets: shares of nulls, distributions, references; and warn of drift.",
-    ),
     "validate": Deferred(
         "blogdata.cli.validate_command:validate",
         "Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken.",
@@ -40,10 +36,6 @@ COMMANDS = {
         "blogdata.cli.repair_command:repair",
         "Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
     ),
-    "expire": Deferred(
-        "blogdata.cli.expire_command:expire",
-        "Remove what is older than its contract keeps it, and count it as expired; the ledger still adds up.",
-    ),
     "forget": Deferred(
         "blogdata.cli.forget_command:forget",
         "Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.",
@@ -51,6 +43,10 @@ COMMANDS = {
     "maintain": Deferred(
         "blogdata.cli.maintain_command:maintain_",
         "Compact tables with too many small files, and remove files that nobody needs; their logs tell, without Spark.",
+    ),
+    "job": Deferred(
+        "blogdata.cli.job_command:job",
+        "Start an operation on the data, as Dagster's UI does, and print its result; without a name, list them.",
     ),
     "lineage": Deferred(
         "blogdata.cli.lineage_command:lineage",
@@ -94,10 +90,6 @@ COMMANDS = {
         "blogdata.cli.views_command:views",
         "Write the views for consumers, and of what is several tables, as SQL into the lake.",
     ),
-    "share": Deferred(
-        "blogdata.cli.share_command:share",
-        "Share the newest version of a dataset with readers that know no Delta, by a manifest of its files.",
-    ),
     "export": Deferred(
         "blogdata.cli.export_command:export",
         "Write what a role sees of each dataset as Parquet files that its group may read; what has not changed, stays.",
@@ -113,10 +105,6 @@ COMMANDS = {
     "certificates": Deferred(
         "blogdata.cli.certificates_command:certificates",
         "List the certificates of the deployment's own PostgreSQL by login, with their files and ends.",
-    ),
-    "rotate": Deferred(
-        "blogdata.cli.rotate_command:rotate",
-        "Make another version of a key, and compute everything again that follows from it; show the plan, and ask.",
     ),
     "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
     "ui": Deferred(

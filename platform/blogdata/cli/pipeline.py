@@ -6,13 +6,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from blogdata.cli import landing_findings, unserved
+from blogdata.cli import landing_findings
 from blogdata.cli.outcome import Outcome
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
+from blogdata.operations import unserved
+from blogdata.patterns.idempotency.fast_metadata_cleaner import FROZEN
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import touched
@@ -32,10 +35,10 @@ from resources.zone import zone_of
 if TYPE_CHECKING:
     import dagster as dg
 
+    from blogdata.cli.progress import RunProgress
     from blogdata.cli.screen import Screen
     from blogdata.lake.commit import Entry
 
-FROZEN = "frozen"
 GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
 """Guards that a person can lift for a run."""
 
@@ -211,12 +214,37 @@ class Pipeline:
 
     def _executed(self, request: Mapping[str, Any], screen: Screen) -> Outcome:
         # Dagster takes seconds to import: a command with nothing to do answers at once without it.
-        from blogdata.cli.code_locations import PLATFORM
-        from blogdata.cli.progress import RunProgress, interrupted_alone
-        from blogdata.orchestration import dead_runs
+        from blogdata.cli.progress import RunProgress
         from blogdata.orchestration.names import ACCEPT
         from blogdata.orchestration.refresh_request import JOB
         from blogdata.patterns.data_flow.concurrent_runner import AGAIN
+
+        outcome = Outcome()
+        tags = {
+            **(AGAIN if request.get("only_again") else {}),
+            **({ACCEPT: ",".join(self._accepted)} if self._accepted else {}),
+        }
+        config = {"resources": {"request": {"config": dict(request)}}}
+        self.run_job(JOB, config, outcome, RunProgress(screen, outcome), tags)
+        return outcome
+
+    def run_job(
+        self,
+        name: str,
+        run_config: Mapping[str, Any],
+        outcome: Outcome,
+        progress: RunProgress,
+        tags: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Run a job in this process, to its end; its failure is a problem of the outcome.
+
+        Raises:
+            KeyboardInterrupt: The run was interrupted.
+            StorageFailed: Dagster's storage failed.
+        """
+        from blogdata.cli.code_locations import PLATFORM
+        from blogdata.cli.progress import interrupted_alone
+        from blogdata.orchestration import dead_runs
         from blogdata.services.dagster_internals import (
             InMemoryJob,
             RegisteredCodeLocationOrigin,
@@ -225,37 +253,33 @@ class Pipeline:
         )
         from definitions import build
 
-        outcome = Outcome()
         with self._running(outcome) as instance:
             repository = build(self._settings).get_repository_def()
-            job = repository.get_job(JOB)
+            job = repository.get_job(name)
             # By this the timeline and the page of the job list the run, too.
             origin = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(PLATFORM), repository.name)
             run = instance.create_run_for_job(
                 job_def=job,
-                remote_job_origin=origin.get_job_origin(JOB),
+                remote_job_origin=origin.get_job_origin(name),
                 tags={
                     "blogdata/trigger": self._command,
-                    **(AGAIN if request.get("only_again") else {}),
-                    **({ACCEPT: ",".join(self._accepted)} if self._accepted else {}),
+                    **tags,
                     # The daemon starts a killed run again that has an origin; whoever typed a command does it himself.
                     "dagster/max_retries": "0",
                     **dead_runs.own(),
                 },
                 run_config={
-                    "resources": {"request": {"config": dict(request)}},
+                    **run_config,
                     # The run's log is in Dagster's storage; on the terminal it would drown the progress.
                     "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
                 },
             )
             outcome.runs += 1
-            progress = RunProgress(screen, outcome)
             for event in interrupted_alone(execute_run_iterator(InMemoryJob(job), run, instance)):
                 progress.see(event)
             if progress.interrupted:
                 # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.
                 raise KeyboardInterrupt
-        return outcome
 
     @contextmanager
     def _running(self, outcome: Outcome) -> Iterator[dg.DagsterInstance]:

@@ -17,11 +17,11 @@ _COMMANDS = {
     "ShowLedger": "ledger {dataset}",
     "ShowVersions": "versions {dataset}",
     "WriteViews": "views",
-    "WithdrawShare": "share {dataset} --withdraw",
+    "WithdrawShare": "job share dataset={dataset} withdraw=true",
     "ShowRights": "rights --roles",
     "ShowCertificates": "certificates",
     "GoOnForgetting": "forget",
-    "Rotate": "rotate {key}",
+    "Rotate": "job rotate key={key}",
     "ShowMigrations": "schema migrations",
     "RemoveColumn": "schema remove {dataset} {column}",
     "Query": "sql {sql} --as-of={as_of}",
@@ -60,8 +60,12 @@ def command(action: Action) -> str:
 
 def _words(action: Action) -> Iterator[str]:
     for word in _COMMANDS[type(action).__name__].split():
-        option, _, name = word.rpartition("=")
+        option, equals, name = word.rpartition("=")
         value = getattr(action, name[1:-1]) if name.startswith("{") else name
+        if option and not option.startswith("--"):
+            # Configuration of a job.
+            yield f"{option}{equals}{value}"
+            continue
         if value and option:
             yield option
         if value and value is not True:

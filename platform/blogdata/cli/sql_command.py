@@ -16,7 +16,6 @@ import typer
 from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, errors, existing, is_new, not_published, say_json
 from blogdata.cli.query_rows import QueryRows
 from blogdata.cli.read_only import require_read_only
-from blogdata.cli.role_sight import RoleSight
 from blogdata.errors import ConfigurationError, PlatformError, similar
 from blogdata.evidence import column_reads, executions
 from blogdata.evidence.column_reads import ColumnRead
@@ -24,6 +23,7 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions, store_faults
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
+from blogdata.operations.role_sight import RoleSight
 from blogdata.orchestration import encryption
 from blogdata.patterns.data_value import metadata_decorator
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS

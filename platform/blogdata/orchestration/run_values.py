@@ -28,8 +28,12 @@ def values_only(model: type[dg.Config]) -> dict[str, dg.Field]:
         model: The model; its fields are of the kinds above.
     """
     return {
-        name: dg.Field(_KINDS[field.annotation], is_required=True)
+        name: dg.Field(_KINDS[field.annotation], is_required=True, description=field.description)
         if field.is_required()
-        else dg.Field(_KINDS[field.annotation], default_value=field.get_default(call_default_factory=True))
+        else dg.Field(
+            _KINDS[field.annotation],
+            default_value=field.get_default(call_default_factory=True),
+            description=field.description,
+        )
         for name, field in model.model_fields.items()
     }

@@ -13,7 +13,7 @@ nobody else.
 
 Each publication says which key its tokens follow from. A key that was replaced by mistake is refused before a row is
 written, because everybody would be somebody new by it. It is rotated on purpose by computing all tokens again
-(`blogdata rotate`): the ids are there, encrypted or in bronze, so no vault with a row for each person has to be kept,
+(the job `rotate`): the ids are there, encrypted or in bronze, so no vault with a row for each person has to be kept,
 erased and backed up.
 
 Who looks for faults needs to see what is wrong with a value, which no token tells. A mask (:func:`masked_email`) leaves

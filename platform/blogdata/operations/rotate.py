@@ -1,80 +1,85 @@
-"""`blogdata rotate`: everything that follows from a key is computed again, by another one."""
+"""The job `rotate`: everything that follows from a key is computed again, by another one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import Any
 
-import typer
+import dagster as dg
+from pydantic import Field
 
-from blogdata.cli.output import agreed, console, existing
-from blogdata.cli.plan_command import show
-from blogdata.cli.run_command import say
 from blogdata.errors import PlatformError, refuse_unknown
+from blogdata.errors.remedies import Remedy, Rotate
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
+from blogdata.operations.job import RUNS, Runs, operation, plan_table
+from blogdata.orchestration import keys
+from blogdata.patterns.idempotency.fast_metadata_cleaner import FROZEN
+from blogdata.planning.plan import STALE, Planner
+from blogdata.planning.snapshot import Snapshot
+from blogdata.publish.contract import Wanted
+from blogdata.services.config import Settings
+from quality.contracts import GRAPH
 from quality.contracts.keys import FOLLOWS, behind
-
-if TYPE_CHECKING:
-    from blogdata.planning.plan import Planner
-    from blogdata.publish.contract import Wanted
-    from blogdata.services.config import Settings
+from resources.zone import zone_of
 
 
 class NotRotated(PlatformError):
     """Raised when partitions would keep, or have kept, what follows from an earlier key."""
 
 
-def rotate(
-    key: Annotated[str, typer.Argument(help="Name of the key: " + " or ".join(FOLLOWS))],
-    yes: Annotated[bool, typer.Option("--yes", help="Rotate it without asking")] = False,
-) -> None:
-    """Make another version of a key, and compute everything again that follows from it; show the plan, and ask.
+class RotateConfig(dg.Config):
+    """Which key is rotated."""
+
+    key: str = Field(description="Name of the key: " + " or ".join(FOLLOWS))
+    only_plan: bool = Field(False, description="Only show what is computed again, and change nothing")
+
+
+def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str, Any]:
+    """Make another version of a key, and compute everything again that follows from it.
 
     If published rows follow from another key than the current one, because a rotation was interrupted or somebody
     replaced the key, no version is made: the rest is computed again by the current one.
-    """
-    from blogdata.cli.pipeline import FROZEN, Pipeline
-    from blogdata.orchestration import keys
 
+    Raises:
+        NotRotated: Some cannot be computed again, and nothing was changed; or some were not.
+    """
+    key = config.key
     refuse_unknown([key], FOLLOWS, where="rotate", kind="key")
-    settings = existing()
+    settings: Settings = context.resources.deployment.settings()
     current, planner = keys.current(settings, key), _planner(settings)
     left = behind(planner.look, key, current.mark)
     wanted = left or behind(planner.look, key, None)
     _require_computable(planner, wanted)
     plan = planner.plan_of_replay(_with_stale(planner, wanted))
-    if left:
-        console.print(f"{_count(left)} partitions follow from another key than version {current.version} of {key}:")
-    else:
-        console.print(f"version {current.version + 1} of {key} is made, and what follows from it is computed again:")
-    show(plan.runs, planner.look, nothing="nothing that is published follows from it")
-    if not (yes or agreed("rotate it?", otherwise="nothing was changed; to rotate it: --yes")):
-        return
+    shown = {"plan": plan_table(plan.runs, planner.look)} if plan.runs else {}
+    if config.only_plan:
+        version = current.version + (not left)
+        return {"result": f"{_count(wanted)} partitions would follow from version {version} of {key}", **shown}
     if not left:
         keys.renew(settings, key, current)
-    lifted = frozenset({keys.ROTATING, FROZEN})
-    outcome = Pipeline(settings, command="blogdata rotate", lifted=lifted).run_plan(plan) if plan.runs else None
-    if outcome is not None:
-        say(outcome)
+    problems: list[str] = []
+    if plan.runs:
+        runs: Runs = getattr(context.resources, RUNS)(command="job rotate", lifted=frozenset({keys.ROTATING, FROZEN}))
+        problems = runs.run_plan(plan).problems
     current = keys.current(settings, key)
     if rest := behind(_planner(settings).look, key, current.mark):
         raise NotRotated(
             what=f"{_count(rest)} partitions still follow from an earlier key: {', '.join(rest)}",
             where=key,
-            next_step=f"see to what is named above, then go on: blogdata rotate {key}",
+            next_step=Remedy("; ".join([*problems, "see to what is named, then go on: "]), Rotate(key=key)),
         )
-    console.print(
-        f"all published rows follow from version {current.version} of {key}; earlier versions of the tables still do "
-        "from earlier ones, until their files are removed"
-    )
-    if outcome is not None and not outcome.ok:
-        raise typer.Exit(1)
+    for problem in problems:
+        context.log.error(problem)
+    return {
+        "result": f"all published rows follow from version {current.version} of {key}; earlier versions of the tables "
+        "still do from earlier ones, until their files are removed",
+        **shown,
+    }
 
 
 def _with_stale(planner: Planner, wanted: Wanted) -> Wanted:
     """Add published partitions that are stale: others are computed from what an interrupted rotation leaves of them."""
-    from blogdata.planning.plan import STALE
-
     stale = {
         main: {key: STALE for key in keys if key in planner.look.published(main)}
         for main, keys in planner.all_stale().items()
@@ -83,11 +88,6 @@ def _with_stale(planner: Planner, wanted: Wanted) -> Wanted:
 
 
 def _planner(settings: Settings) -> Planner:
-    from blogdata.planning.plan import Planner
-    from blogdata.planning.snapshot import Snapshot
-    from quality.contracts import GRAPH
-    from resources.zone import zone_of
-
     return Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake)))))
 
 
@@ -106,3 +106,11 @@ def _require_computable(planner: Planner, wanted: Wanted) -> None:
 
 def _count(wanted: Wanted) -> str:
     return f"{sum(map(len, wanted.values())):,}"
+
+
+job = operation(
+    "rotate",
+    RotateConfig,
+    rotate,
+    description="Make another version of a key, and compute everything again that follows from it",
+)

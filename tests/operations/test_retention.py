@@ -1,11 +1,11 @@
-"""`blogdata expire` shows what is older than its contract keeps it, asks, and removes it."""
+"""The job `retention` enforces the days that the contracts promise; `only_plan` shows what would leave."""
 
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
@@ -44,32 +44,26 @@ def said(home: LakeResource, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return Said(monkeypatch, capsys)
 
 
-def test_nothing_is_old(said: Said) -> None:
-    assert said("expire")[1].startswith("nothing is older than its contract keeps it, on 20")
-    assert json.loads(said("expire", "--yes", "--json")[1]) == {"removed": False, "rows": {}, "landed": []}
+def result(said: Said, *config: str) -> dict[str, Any]:
+    code, out, errors = said("job", "retention", *config, "--json")
+    assert (code, errors) == (0, "")
+    found: dict[str, Any] = json.loads(out)["result"]
+    return found
 
 
-@pytest.mark.parametrize("options", [("--dry-run",), ("--dry-run", "--yes"), ()], ids=" ".join)
-def test_it_shows_what_is_old_and_removes_nothing(
-    home: LakeResource, said: Said, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+def test_what_is_older_than_its_contract_keeps_it_is_shown_and_leaves(
+    home: LakeResource, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "now", lambda: TWO_YEARS_LATER)
-    code, out, _ = said("expire", *options)
-    assert code == 0
-    assert re.search(rf"bronze.visits +1 +3 +{FIRST} +{FIRST}", out)
-    assert ("nothing was removed; do it: --yes" in out) == (options == ())
+    assert result(said)["rows_expired"] == 0
     assert home.lake.row_counts("bronze.visits", "arrival_hour") == HOURS
-
-
-def test_it_removes_what_is_old(home: LakeResource, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "now", lambda: TWO_YEARS_LATER)
-    code, out, _ = said("expire", "--yes", "--json")
-    folder = str(home.landing_path / "visits" / "date=2026-01-05" / "hour=00")
-    assert (code, json.loads(out)) == (
-        0,
-        {"removed": True, "rows": {"bronze.visits": {FIRST: 3}}, "landed": [folder]},
-    )
-    assert not Path(folder).exists()
+    planned = result(said, "only_plan=true")
+    expired = {"dataset": "bronze.visits", "partitions": 1, "rows": 3, "first": FIRST, "last": FIRST}
+    assert (planned["removed"], planned["partitions"]) == (False, [expired])
+    assert home.lake.row_counts("bronze.visits", "arrival_hour") == HOURS
+    done = result(said)
+    assert (done["removed"], done["partitions"], done["landed_partitions_removed"]) == (True, [expired], 1)
+    assert not (home.landing_path / "visits" / "date=2026-01-05" / "hour=00").exists()
     assert home.lake.row_counts("bronze.visits", "arrival_hour") == {SECOND: 4}
     code, out, _ = said("ledger", "bronze.visits", "--json")
     assert (code, [(line["rows_out"], line["reasons"]) for line in json.loads(out)]) == (
@@ -78,17 +72,12 @@ def test_it_removes_what_is_old(home: LakeResource, said: Said, monkeypatch: pyt
     )
 
 
-def test_it_says_what_it_removed(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "now", lambda: TWO_YEARS_LATER)
-    assert said("expire", "--yes")[1].endswith("expired: 3 rows; landed hours and days removed: 1\n")
-
-
 def test_what_expired_is_refused_before_spark_starts(
     home: LakeResource, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as later:
         later.setattr(clock, "now", lambda: TWO_YEARS_LATER)
-        assert said("expire", "--yes")[0] == 0
+        assert said("job", "retention")[0] == 0
     settings = config.load(overrides={"BLOGDATA_HOME": str(home.landing_path.parent)})
     asset = build(settings).resolve_assets_def(asset_key("bronze.visits"))
     done = dg.materialize([asset], partition_key=FIRST, raise_on_error=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
+from blogdata.errors.remedies import Remedy, ShowRights
 from blogdata.lake.lake import Lake
 from blogdata.patterns.security import fine_grained_accessor_for_tables
 from blogdata.patterns.security.fine_grained_accessor_for_tables import MASK, RIGHTS, NotForRole, Role, sight_of
@@ -58,7 +59,7 @@ class RoleSight:
                 raise NotForRole(
                     what=f"the role {self.role.value} does not see {name}",
                     where=name,
-                    next_step="read a dataset by its own name; see what the roles see: blogdata rights --roles",
+                    next_step=Remedy("read a dataset by its own name; see what the roles see: ", ShowRights()),
                 )
             fine_grained_accessor_for_tables.require_sight(EVERY[name], self.role)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from types import MappingProxyType
 
-from blogdata.cli import unserved
 from blogdata.erasure import certificates, clearing
 from blogdata.erasure.cleared import Cleared
 from blogdata.erasure.current_rows import Rows
@@ -17,9 +16,11 @@ from blogdata.erasure.persons import landed_files
 from blogdata.erasure.plan import built_anew
 from blogdata.erasure.taking_out import TakingOut, without_landed_files
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run
+from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
+from blogdata.operations import unserved
+from blogdata.operations.job import Runs
 from blogdata.orchestration.landing import bounds_of
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
@@ -31,6 +32,7 @@ from blogdata.suppression.entry import erase_known
 from blogdata.suppression.suppression_list import SuppressionList
 from quality.contracts import CONTRACTS, EVERY, GRAPH, LANDED, STREAMED
 from quality.contracts.streams import streamed_inputs
+from resources.spark import SparkResource
 from resources.zone import zone_of
 
 _FILES_AT_ONCE = 100
@@ -71,16 +73,13 @@ def take_out(settings: Settings, erasure: Erasure) -> None:
         StillRemembered: Some places could not be cleared yet.
     """
     from assets.code_version import version
-    from blogdata.cli.sql_command import session
 
     look = _look(settings)
     taking = TakingOut(
         rows=Rows(lake=look.events.lake, events=look.events, landing=settings.landing, persons=erasure.persons),
-        run=RunContext(
-            run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="command:blogdata forget"
-        ),
+        run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
         engine=Engine(settings.spark.writes),
-        spark=lambda: session(settings),
+        spark=SparkResource(home=str(settings.home)).guard,
         note=Journal.of(settings).note,
     )
     gone = without_landed_files(look, LANDED.values())
@@ -91,20 +90,17 @@ def take_out(settings: Settings, erasure: Erasure) -> None:
     _require_cleared(done)
 
 
-def recompute(settings: Settings, erasure: Erasure) -> None:
+def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
     """Compute all that was computed from these lines again, by the plan that knows what is stale.
 
     Raises:
         NotComputedAgain: Published partitions stay as they were.
     """
-    from blogdata.cli.pipeline import Pipeline
-
     look = _look(settings)
     there = [name for name in CONTRACTS if look.published(name)]
-    pipeline = Pipeline(settings, command="blogdata forget")
-    outcome = pipeline.run(for_=[*there, *unserved.configured(settings)])
+    outcome = runs.run(for_=[*there, *unserved.configured(settings)])
     if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
-        outcome = pipeline.run_plan(anew)
+        outcome = runs.run_plan(anew)
     look = _look(settings)
     plan = Planner(graph=GRAPH, look=look).outstanding()
     behind = [
@@ -120,11 +116,12 @@ def recompute(settings: Settings, erasure: Erasure) -> None:
         raise NotComputedAgain(
             what=f"published partitions were not computed again: {', '.join(named[:_NAMED])}{more}; "
             + "; ".join(outcome.problems[:_NAMED]),
-            where="blogdata forget",
+            where="forget",
             next_step=Remedy(
                 "they may still have rows of the persons; have them computed by ",
                 Run(),
-                ", then run blogdata forget again: it goes on here",
+                ", then go on here: ",
+                GoOnForgetting(),
             ),
         )
 
@@ -155,8 +152,8 @@ def _require_cleared(done: Iterable[Cleared]) -> None:
     if left := [f"{one.place}: {one.left}" for one in done if one.left]:
         raise StillRemembered(
             what=f"it could not be cleared everywhere; {'; '.join(left)}",
-            where="blogdata forget",
-            next_step="see to what is named, then run blogdata forget again: it goes on here",
+            where="forget",
+            next_step=Remedy("see to what is named, then go on here: ", GoOnForgetting()),
         )
 
 
@@ -164,7 +161,7 @@ def _look(settings: Settings) -> Snapshot:
     return Snapshot(zone_of(settings), EventLog(Lake(root=str(settings.lake))))
 
 
-Step = Callable[[Settings, Erasure], None]
+Step = Callable[..., None]
 STEPS: Mapping[str, Step] = MappingProxyType(
     {
         "put on the suppression list": suppress,
@@ -174,22 +171,23 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         "cleared elsewhere": clear,
     }
 )
-"""What a step has done to the step."""
+"""What a step has done to the step; the one that computes takes what runs the lineage, too."""
 
 
-def go_on(settings: Settings, journal: Journal, say: Callable[[str], None]) -> None:
+def go_on(settings: Settings, journal: Journal, say: Callable[[str], None], runs: Runs) -> None:
     """Do the steps that are not done of the erasure under way, and end it.
 
     Args:
         settings: The deployment.
         journal: The journal, with an erasure.
-        say: Tells the person at the terminal what has been done.
+        say: Is told what has been done.
+        runs: Runs the lineage.
     """
     for name, step in STEPS.items():
         erasure = journal.under_way()
         assert erasure is not None
         if name not in erasure.done:
-            step(settings, erasure)
+            step(settings, erasure, *([runs] if name == COMPUTED else []))
             journal.finish(name)
             say(name)
     journal.end()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import grp
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.security import role_folders
@@ -38,6 +40,39 @@ def chosen(settings: Settings, reader: str, folder: Path | None, group: str | No
     return Export(role=reader, folder=given, group=group)
 
 
+def known(settings: Settings, readers: Collection[str]) -> list[Export]:
+    """List the folders that the home has recorded for some readers."""
+    return [one for one in exports.known(settings) if one.role in readers]
+
+
+def recorded(settings: Settings, readers: Collection[str]) -> list[Export]:
+    """As :func:`known`.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if found := known(settings, readers):
+        return found
+    raise ConfigurationError(
+        what=f"no folder is recorded for {', '.join(readers)}",
+        where=str(settings.home),
+        next_step="name the folder and its group on the terminal first: a run cannot choose where copies go",
+    )
+
+
+def withdrawn(settings: Settings, chosen: Sequence[Export]) -> dict[str, Any]:
+    """Remove the copies of the one folder that is meant.
+
+    Raises:
+        ConfigurationError: Several are meant.
+    """
+    if len(chosen) > 1:
+        raise ConfigurationError(
+            what=f"{len(chosen)} folders have copies", where="withdraw", next_step="name the role whose copies go"
+        )
+    return {"folder": str(chosen[0].folder), "files_withdrawn": withdraw(settings, chosen[0])}
+
+
 def number_of(group: str) -> int:
     """Return the number of a group of this machine.
 
@@ -62,7 +97,7 @@ def withdraw(settings: Settings, export: Export) -> int:
         raise ConfigurationError(
             what=f"the role {export.role} has no copies there",
             where=str(export.folder),
-            next_step="see which role reads where: blogdata export",
+            next_step="see which role reads where: the job export shows it",
         )
     files = sum(role_folders.remove(export.folder, name) for name in role_folders.datasets(export.folder))
     exports.drop(settings, export)

@@ -1,0 +1,100 @@
+"""Builds the Dagster job of an operation: one step with typed configuration, whose result is its metadata.
+
+The configuration names datasets, roles, keys and requests. It names no folder, and nobody: it stays in Dagster's
+storage, and whoever may launch a run would choose where the data goes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import dagster as dg
+
+from blogdata.orchestration.retries import reported
+from blogdata.orchestration.run_values import values_only
+from blogdata.planning.estimate import estimate
+from blogdata.planning.plan import Plan, Planned
+from blogdata.planning.snapshot import Snapshot
+
+RUNS = "runs"
+"""The resource that runs the lineage, as :class:`Runs`; its factory takes the arguments of the pipeline."""
+RESOURCES = frozenset({"lake", "spark", "deployment", RUNS})
+Config = TypeVar("Config", bound=dg.Config)
+
+
+class Ran(Protocol):
+    """What runs of the lineage have done."""
+
+    problems: list[str]
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing failed."""
+
+
+class Runs(Protocol):
+    """Runs the lineage, in this process."""
+
+    def run(self, *, for_: Sequence[str] = ()) -> Ran:
+        """Run what is stale of some datasets, and of what they are computed from."""
+
+    def run_plan(self, plan: Plan) -> Ran:
+        """Run a plan."""
+
+
+def operation(
+    name: str,
+    config: type[Config],
+    do: Callable[[dg.OpExecutionContext, Config], Mapping[str, Any]],
+    *,
+    description: str,
+) -> dg.JobDefinition:
+    """Build the job of an operation.
+
+    Args:
+        name: Name of the job.
+        config: Its configuration; its fields have descriptions.
+        do: Does it; what it returns is the metadata of the step.
+        description: What it does, for the UI.
+    """
+
+    @dg.op(
+        name=f"do_{name}",
+        description=description,
+        config_schema=values_only(config),
+        required_resource_keys=set(RESOURCES),
+    )
+    def step(context: dg.OpExecutionContext) -> None:
+        with reported(context):
+            context.add_output_metadata(dict(do(context, config(**context.op_config))))
+
+    @dg.job(name=name, description=description)
+    def made() -> None:
+        step()
+
+    return made
+
+
+def table(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return rows as metadata of a name; Dagster has no table without rows, so nothing then."""
+    return {name: dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows])} if rows else {}
+
+
+def plan_table(runs: Sequence[Planned], look: Snapshot) -> dg.TableMetadataValue:
+    """Return the runs of a plan as metadata: what runs, why, and how long it may take."""
+    records = []
+    for run in runs:
+        expected = estimate(look, run)
+        records.append(
+            dg.TableRecord(
+                {
+                    "datasets": ", ".join(run.datasets),
+                    "partitions": run.span,
+                    "why": "; ".join(f"{reason} ({count})" for reason, count in run.reasons.items()),
+                    "rows": expected.rows or 0,
+                    "seconds": round(expected.seconds or 0.0, 1),
+                }
+            )
+        )
+    columns = [dg.TableColumn(name) for name in ("datasets", "partitions", "why")]
+    columns += [dg.TableColumn("rows", type="int"), dg.TableColumn("seconds", type="float")]
+    return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))

@@ -1,0 +1,161 @@
+"""Operations as Dagster jobs: each is launched once on one deployment, and says what it did."""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from blogdata.erasure.journal import Journal
+from blogdata.operations.export import ROLES
+from blogdata.operations.forget import REQUESTS
+from blogdata.operations.replicate import READER
+from blogdata.services import exports
+from blogdata.services.exports import Export
+from lineage.command_line import Said
+from lineage.conftest import Deploy, deploy, said
+from lineage.deployment import Deployment
+from lineage.tokens import OF_USERS, deliver, joined, marks, tokens
+from quality.contracts.keys import VISITOR_KEY
+
+__all__ = ["deploy", "said"]
+PERSON, OTHER, THEIR_LOGIN = "user-zq4711canary", "user-zq4712canary", "login-zq4711canary"
+REQUEST = "case-7"
+GROUP = grp.getgrgid(os.getgid()).gr_name
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """Two users, of whom the second gets the login of the first on the second day."""
+    made = deploy("jobs")
+    deliver(made, "2026-01-05", {PERSON: THEIR_LOGIN, OTHER: "bob"})
+    deliver(made, "2026-01-06", {PERSON: "ann", OTHER: THEIR_LOGIN})
+    assert made.run(for_=OF_USERS).problems == []
+    return made
+
+
+class Started:
+    """Starts jobs; returns whether they succeeded, their results and problems."""
+
+    def __init__(self, said: Said) -> None:
+        self._said = said
+
+    def __call__(self, *words: str) -> tuple[bool, dict[str, Any], str]:
+        code, out, errors = self._said("job", *words, "--json")
+        assert errors == ""
+        answer = json.loads(out)
+        assert code == (not answer["ok"])
+        return answer["ok"], answer["result"], "\n".join(answer["problems"])
+
+
+@pytest.fixture
+def started(said: Said) -> Started:
+    return Started(said)
+
+
+def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: Said) -> None:
+    listed = json.loads(said("job", "--json")[1])
+    assert listed["retention"]["config"] == {"only_plan": "Only show which partitions have expired, and remove nothing"}
+    assert listed.keys() >= {"data_docs", "freeze", "lineage", "maintain", "profiles", "replay", "report"}
+    assert not listed.keys() & {"refresh", "live"}
+    for words, fault in {
+        ("retentoin",): "did you mean retention",
+        ("rotate",): "key is missing",
+        ("rotate", "key"): "is no KEY=VALUE",
+        ("rotate", "keys=a"): "did you mean key",
+        ("repair", "only_plan=maybe"): "'maybe' is no true or false",
+        ("data_docs", "newest=many"): "'many' is no number",
+    }.items():
+        code, _, errors = said("job", *words)
+        assert (code, fault in errors) == (2, True), errors
+
+
+def test_copies_go_where_the_home_says_and_nowhere_else(
+    deployment: Deployment, started: Started, tmp_path: Path
+) -> None:
+    for job in ("export", "replicate"):
+        done, _, why = started(job)
+        assert (done, "a run cannot choose where copies go" in why) == (False, True)
+    role, *_ = ROLES
+    for reader in (role, READER):
+        exports.remember(deployment.settings, Export(role=reader, folder=tmp_path / reader, group=GROUP))
+    for job, reader in (("export", role), ("replicate", READER)):
+        done, result, why = started(job)
+        assert (done, why) == (True, "")
+        assert {copy["folder"] for copy in result["copies"]} == {str(tmp_path / reader)}
+        assert result["written"] == len(result["copies"]) > 0
+        assert started(job)[1]["written"] == 0
+        assert started(job, "withdraw=true")[1]["files_withdrawn"] > 0
+    assert exports.known(deployment.settings) == ()
+
+
+def test_damage_is_shown_and_put_aside(deployment: Deployment, started: Started) -> None:
+    assert started("repair")[1] == {"damaged": 0, "mended": False}
+    file = max(Path(deployment.lake.path("silver.users_current")).glob("*.parquet"), key=os.path.getmtime)
+    file.unlink()
+    _, planned, _ = started("repair", "dataset=silver.users_current", "only_plan=true")
+    assert (planned["damaged"], planned["mended"], planned["files"][0]["file"]) == (1, False, str(file))
+    assert started("repair")[1]["mended"]
+    assert deployment.run(for_=OF_USERS).problems == []
+    assert len(deployment.rows("silver.users_current", "user_id")) == 2
+
+
+def test_a_key_is_rotated(deployment: Deployment, started: Started) -> None:
+    old, known = tokens(deployment), joined(deployment)
+    _, planned, _ = started("rotate", f"key={VISITOR_KEY}", "only_plan=true")
+    assert {name for row in planned["plan"] for name in row["datasets"].split(", ")} >= {"silver.users"}
+    assert {version for name in OF_USERS for version in marks(deployment, name)} == {"1"}
+    done, _, why = started("rotate", f"key={VISITOR_KEY}")
+    assert (done, why) == (True, "")
+    assert {version for name in OF_USERS for version in marks(deployment, name)} == {"2"}
+    assert (joined(deployment), old & tokens(deployment)) == (known, set())
+
+
+def test_persons_are_forgotten_by_a_request_that_somebody_confirms(
+    deployment: Deployment, started: Started, said: Said
+) -> None:
+    """What Dagster stores of these runs, refused ones too, has no value of the person: neither config nor log."""
+    requests = deployment.settings.home / REQUESTS
+    requests.mkdir()
+    for name in ("../blogdata.toml", "blogdata.toml", REQUEST):
+        done, _, why = started("forget", f"request={name}", f"confirmation={name}")
+        assert (done, "there is no request" in why) == (False, True)
+    file = requests / REQUEST
+    file.write_text(f"{PERSON}\nlogin:{THEIR_LOGIN}\n")
+    asked = ("forget", f"request={REQUEST}")
+    done, _, why = started(*asked, f"confirmation={REQUEST}")
+    assert (done, "leads to others, too" in why, "canary" in why) == (False, True, False)
+    file.write_text(f"{PERSON}\n")
+    for confirmation in ("", "confirmation=yes"):
+        done, _, why = started(*asked, "shared_stays=true", *filter(None, [confirmation]))
+        assert not done
+        assert f"nobody has confirmed that the persons of {REQUEST} (1 users, 1 logins) are to be forgotten" in why
+    assert Journal.of(deployment.settings).under_way() is None
+    assert sorted(deployment.rows("silver.users_current", "user_id")) == [PERSON, OTHER]
+    stored = deployment.settings.home / "dagster"
+    texts = b"".join(path.read_bytes() for path in stored.rglob("*") if path.is_file())
+    assert (REQUEST.encode() in texts, b"canary" in texts) == (True, False)
+    done, result, why = started(*asked, "shared_stays=true", f"confirmation={REQUEST}")
+    assert (done, why, result["files_with_values"]) == (True, "", "none")
+    assert deployment.rows("silver.users_current", "user_id") == [OTHER]
+    assert [*requests.iterdir()] == []
+    assert said("forget", "--search", PERSON)[0] == 0
+    done, _, why = started("forget")
+    assert (done, "no erasure is under way" in why) == (False, True)
+
+
+def test_a_dataset_is_shared(deployment: Deployment, started: Started) -> None:
+    rows = {"event_date": ["2026-01-05"], "page": ["/a"], "events": [1]}
+    write_deltalake(deployment.lake.path("gold.page_stats"), pa.table(rows), partition_by=["event_date"])
+    _, result, _ = started("share", "dataset=gold.page_stats")
+    (share,) = result["shares"]
+    assert (share["dataset"], share["rows"], Path(share["manifest"]).is_dir()) == ("gold.page_stats", 1, True)
+    assert started("share", "dataset=gold.page_stats", "withdraw=true")[1] == {"shared": 0}
+    done, _, why = started("share", "dataset=silver.users")
+    assert (done, "next:" in why) == (False, True)
