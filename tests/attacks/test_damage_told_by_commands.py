@@ -12,7 +12,7 @@ import pytest
 import published
 from blogdata.cli.main import main
 from blogdata.evidence.events import EVENTS
-from blogdata.orchestration import external_events, partner
+from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_value.outbox_account import DeliveryRequest
 from blogdata.services import config, dagster_home, deployment_alerts, locations
@@ -106,7 +106,6 @@ def keep_answers(loaded: Settings) -> None:
 
 KEPT: dict[str, Callable[[Settings], object]] = {
     "alerts.sqlite": lambda loaded: deployment_alerts.record(loaded).keep("mail", {}),
-    "events.sqlite": lambda loaded: external_events.inbox(loaded).note_files({"one.json": "1"}, []),
     "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
     "geolocation.sqlite": keep_answers,
 }

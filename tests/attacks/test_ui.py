@@ -15,7 +15,9 @@ from urllib.parse import quote
 
 import pytest
 
-from blogdata.services import dagster_home, ui_guard
+from blogdata.orchestration import external_events
+from blogdata.patterns.ingestion import external_trigger
+from blogdata.services import dagster_home, secrets, ui_guard
 from guarded import Answer, Guarded, read_only, serving
 
 WEEK = "2026-01-05"
@@ -198,3 +200,16 @@ def test_long_homes_have_their_sockets_elsewhere(tmp_path: Path) -> None:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     finally:
         folder.rmdir()
+
+
+def test_the_token_for_events_sends_events_and_nothing_else(served: Guarded) -> None:
+    token = secrets.read(served.settings, external_events.TOKEN).reveal()
+    sender = {"authorization": f"Bearer {token}"}
+    event = json.dumps({"id": "1", "source": "shop", "time": "2026-01-05T10:00:00Z", "datasets": ["bronze.devices"]})
+    assert served.ask("POST", external_events.PATH, event, **sender).status == 202
+    (file,) = external_trigger.waiting(served.settings.landing)
+    assert json.loads(file.read_text(encoding="utf-8"))["id"] == "1"
+    assert served.ask("POST", external_events.PATH, event, **served.bearer).status == 401
+    assert served.ask("GET", external_events.PATH, **sender).status == 405
+    assert served.ask("GET", "/", **sender).status == 401
+    assert served.graphql("{ version }", {}, **sender).status == 401

@@ -29,12 +29,10 @@ from blogdata.errors.remedies import (
     RemoveColumn,
     Repair,
     Replay,
-    RetryEvent,
     Rotate,
     Run,
     RunStream,
     ShowCertificates,
-    ShowEvents,
     ShowFeed,
     ShowLedger,
     ShowMigrations,
@@ -91,9 +89,7 @@ TYPED: list[tuple[Action, str]] = [
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),
     (TryAlerts(), "blogdata alerts --test"),
-    (ShowEvents(), "blogdata events"),
     (ShowFeed(), "blogdata feed"),
-    (RetryEvent(name="shop/release-42"), "blogdata events --retry shop/release-42"),
 ]
 
 

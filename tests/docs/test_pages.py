@@ -22,7 +22,7 @@ from blogdata.planning.metrics import PREFIX, registry
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS
-from blogdata.services import alert_settings, config, event_settings
+from blogdata.services import alert_settings, config
 from docs.pages import PAGES, PROJECT, ROOT, blocks, commands, parse, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH
@@ -107,7 +107,7 @@ def test_the_configuration_table_has_exactly_the_settings() -> None:
 
 def test_the_channels_table_has_exactly_the_keys() -> None:
     page = text("docs/reference/configuration.md")
-    table = page[page.index("## Channels of the alerts") : page.index("## Senders of events")]
+    table = page[page.index("## Channels of the alerts") :]
     first_cells = re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE)
     documented = {key for cell in first_cells for key in re.findall(r"`(\w+)`", cell)}
     assert documented == alert_settings.COMMON_KEYS.union(*alert_settings.KEYS.values())
@@ -122,23 +122,6 @@ def test_the_channels_of_the_page_are_accepted(tmp_path: Path) -> None:
         settings.alerts.policy.repeat_after
         == config.Settings(home=tmp_path, landing=tmp_path, lake=tmp_path, jars=tmp_path).alerts.policy.repeat_after
     )
-
-
-def test_the_senders_table_has_exactly_the_keys() -> None:
-    page = text("docs/reference/configuration.md")
-    table = page[page.index("## Senders of events") :]
-    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == event_settings.SENDER_KEYS
-
-
-def test_the_senders_of_the_page_are_accepted(tmp_path: Path) -> None:
-    (example,) = blocks("docs/how-to/start-a-run-from-outside.md", "toml")
-    (tmp_path / "blogdata.toml").write_text(example.text, encoding="utf-8")
-    events = config.load({"BLOGDATA_HOME": str(tmp_path)}).events
-    assert [(sender.name, sender.secret, sender.files) for sender in events.senders] == [
-        ("shop", "shop", False),
-        ("partner", None, True),
-    ]
-    assert (events.host, events.port) == ("127.0.0.1", 3070)
 
 
 def test_the_metrics_table_has_exactly_the_metrics(tmp_path: Path) -> None:

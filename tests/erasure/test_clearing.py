@@ -95,6 +95,10 @@ def settings(tmp_path: Path) -> Settings:
     logs.mkdir(parents=True)
     for name in LEFT:
         (logs / name).write_text(f"a line of {OTHER if 'other' in name else USER}")
+    events = made.landing / "_events" / "refused"
+    events.mkdir(parents=True)
+    for name, user in (("a", USER), ("b", OTHER)):
+        (events / f"{name}.json").write_text(f'{{"payload": "{user}"}}')
     for file in made.lake.rglob("*"):
         os.utime(file, (0, 0))
     return made

@@ -1,4 +1,4 @@
-"""An entrance for events from outside, and a write that a test steps through."""
+"""A write that a test steps through."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.patterns.ingestion.external_trigger import Trigger
 from laws.stepping import Probe
-from toy_trigger import trigger_in
-
-
-@pytest.fixture
-def trigger(tmp_path: Path) -> Trigger:
-    return trigger_in(tmp_path)
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from lineage.origins import three_hours
 from quality.contracts import GRAPH
 
 HOUR = "2026-01-05T03"
-OWN = ("partner-tokens", "masks", dagster_home.UI_TOKEN, *map(secret_of, LOGINS))
+OWN = ("partner-tokens", "masks", dagster_home.UI_TOKEN, "events", *map(secret_of, LOGINS))
 """Secrets that a deployment makes for itself, beside the key of its visitors."""
-GIVEN = ("geolocation", "partner", "hook", "shop", "blog-db")
+GIVEN = ("geolocation", "partner", "hook", "blog-db")
 SETTINGS = """
 [geolocation]
 url = "{geolocation}"
@@ -49,9 +49,6 @@ channel = "webhook"
 name = "bearer"
 address = "{hook}"
 secret = "hook"
-[[events.senders]]
-name = "shop"
-secret = "shop"
 """
 COMMANDS = (
     ("run", "--for", "silver.places,serving.partner_feed,serving.daily_stats", "--json"),
@@ -172,5 +169,5 @@ def test_the_values_of_secrets_are_nowhere_but_in_their_store(
     assert found.files > 100
     # The opposite: a value that is written down is found, whatever it is packed in.
     packed = home / "dagster" / "packed.gz"
-    packed.write_bytes(gzip.compress(base64.b64encode(f"note: {values['shop']}".encode())))
+    packed.write_bytes(gzip.compress(base64.b64encode(f"note: {values['hook']}".encode())))
     assert [trace.path for trace in search(home, values.values(), ()).traces] == ["dagster/packed.gz"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -15,8 +15,6 @@ from blogdata.evidence.event import EXPIRED, Event
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake.store_faults import LogDamaged
 from blogdata.orchestration.alerting import alert_of
-from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
-from blogdata.patterns.ingestion.trigger_event import parse
 from blogdata.patterns.quality.drift import Profile
 from blogdata.patterns.quality.offline_observer import Observation, event_of, standing_orphans
 from blogdata.planning import faults, findings
@@ -121,19 +119,16 @@ def test_the_newest_look_at_a_table_that_is_written_whole_stands() -> None:
 
 
 def test_an_event_without_a_run_is_found(tmp_path: Path) -> None:
-    home, inbox = deployment(tmp_path), Inbox(path=tmp_path / "events.sqlite")
-    for number, hours in enumerate((0, 2, 2)):
-        fields = {"id": str(number), "source": "shop", "time": "2026-01-05T10:00:00Z", "datasets": ["bronze.devices"]}
-        received = (now() - timedelta(hours=hours)).timestamp()
-        event = parse(json.dumps(fields).encode())
-        entry = InboxEntry(event=event, channel="http", origin="192.0.2.1", version="1.0", received=received)
-        inbox.put(entry)
-        if number == 2:
-            inbox.failed(entry, "after 8 requests there is no run")
+    home = deployment(tmp_path)
+    folder = home.landing_path / "_events"
+    (folder / "refused").mkdir(parents=True)
+    for name, hours in (("new.json", 0), ("old.json", 2), ("refused/odd.json", 0)):
+        (folder / name).touch()
+        os.utime(folder / name, ((now() - timedelta(hours=hours)).timestamp(),) * 2)
     look = Snapshot(home.landing_zone, home.events)
-    found = list(findings.unstarted(Observed(graph=GRAPH, look=look, now=now(), inbox=inbox)))
-    assert [(one.identity, one.severity) for one in found] == [
-        ("events/bronze.devices/shop/1", Severity.WARNING),
-        ("events/bronze.devices/shop/2", Severity.CRITICAL),
+    found = list(findings.unstarted(Observed(graph=GRAPH, look=look, now=now())))
+    assert [(one.partition, one.severity) for one in found] == [
+        ("old.json", Severity.WARNING),
+        ("odd.json", Severity.WARNING),
     ]
-    assert found[1].what.endswith("after 8 requests there is no run")
+    assert found[1].what == "the event in _events/refused/odd.json starts no run; the reason is in the file beside it"

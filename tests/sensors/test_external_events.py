@@ -2,229 +2,154 @@
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import Callable
-from datetime import datetime, timezone
+import os
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from blogdata.orchestration import external_events as composed
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
-from blogdata.patterns.ingestion.event_inbox import Inbox, InboxEntry
-from blogdata.patterns.ingestion.external_trigger import MOST_TRIES, Notification
-from blogdata.services.config import Settings
-from events_from_outside import TOKEN, deployed, event
-from quality.contracts import CONTRACTS
+from blogdata.patterns.ingestion import external_trigger
+from blogdata.patterns.ingestion.external_trigger import FOLDER, REFUSED, TriggerEvent
 from sensors import external_events as module
-from sensors.external_events import RUN_KEY, start_runs
+from sensors.external_events import NAME, start_runs
 from sensors.request_throttle import MOST_AT_ONCE
 
-Ticked = Callable[[], dg.SensorResult]
+Ticked = Callable[[], list[dg.RunRequest]]
+TIME = "2026-01-05T10:00:00Z"
 
 
 @pytest.fixture
-def settings_of_senders(tmp_path: Path) -> Settings:
-    """A deployment with senders."""
-    return deployed(tmp_path / "home")
+def folder(tmp_path: Path) -> Path:
+    """The folder in which events wait."""
+    made = tmp_path / "home" / "landing" / FOLDER
+    made.mkdir(parents=True)
+    return made
 
 
 @pytest.fixture
-def inbox(settings_of_senders: Settings) -> Inbox:
-    """The inbox of the deployment."""
-    return composed.inbox(settings_of_senders)
-
-
-@pytest.fixture
-def ticked(settings_of_senders: Settings, instance: dg.DagsterInstance) -> Ticked:
+def ticked(folder: Path, instance: dg.DagsterInstance) -> Ticked:
     """Run one tick of the sensor."""
 
-    def evaluate() -> dg.SensorResult:
-        resources = {"deployment": DeploymentResource(home=str(settings_of_senders.home))}
+    def evaluate() -> list[dg.RunRequest]:
+        resources = {"deployment": DeploymentResource(home=str(folder.parents[1]))}
         found = start_runs(dg.build_sensor_context(instance=instance, resources=resources))
         assert isinstance(found, dg.SensorResult)
-        return found
+        return list(found.run_requests or ())
 
     return evaluate
 
 
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Sets the clock of the sensor forward."""
-    now = [module._now()]
-    monkeypatch.setattr(module, "_now", lambda: now[0])
-
-    def forward(seconds: float) -> None:
-        now[0] += seconds
-
-    return forward
+def send(folder: Path, name: str = "a.json", **changes: Any) -> Path:
+    """Write the file of an event, ten minutes ago."""
+    fields = {"id": "release-42", "source": "shop", "time": TIME, "datasets": ["bronze.devices"], **changes}
+    file = folder / name
+    file.write_text(json.dumps(fields), encoding="utf-8")
+    os.utime(file, (time.time() - 600,) * 2)
+    return file
 
 
-def send(settings: Settings, **changes: Any) -> InboxEntry:
-    raw = json.dumps(event(**changes)).encode()
-    now = datetime.now(timezone.utc)
-    notification = Notification(body=raw, size=len(raw), channel="http", origin="192.0.2.1", at=now, token=TOKEN)
-    return composed.trigger(settings, CONTRACTS).take(notification)[0]
-
-
-def run(instance: dg.DagsterInstance, request: dg.RunRequest, status: dg.DagsterRunStatus) -> str:
-    """Register a requested run in Dagster's storage."""
-    return instance.add_run(dg.DagsterRun(job_name=JOB, tags=dict(request.tags), status=status)).run_id
-
-
-def states(inbox: Inbox) -> list[tuple[str, str | None]]:
-    return [(entry.state, entry.run_id) for entry in inbox.newest(100)]
-
-
-def test_without_senders_or_events_nothing_is_requested(
-    ticked: Ticked, settings_of_senders: Settings, inbox: Inbox
+def run(
+    instance: dg.DagsterInstance, request: dg.RunRequest, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED
 ) -> None:
-    assert not ticked().run_requests
-    (settings_of_senders.home / "blogdata.toml").unlink()
-    assert not ticked().run_requests
-    assert not inbox.path.exists()
+    """Register a requested run in Dagster's storage, as the daemon does."""
+    tags = {**request.tags, "dagster/run_key": str(request.run_key), "dagster/sensor_name": NAME}
+    instance.add_run(dg.DagsterRun(job_name=JOB, tags=tags, status=status))
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
 
 
 def test_an_event_starts_one_run_with_its_context(
-    ticked: Ticked, settings_of_senders: Settings, instance: dg.DagsterInstance, inbox: Inbox, defs: dg.Definitions
+    ticked: Ticked, folder: Path, instance: dg.DagsterInstance, defs: dg.Definitions
 ) -> None:
-    entry = send(settings_of_senders, payload="s3://shop/42", span="2026-01-05T03..2026-01-06")
-    (request,) = ticked().run_requests or ()
+    assert ticked() == []
+    send(folder, payload="s3://shop/42")
+    (request,) = ticked()
     assert (request.run_key, request.job_name) == ("shop/release-42", JOB)
-    assert request.tags["blogdata/event_id"] == "release-42"
-    assert request.tags["blogdata/event_source"] == "shop"
-    assert request.tags["blogdata/event_time"] == entry.event.time.isoformat()
-    assert request.tags["blogdata/event_payload"] == "s3://shop/42"
-    assert request.run_config["resources"]["request"]["config"] == {
-        "datasets": ["bronze.devices"],
-        "span": "2026-01-05T03:00:00+00:00..2026-01-06T00:00:00+00:00",
-        "only_again": True,
-        "scope": "all",
-        "again": {},
-        "since": {},
-        "retry_waiting": True,
-        "lane": "all",
-        "few_again": 0,
+    assert {name: value for name, value in request.tags.items() if name.startswith("blogdata/event_")} == {
+        "blogdata/event_id": "release-42",
+        "blogdata/event_source": "shop",
+        "blogdata/event_time": "2026-01-05T10:00:00+00:00",
+        "blogdata/event_digest": request.tags["blogdata/event_digest"],
+        "blogdata/event_payload": "s3://shop/42",
     }
-    assert request.tags.items() >= AGAIN.items(), "it ranks behind landed data"
-    assert dg.validate_run_config(defs.resolve_job_def(JOB), request.run_config)
-    run_id = run(instance, request, dg.DagsterRunStatus.STARTED)
-    send(settings_of_senders, time=entry.event.time.isoformat(), payload="s3://shop/42", span=entry.event.span)
-    assert not ticked().run_requests
-    assert states(inbox) == [("started", run_id)]
-
-
-def test_an_event_without_a_span_requests_what_is_stale(ticked: Ticked, settings_of_senders: Settings) -> None:
-    send(settings_of_senders)
-    (request,) = ticked().run_requests or ()
     config = request.run_config["resources"]["request"]["config"]
     assert (config["datasets"], config["span"], config["only_again"]) == (["bronze.devices"], "", False)
+    assert request.tags.items() >= AGAIN.items(), "it ranks behind landed data"
+    assert dg.validate_run_config(defs.resolve_job_def(JOB), request.run_config)
+    run(instance, request)
+    assert (ticked(), left(folder)) == ([], [])
+    send(folder, "repeated.json", payload="s3://shop/42")
+    assert (ticked(), left(folder)) == ([], []), "it has had its run"
 
 
-def test_a_notification_file_starts_a_run(ticked: Ticked, settings_of_senders: Settings) -> None:
-    folder = settings_of_senders.landing / "_events"
-    folder.mkdir(parents=True)
-    (folder / "a.json").write_text(json.dumps(event(source="partner", datasets=["bronze.users"])), encoding="utf-8")
-    (folder / "b.json").write_text(json.dumps(event(source="partner")), encoding="utf-8")
-    (request,) = ticked().run_requests or ()
-    assert request.run_key == "partner/release-42"
-    assert request.tags["blogdata/event_channel"] == "file"
+def test_an_event_waits_until_its_run_was_launched(ticked: Ticked, folder: Path, instance: dg.DagsterInstance) -> None:
+    send(folder)
+    (request,) = ticked()
+    assert [again.run_key for again in ticked()] == [request.run_key], "the daemon died before there was a run"
+    run(instance, request, dg.DagsterRunStatus.NOT_STARTED)
+    assert [again.run_key for again in ticked()] == [request.run_key], "the daemon died before it launched the run"
+    assert left(folder) == ["a.json"]
 
 
-def test_a_stray_folder_blocks_no_call(ticked: Ticked, settings_of_senders: Settings, tmp_path: Path) -> None:
-    settings_of_senders.landing.mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    (settings_of_senders.landing / "_events").symlink_to(tmp_path / "elsewhere")
-    send(settings_of_senders)
-    assert len(ticked().run_requests or ()) == 1
-
-
-def test_a_run_that_never_appears_is_requested_again(
-    ticked: Ticked, settings_of_senders: Settings, inbox: Inbox, later: Callable[[float], None]
+def test_what_starts_no_run_is_moved_aside_with_its_reason(
+    ticked: Ticked, folder: Path, instance: dg.DagsterInstance
 ) -> None:
-    send(settings_of_senders)
-    waited, keys = list[int](), set[str | None]()
-    while (found := ticked()).run_requests or states(inbox) == [("waiting", None)]:
-        if found.run_requests:
-            keys.add(found.run_requests[0].run_key)
-            waited.append(0)
-        later(30)
-        waited[-1] += 30
-    assert waited[: MOST_TRIES - 1] == [30, 60, 120, 240, 480, 960, 1920]
-    assert keys == {"shop/release-42"}, "Dagster starts one run for them all"
-    assert states(inbox) == [("failed", None)]
-    assert inbox.newest(1)[0].reason == "after 8 requests there is no run"
+    send(folder)
+    (request,) = ticked()
+    run(instance, request)
+    send(folder, "reused.json", payload="s3://shop/43")
+    send(folder, "command.json", id="1", command="rm -rf /")
+    send(folder, "misnamed.json", id="2", datasets=["bronze.device"])
+    os.utime(send(folder, "half.json", id="", source=""))
+    assert ticked() == []
+    reasons = {
+        "reused": "another event of shop had the id release-42",
+        "command": "command: Extra inputs are not permitted",
+        "misnamed": "did you mean bronze.devices?",
+    }
+    kept = [f"{REFUSED}/{name}.json{ending}" for name in reasons for ending in ("", ".reason")]
+    assert left(folder) == sorted(["half.json", *kept]), "what was written a moment ago may not be whole yet"
+    for name, reason in reasons.items():
+        assert reason in (folder / REFUSED / f"{name}.json.reason").read_text(encoding="utf-8")
 
 
-def test_a_failed_event_starts_when_retried(
-    ticked: Ticked, settings_of_senders: Settings, instance: dg.DagsterInstance, inbox: Inbox
+def test_a_file_that_cannot_be_read_keeps_no_other_event_waiting(
+    ticked: Ticked, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inbox.failed(send(settings_of_senders), "no daemon")
-    assert not ticked().run_requests
-    assert inbox.retry("release-42") is not None
-    (request,) = ticked().run_requests or ()
-    run_id = run(instance, request, dg.DagsterRunStatus.STARTED)
-    ticked()
-    assert states(inbox) == [("started", run_id)]
+    def read(file: Path, datasets: Collection[str]) -> TriggerEvent | None:
+        if file.name == "broken.json":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(file))
+        return external_trigger.read(file, datasets)
+
+    send(folder, "broken.json", id="1")
+    send(folder, "whole.json", id="2")
+    monkeypatch.setattr(module, "read", read)
+    assert [request.run_key for request in ticked()] == ["shop/2"]
+    assert left(folder) == ["broken.json", "whole.json"]
+    monkeypatch.undo()
+    assert [request.run_key for request in ticked()] == ["shop/1", "shop/2"], "tried again at each tick"
 
 
-def test_a_run_that_failed_unbegun_is_followed_by_another(
-    ticked: Ticked,
-    settings_of_senders: Settings,
-    instance: dg.DagsterInstance,
-    inbox: Inbox,
-    later: Callable[[float], None],
-) -> None:
-    send(settings_of_senders)
-    (first,) = ticked().run_requests or ()
-    run(instance, first, dg.DagsterRunStatus.FAILURE)
-    assert not ticked().run_requests, "not before the pause is over"
-    later(30)
-    (second,) = ticked().run_requests or ()
-    assert (first.run_key, second.run_key) == ("shop/release-42", "shop/release-42, 2")
-    run_id = run(instance, second, dg.DagsterRunStatus.SUCCESS)
-    ticked()
-    assert states(inbox) == [("started", run_id)]
-
-
-def test_a_run_that_a_person_canceled_counts(
-    ticked: Ticked, settings_of_senders: Settings, instance: dg.DagsterInstance, inbox: Inbox
-) -> None:
-    send(settings_of_senders)
-    (request,) = ticked().run_requests or ()
-    run_id = run(instance, request, dg.DagsterRunStatus.CANCELED)
-    ticked()
-    assert states(inbox) == [("started", run_id)]
-
-
-def test_an_event_of_a_removed_dataset_is_kept(
-    ticked: Ticked, settings_of_senders: Settings, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send(settings_of_senders)
-    left = {name: contract for name, contract in CONTRACTS.items() if name != "bronze.devices"}
-    monkeypatch.setattr(module, "CONTRACTS", left)
-    assert not ticked().run_requests
-    assert [(entry.state, entry.reason) for entry in inbox.newest(1)] == [
-        ("failed", "no dataset is called bronze.devices")
-    ]
-
-
-def test_a_flood_of_events_is_started_in_turn(
-    ticked: Ticked, settings_of_senders: Settings, instance: dg.DagsterInstance, inbox: Inbox
-) -> None:
+def test_a_flood_of_events_is_started_in_turn(ticked: Ticked, folder: Path, instance: dg.DagsterInstance) -> None:
     for number in range(MOST_AT_ONCE + 3):
-        send(settings_of_senders, id=str(number))
-    first = ticked().run_requests or ()
-    assert [request.run_key for request in first] == [f"shop/{number}" for number in range(MOST_AT_ONCE)]
+        send(folder, f"{number:02}.json", id=str(number))
+    first = ticked()
+    assert len(first) == MOST_AT_ONCE
     for request in first:
-        run(instance, request, dg.DagsterRunStatus.STARTED)
-    assert len(ticked().run_requests or ()) == 3
-    assert len(inbox.waiting()) == 3
+        run(instance, request)
+    assert len(ticked()) == 3
+    assert len(left(folder)) == 3
 
 
 def test_commits_name_the_event_of_their_run() -> None:
@@ -239,7 +164,7 @@ def test_commits_name_the_event_of_their_run() -> None:
         publish()
 
     tags = {"blogdata/event_id": "release-42", "blogdata/event_source": "shop", "blogdata/event_payload": "s3://x"}
-    job.execute_in_process(tags={**tags, "dagster/sensor_name": "external_events", RUN_KEY: "shop/release-42"})
+    job.execute_in_process(tags={**tags, "dagster/sensor_name": NAME})
     (context,) = found
     assert context.trigger == "event:shop/release-42"
     assert context.event == {"id": "release-42", "source": "shop", "payload": "s3://x"}

@@ -64,10 +64,6 @@ COMMANDS = {
         "blogdata.cli.alerts_command:alerts",
         "Show what a person should know now, which channels are told, and what was sent.",
     ),
-    "events": Deferred(
-        "blogdata.cli.events_command:events",
-        "List the events from outside: what waits, what started which run, what was refused.",
-    ),
     "places": Deferred(
         "blogdata.cli.places_command:places",
         "Count the addresses whose place is known, and those that wait for an answer.",

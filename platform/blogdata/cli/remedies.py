@@ -32,8 +32,6 @@ _COMMANDS = {
     "ShowService": "status {name}",
     "Diagnose": "doctor",
     "TryAlerts": "alerts --test",
-    "ShowEvents": "events",
-    "RetryEvent": "events --retry={name}",
     "ShowFeed": "feed",
 }
 """The command of each action; a word in braces is a value of the action, and is left out where that is not set."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -15,14 +14,14 @@ import typer
 from blogdata.cli.output import console, existing, say_json
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.services import config, dagster_home, doctor, event_service, heartbeat, postgres, spark_connect
+from blogdata.services import config, dagster_home, doctor, heartbeat, postgres, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus
 from blogdata.services.doctor import Diagnosis
 
 _HEALTH_SECONDS = 10.0
 
-app = typer.Typer(help="The real components: spark, postgres, events", no_args_is_help=True)
+app = typer.Typer(help="The real components: spark, postgres", no_args_is_help=True)
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Which; all when none is named.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -64,14 +63,11 @@ def status(services: Names = None, as_json: Json = False) -> None:
 @app.command(name="doctor")
 def examine(as_json: Json = False) -> None:
     """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
-    from blogdata.orchestration import external_events, partner
+    from blogdata.orchestration import partner
     from blogdata.services import deployment_alerts, locations
 
     settings = config.load()
-    kept = [
-        open_(settings)
-        for open_ in (deployment_alerts.record, external_events.inbox, partner.outbox, locations.journal_of)
-    ]
+    kept = [open_(settings) for open_ in (deployment_alerts.record, partner.outbox, locations.journal_of)]
     findings = [*doctor.examine(settings, kept), *_lake(settings)]
     if as_json:
         say_json([finding.as_json() for finding in findings])
@@ -186,22 +182,6 @@ def _postgres_status(settings: Settings) -> dict[str, Any]:
     return _status_row("postgres", postgres.status(settings))
 
 
-def events_up(settings: Settings) -> dict[str, Any]:
-    """Start the receiver of events, or find it running; return the row to report."""
-    event_service.up(settings, [sys.executable, "-m", "blogdata", "events", "--serve"])
-    return _events_status(settings)
-
-
-def _events_down(settings: Settings) -> dict[str, Any]:
-    stopped = event_service.stop(settings)
-    detail = "was running; events that wait stay" if stopped else "was not running"
-    return {"service": "events", "state": "stopped", "detail": detail}
-
-
-def _events_status(settings: Settings) -> dict[str, Any]:
-    return _status_row("events", event_service.status(settings))
-
-
 def _ui_status(settings: Settings) -> dict[str, Any]:
     home = settings.home / "dagster"
     url = dagster_home.ui_address(home)
@@ -222,5 +202,4 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
 _SERVICES = {
     "spark": _Service(up=_spark_up, down=_spark_down, status=_spark_status),
     "postgres": _Service(up=_postgres_up, down=_postgres_down, status=_postgres_status),
-    "events": _Service(up=events_up, down=_events_down, status=_events_status),
 }

@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from blogdata.cli import code_locations, services_commands
+from blogdata.cli import code_locations
 from blogdata.cli.output import console
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError
@@ -71,8 +71,6 @@ def ui(
     if settings.spark.mode == "local":
         server = spark_connect.running_server(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
-    if settings.events.received:
-        console.print(f"events: {services_commands.events_up(settings)['detail']}")
     hosts = sorted(ui_guard.hosts_of(host, port, name or ()))
     web = [*("--listener", str(listener.fileno())), *(word for one in hosts for word in ("--host", one))]
     with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
@@ -89,9 +87,7 @@ def ui(
                 automatic=automatic or settings.run_automatically,
                 opened=open_,
             )
-        console.print(
-            "stopped; a step under way ends by itself; Spark and the receiver of events stay until: blogdata down"
-        )
+        console.print("stopped; a step under way ends by itself; Spark stays until: blogdata down")
 
 
 def _serve(

@@ -1,4 +1,4 @@
-"""The web server of `blogdata ui`: Dagster's own application behind the guard that knows the deployment's owner."""
+"""The web server of `blogdata ui`: Dagster's application behind the owner's guard, and the route for events."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from dagster_webserver.version import __version__
 
 from blogdata.cli.code_locations import PLATFORM
 from blogdata.cli.moved_days import followed
+from blogdata.orchestration import external_events
 from blogdata.planning.history import Span
 from blogdata.services import dagster_home, ends_with_parent, heartbeat, secrets, ui_guard, ui_viewer
 from blogdata.services.config import Settings, load
 from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext, WorkspaceRequestContext
+from blogdata.services.ui_guard import Receive, Scope, Send
+from quality.contracts import CONTRACTS
 
 WAY_IN = "On its machine, as the user it belongs to, type: blogdata ui --open"
 # Those of Dagster's own command: milliseconds of a statement, seconds of a connection's life, connections.
@@ -77,8 +80,16 @@ def server(
                 healthy=lambda: heartbeat.is_beating(instance, time.time()),
                 way_in=WAY_IN,
             )
+            token = secrets.read(settings, external_events.TOKEN).reveal()
+            events = external_events.route(settings.landing, token, CONTRACTS)
+
+            async def served(scope: Scope, receive: Receive, send: Send) -> None:
+                # Senders of events have a token of their own, and reach nothing else.
+                is_event = scope["type"] == "http" and scope["path"] == external_events.PATH
+                await (events if is_event else guard)(scope, receive, send)
+
             config = uvicorn.Config(
-                guard, log_level="warning", server_header=False, timeout_graceful_shutdown=_SHUTDOWN_SECONDS
+                served, log_level="warning", server_header=False, timeout_graceful_shutdown=_SHUTDOWN_SECONDS
             )
             yield uvicorn.Server(config)
 

@@ -193,21 +193,6 @@ class TryAlerts(Action, words="send a test message on every channel"):
     """Send a test message on every channel of the alerts."""
 
 
-class ShowEvents(Action, words="list the events"):
-    """List the events that came from outside: those that wait, started a run, failed or were refused."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetryEvent(Action, words="retry the event"):
-    """Have an event start a run again.
-
-    Args:
-        name: Its name in the list of events.
-    """
-
-    name: str
-
-
 class ShowFeed(Action, words="show what goes to the partner"):
     """Show what was sent to the partner, what waits, and what waits for a person."""
 

@@ -112,10 +112,10 @@ OUTSIDE_TABLES = (
     ),
     Place(
         name="events from outside",
-        files=("events.sqlite*",),
-        values="what a sender puts into the payload of an event; no value of a visit is expected there",
+        files=("landing/_events/*",),
+        values="what a sender puts into an event, until its run exists; no value of a visit is expected there",
         always=False,
-        cleared="ids and e-mails in them are overwritten; the search names what else has a value",
+        cleared="refused ones with a value are removed; the search names events that wait",
     ),
     Place(
         name="journal of an erasure under way",

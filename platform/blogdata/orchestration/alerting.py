@@ -10,7 +10,7 @@ from blogdata.alerts.sending import Round
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.finding import Finding
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import external_events, partner
+from blogdata.orchestration import partner
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import clock, findings
 from blogdata.planning.graph import Graph
@@ -55,7 +55,6 @@ def observed(
         look=seen,
         now=clock.now(),
         streams=streams,
-        inbox=external_events.inbox(settings),
         feeds=[(contract, box) for contract in served if isinstance(contract.write, Feed)],
     )
 

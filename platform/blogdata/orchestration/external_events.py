@@ -1,105 +1,64 @@
-"""The external trigger of a deployment: its senders and tokens from the settings, its inbox, and its HTTP answers."""
+"""The HTTP entrance of the External Trigger: a route that has an event on the disk before its sender is answered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from datetime import datetime, timedelta, timezone
-from importlib.metadata import version
-from types import MappingProxyType
+import asyncio
+import hmac
+from collections.abc import Collection
+from pathlib import Path
 
-from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.patterns.ingestion.event_inbox import Inbox, InboxUnusable
-from blogdata.patterns.ingestion.external_trigger import FILE, HTTP, Notification, Sender, Trigger
-from blogdata.patterns.ingestion.trigger_event import EventRefused, Forged, IdReused, NotPermitted, TooLarge
-from blogdata.services import event_tokens
-from blogdata.services.config import Settings
-from blogdata.services.event_receiver import Post, Reply
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
-_STATUS: Mapping[type[EventRefused], int] = MappingProxyType(
-    {Forged: 401, NotPermitted: 403, IdReused: 409, TooLarge: 413}
-)
-"""HTTP status of the refusals; 400 for the others."""
-_RETRY_SECONDS = "30"
+from blogdata.patterns.ingestion.external_trigger import MOST_BYTES, EventRefused, keep, parse
+
+PATH = "/events"
+TOKEN = "events"
+"""Name of the secret that senders show."""
+_SECONDS = 10.0
+"""How long a body may take to arrive."""
 
 
-def inbox(settings: Settings) -> Inbox:
-    """Return the inbox of a deployment."""
-    return Inbox(path=settings.home / "events.sqlite")
-
-
-def trigger(settings: Settings, datasets: Collection[str]) -> Trigger:
-    """Build the entrance for events.
+def route(landing: Path, token: str, datasets: Collection[str]) -> Route:
+    """Build the route; an event that cannot be kept is an error 500, and its sender sends it again.
 
     Args:
-        settings: Settings of the deployment.
+        landing: The landing zone.
+        token: What senders show as `Authorization: Bearer`.
         datasets: The declared datasets.
-
-    Raises:
-        ConfigurationError: A sender may request a dataset that is not declared.
     """
-    for sender in settings.events.senders:
-        if undeclared := sorted({*sender.datasets} - {*datasets}):
-            raise ConfigurationError(
-                what=f"the sender {sender.name} may request {', '.join(undeclared)}, which is not declared",
-                where="blogdata.toml, [[events.senders]]",
-                next_step=f"choose from: {', '.join(datasets)}",
-            )
-    return Trigger(
-        senders={
-            sender.name: Sender(
-                name=sender.name, datasets=sender.datasets, channels=frozenset([FILE] if sender.files else [])
-            )
-            for sender in settings.events.senders
-        },
-        tokens=event_tokens.Tokens(settings),
-        datasets=datasets,
-        inbox=inbox(settings),
-        oldest=timedelta(seconds=settings.events.max_age),
-        longest=timedelta(seconds=settings.events.max_span),
-        version=version("blogdata"),
-    )
 
-
-def answer(entrance: Trigger) -> Callable[[Post], Reply]:
-    """Build what answers the receiver's requests: the event is on the disk before its sender is answered."""
-
-    def reply(post: Post) -> Reply:
+    async def receive(request: Request) -> JSONResponse:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+            # The body of somebody without the token is not read.
+            return _refusal(401, "it lacks the token", "send the header: Authorization: Bearer TOKEN")
         try:
-            notification = Notification(
-                # The body of somebody without a token is not read.
-                body=post.read() if entrance.is_known(post.token) else b"",
-                size=post.size,
-                channel=HTTP,
-                origin=post.origin,
-                at=datetime.now(timezone.utc),
-                token=post.token,
-            )
-            entry, known = entrance.take(notification)
+            body = await asyncio.wait_for(_body(request), _SECONDS)
+            event = parse(body, datasets)
+        except asyncio.TimeoutError:
+            return _refusal(408, f"its body did not arrive within {_SECONDS:g} seconds", "send it again")
+        except ClientDisconnect:
+            return _refusal(400, "its body is shorter than stated", "send it again")
         except EventRefused as error:
-            status = _STATUS.get(type(error), 400)
-            headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-            return Reply(
-                status=status,
-                content={"error": error.what, "next": error.next_step},
-                line=f"{error.kind}: {error.what}",
-                headers=headers,
-            )
-        except (InboxUnusable, ConfigurationError) as error:
-            return _unavailable(error)
-        return Reply(
-            status=200 if known else 202,
-            content={"event": entry.event.key, "state": entry.state, "known": known},
-            line=f"{'known' if known else 'accepted'}: {entry.event.key}",
-        )
+            return _refusal(413 if len(body) > MOST_BYTES else 400, error.what, error.next_step)
+        await asyncio.to_thread(keep, event, landing)
+        return JSONResponse({"event": event.key}, 202)
 
-    return reply
+    return Route(PATH, receive, methods=["POST"])
 
 
-def _unavailable(error: PlatformError) -> Reply:
-    # The sender learns nothing about this machine; its event is not refused: it is to be sent again.
-    return Reply(
-        status=503,
-        content={"error": "the event cannot be kept now", "next": "send it again later"},
-        line=f"unavailable: {error.what} ({error.where})",
-        headers={"Retry-After": _RETRY_SECONDS},
-    )
+async def _body(request: Request) -> bytes:
+    """Read a body, as far as an event may be long."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            break
+    return body
+
+
+def _refusal(status: int, error: str, next_step: str) -> JSONResponse:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return JSONResponse({"error": error, "next": next_step}, status, headers)

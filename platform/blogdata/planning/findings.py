@@ -6,16 +6,17 @@ Alerts, metrics and the report show these findings, so they never disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, RetryEvent, Run, ShowFeed, ShowLedger, ShowMigrations
+from blogdata.errors.remedies import Remedy, Run, ShowFeed, ShowLedger, ShowMigrations
 from blogdata.evidence import new_fields
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.evidence.new_fields import NewField
 from blogdata.patterns.data_value.outbox_account import OutboxLine
+from blogdata.patterns.ingestion import external_trigger
 from blogdata.patterns.quality.offline_observer import (
     observations,
     of_newest_period,
@@ -226,26 +227,27 @@ def retiring(deployment: Observed) -> Iterator[Finding]:
 
 
 def unstarted(deployment: Observed) -> Iterator[Finding]:
-    """Find the events from outside for which no run could be started, or that have waited for theirs for an hour."""
-    for entry in () if deployment.inbox is None else deployment.inbox.newest(0):
-        received = datetime.fromtimestamp(entry.received, timezone.utc)
-        if entry.state == "waiting" and deployment.now - received < LONGEST_WAIT:
-            continue
-        declared = [name for name in entry.event.datasets if name in deployment.contracts]
-        dataset = declared[0] if declared else next(iter(deployment.contracts))
-        failed = entry.state == "failed"
-        yield Finding(
-            source="events",
-            dataset=dataset,
-            owner=deployment.contracts[dataset].owner,
-            severity=Severity.CRITICAL if failed else Severity.WARNING,
-            what=f"no run could be started for the event {entry.event.key}: {entry.reason}"
-            if failed
-            else f"the event {entry.event.key} waits for its run since {received:%Y-%m-%dT%H:%M:%SZ}",
-            remedy=Remedy("mend the cause, and start it: ", RetryEvent(name=entry.event.key))
-            if failed
-            else Remedy("see that Dagster's daemon runs, and that its sensor external_events is on"),
-            partition=entry.event.key,
+    """Find the events from outside that have waited for their run for an hour, or start none."""
+    landing = deployment.look.zone.folder
+    # Whoever owns what comes in.
+    contract = next(iter(deployment.contracts.values()))
+    for file, written in external_trigger.waiting(landing).items():
+        if deployment.now.timestamp() - written >= LONGEST_WAIT.total_seconds():
+            yield _warning(
+                contract,
+                "events",
+                what=f"the event in {external_trigger.FOLDER}/{file.name} has waited for its run for more than an hour",
+                remedy=Remedy("see that Dagster's daemon runs, and what its sensor external_events says"),
+                partition=file.name,
+            )
+    refused = landing / external_trigger.FOLDER / external_trigger.REFUSED
+    for file in sorted(refused.glob(f"*{external_trigger.SUFFIX}")):
+        yield _warning(
+            contract,
+            "events",
+            what=f"the event in {file.relative_to(landing)} starts no run; the reason is in the file beside it",
+            remedy=Remedy("have its sender send it again, corrected; then remove both files"),
+            partition=file.name,
         )
 
 

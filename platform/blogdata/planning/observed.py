@@ -10,7 +10,6 @@ from pathlib import Path
 
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.error_management.streamed_files import StreamedFiles
-from blogdata.patterns.ingestion.event_inbox import Inbox
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.clock import is_possible
 from blogdata.planning.graph import Graph
@@ -46,7 +45,6 @@ class Observed:
         look: Snapshot of what has landed and what is published.
         now: Current time, timezone-aware.
         streams: The streams that run beside the lineage.
-        inbox: Events from outside; None if it is not looked at.
         feeds: What is sent to partners: the contract of each feed, and its outbox.
     """
 
@@ -54,7 +52,6 @@ class Observed:
     look: Snapshot
     now: datetime
     streams: Sequence[StreamedInput] = ()
-    inbox: Inbox | None = None
     feeds: Sequence[tuple[Contract, Outbox]] = ()
 
     @cached_property

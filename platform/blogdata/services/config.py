@@ -18,7 +18,6 @@ from blogdata.errors import ConfigurationError
 from blogdata.secrets import environment
 from blogdata.services import (
     alert_settings,
-    event_settings,
     file_permissions,
     location_settings,
     log_settings,
@@ -31,7 +30,6 @@ from blogdata.services import (
     trust,
 )
 from blogdata.services.alert_settings import AlertSettings
-from blogdata.services.event_settings import EventSettings
 from blogdata.services.location_settings import LocationSettings
 from blogdata.services.log_settings import LogSettings
 from blogdata.services.partner_settings import PartnerSettings
@@ -70,8 +68,6 @@ _ENVIRONMENT = {
     "SPARK_REMOTE": ("spark", "remote"),
     "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
     "BLOGDATA_STEPS_AT_ONCE": ("dagster", "steps_at_once"),
-    "BLOGDATA_EVENTS_HOST": ("events", "host"),
-    "BLOGDATA_EVENTS_PORT": ("events", "port"),
     "BLOGDATA_GEOLOCATION": ("geolocation", "url"),
     "BLOGDATA_PARTNER": ("partner", "url"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
@@ -92,7 +88,6 @@ _FILE_KEYS = {
     "postgres": postgres_settings.KEYS,
     "tables": table_settings.KEYS,
     "alerting": alert_settings.ALERTING_KEYS,
-    "events": event_settings.KEYS,
     "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
     "site": site_settings.KEYS,
@@ -165,7 +160,6 @@ class Settings:
         steps_at_once: How many steps of a run are executed side by side, at most.
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
         alerts: Who is told of what a person should know, and how often.
-        events: Who may start runs from outside, and where their events are received.
         geolocation: Who is asked where addresses are.
         partner: The partner who gets events, and how they are sent.
         logs: How access logs are read.
@@ -193,7 +187,6 @@ class Settings:
     secrets: SecretSettings = field(default_factory=SecretSettings)
     steps_at_once: int = 1
     alerts: AlertSettings = field(default_factory=AlertSettings)
-    events: EventSettings = field(default_factory=EventSettings)
     geolocation: LocationSettings = field(default_factory=LocationSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
     logs: LogSettings = field(default_factory=LogSettings)
@@ -275,7 +268,6 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         dagster_secret=postgres_settings.password(dagster, storage, example="dagster"),
         steps_at_once=setting_values.whole(dagster, "steps_at_once", 1, 1, 8),
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
-        events=event_settings.parse(values.get("events", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),
         partner=partner_settings.parse(values.get("partner", {})),
         logs=log_settings.parse(values.get("logs", {})),

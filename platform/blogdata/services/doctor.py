@@ -21,8 +21,6 @@ from blogdata.services import (
     dagster_home,
     deployment_alerts,
     engine,
-    event_service,
-    event_tokens,
     file_permissions,
     jars,
     java,
@@ -96,7 +94,6 @@ def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagno
         ("tables", _tables),
         ("storage", _storage),
         ("alerts", _alerts),
-        ("events", _events),
         *((one.path.name, partial(_kept, one)) for one in kept),
     ]
     findings: list[Diagnosis] = []
@@ -316,16 +313,6 @@ def _alerts(settings: Settings) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 name=name, ok=False, detail=detail, remedy=Remedy(error.remedy, "; then try it: ", TryAlerts())
             )
-
-
-def _events(settings: Settings) -> Iterator[Diagnosis]:
-    if not settings.events.received:
-        return
-    event_tokens.read(settings)
-    seen = event_service.status(settings)
-    detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
-    step = Remedy("Run ", StartService(name="events"), "; without it senders get no answer")
-    yield Diagnosis(name="events", ok=seen.state == "running", detail=detail, remedy=step)
 
 
 def _kept(file: SqliteStore, settings: Settings) -> Iterator[Diagnosis]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from blogdata.services import dagster_home, event_service, postgres, spark_connect
+from blogdata.services import dagster_home, postgres, spark_connect
 from blogdata.services.config import Settings
 
 _OWNER = "do everything that the owner may"
@@ -31,7 +31,6 @@ def lines(settings: Settings) -> Iterator[str]:
         ("Spark Connect", spark_connect.status(settings).pid, f"whoever has the token in the home may {_OWNER}"),
         ("Spark Connect of roles", spark_connect.status(spark_connect.of_roles(settings)).pid, "the same"),
         ("PostgreSQL", postgres.status(settings).pid, "a login with its password may do what it is granted"),
-        ("events", event_service.status(settings).pid, "a sender with its token may start the runs that are its own"),
     ):
         if pid:
             yield f"{name}: {_from(_listening(pid))}; {who}"
@@ -40,7 +39,7 @@ def lines(settings: Settings) -> Iterator[str]:
         host = urlsplit(f"//{address}").hostname or ""
         who = (
             "whoever has the token in the home may launch, wipe and backfill, unless it is served with --read-only; "
-            "whoever has the viewer's may look"
+            "whoever has the viewer's may look, and with that for events have what is stale computed"
         )
         yield f"Dagster's UI: {_from({host})}; {who}"
     for name, folder in (("home", settings.home), ("lake", settings.lake), ("landing zone", settings.landing)):

@@ -1,6 +1,7 @@
-"""Hidden files that killed processes left in the landing zone: nobody reads them, so those with values are removed.
+"""Files of the landing zone that nobody reads: hidden ones that killed processes left, and events that were refused.
 
-Only files under names that the platform writes; what a producer has under a hidden name may be about to land.
+Those with values are removed. Of hidden files only those under names that the platform writes; what a producer has
+under a hidden name may be about to land.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Collection
 from pathlib import PurePosixPath
 
 from blogdata.erasure.cleared import Cleared, Note
-from blogdata.patterns.ingestion import passthrough_replicator, whole_files
+from blogdata.patterns.ingestion import external_trigger, passthrough_replicator, whole_files
 from blogdata.patterns.ingestion.log_splitter import LOGS
 from blogdata.patterns.security import in_place_overwriter
 from blogdata.services.config import Settings
@@ -18,6 +19,7 @@ from blogdata.suppression.entry import LOCK, splitting
 
 _PLACE = "hidden files of the landing zone"
 _LANDING = "landing/"
+_REFUSED_EVENTS = f"{_LANDING}{external_trigger.FOLDER}/{external_trigger.REFUSED}/"
 _ENDINGS = (whole_files.PARTIAL, passthrough_replicator.STAGED, in_place_overwriter.STAGED)
 
 
@@ -49,4 +51,4 @@ def clear(settings: Settings, paths: Collection[str], note: Note) -> Cleared:
 def _is_left(path: str) -> bool:
     name = PurePosixPath(path).name
     own = name.endswith(_ENDINGS) or name.startswith(passthrough_replicator.SPOOL)
-    return path.startswith(_LANDING) and name.startswith(".") and own
+    return path.startswith(_REFUSED_EVENTS) or (path.startswith(_LANDING) and name.startswith(".") and own)

@@ -1,4 +1,4 @@
-"""Texts in SQLite files whose rows are needed, Dagster's and events from outside: values in them are overwritten.
+"""Texts in Dagster's SQLite files, whose rows are needed: values in them are overwritten.
 
 Dagster's history of runs is made of these rows, so a value is replaced by as many asterisks, as in a landed file by
 filler. Only what is no word or number of a program is looked for: e-mails, and long ids with letters and digits. A
@@ -19,7 +19,7 @@ from blogdata.services.config import Settings
 from blogdata.suppression.identifiers import Identifiers
 from blogdata.suppression.landed_persons import DISTINCTIVE
 
-_FILES = re.compile(r"(dagster/(?:.+/)?[^/]+\.db|events\.sqlite)(?:-wal|-shm|-journal)?")
+_FILES = re.compile(r"(dagster/(?:.+/)?[^/]+\.db)(?:-wal|-shm|-journal)?")
 _LOGS = "dagster/compute_logs/"
 _BUSY_SECONDS = 60.0
 _ALONE = r"(?<![\w.+@-])(?:{})(?![\w+@-]|\.\w)"
