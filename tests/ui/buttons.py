@@ -153,9 +153,13 @@ class Buttons:
         """Return the status that an asset's page, or its page of a partition, shows."""
         return str(self._served.ask(STALE, key={"path": key}, partition=partition)["assetNodeOrError"]["staleStatus"])
 
-    def runs_of(self, backfill: str) -> list[str]:
-        """List the runs of a backfill."""
-        return [run.run_id for run in backfills.records(self._served) if run.tags.get(backfills.BACKFILL) == backfill]
+    def runs_of(self, backfill: str, seconds: float = 120) -> list[str]:
+        """List the runs of a backfill, once the daemon has had its turn."""
+        deadline = time.monotonic() + seconds
+        while not (found := [run.run_id for run in backfills.records(self._served) if _is_of(run, backfill)]):
+            assert time.monotonic() < deadline, f"no run of the backfill {backfill}"
+            time.sleep(1)
+        return found
 
     def ended(self, run_id: str, seconds: float = 600) -> Run:
         """Wait for the end of a run."""
@@ -197,6 +201,10 @@ class Buttons:
         launched = self._served.ask(LAUNCH, p=params)["launchPipelineExecution"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["id"])
+
+
+def _is_of(run: backfills.RunRecord, backfill: str) -> bool:
+    return run.tags.get(backfills.BACKFILL) == backfill
 
 
 def _inputs(keys: Collection[Key]) -> list[dict[str, Any]]:
