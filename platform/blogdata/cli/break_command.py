@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,10 +91,7 @@ def play(settings: Settings, scene: Scene, *, seed: int, quiet: bool) -> dict[st
             story.narrate("nothing has landed here: a small simulated blog is broken instead")
         story.run("first the copy is brought up to date")
         before = break_figures.take(copied.settings)
-        with warnings.catch_warnings():
-            # Spark's client warns that it gives up, and then raises the error, which the story reports.
-            warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
-            scene.play(story)
+        scene.play(story)
         after = break_figures.take(copied.settings)
     finally:
         copied.close()
