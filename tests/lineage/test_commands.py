@@ -178,6 +178,7 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         (("sql", "SELECT * FROM gold.nothing"), "there is no table gold.nothing"),
         (("sql", "SELECT * FROM gold.nothing"), "silver.visits"),
         (("sql", "DROP TABLE gold.page_stats"), "only queries are run here"),
+        (("sql", "DROP TABLE gold.page_stats"), "where: 'DROP TABLE gold.page_stats'"),
         (("sql", "SELECT nothing FROM gold.page_stats"), "nothing"),
         (("repair", "--json", "--yes"), "--json only tells what is damaged, --yes mends it"),
         (("sql", "SELECT 1 / 0"), "DIVIDE_BY_ZERO"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def attach(url: str) -> SparkSession:
         loud.append("pyspark.sql.connect.logging")
     for name in loud:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # Spark's client warns that it gives up, and then raises the error.
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
     session = SparkSession.builder.remote(url).create()
     near = url.startswith(("sc://localhost", "sc://127.0.0.1", "sc://[::1]"))
     retries = _LOCAL_RETRIES if near else _REMOTE_RETRIES
