@@ -72,7 +72,6 @@ REPORT = dg.AssetKey(["ops", "report"])
     group_name="ops",
     owners=["team:platform"],
     kinds={"html"},
-    tags={"pattern/dataset-tracker": ""},
     required_resource_keys={"lake"},
 )
 def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:

@@ -26,8 +26,6 @@ COUNTRIES = ("DE", "JP", None)
 UTM = ("newsletter / email / spring", "mastodon / - / -", None, None)
 BROWSERS = ("Firefox", "Chrome", "Safari", None)
 DEVICES = ("Windows", "iPhone", "", "Pixel 8", "Fairphone")
-SYSTEMS = {"Windows": "Windows", "iPhone": "iOS", "Pixel 8": "Android"}
-"""The operating systems of those devices that name one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +41,6 @@ class View:
     utm: str | None = None
     browser: str | None = "Firefox"
     device: str | None = "Windows"
-    private: bool = False
 
     @cached_property
     def hour(self) -> str:
@@ -54,11 +51,6 @@ class View:
     def kind(self) -> str:
         """The kind of the referring host."""
         return {OWN: "this blog", "direct": "no referrer", "duckduckgo.com": "search"}.get(self.host, "other sites")
-
-    @property
-    def system(self) -> str:
-        """The operating system of the device."""
-        return SYSTEMS.get(self.device or "", "unknown")
 
 
 def random_views(hours: int, *, seed: int) -> list[View]:
@@ -83,7 +75,6 @@ def random_views(hours: int, *, seed: int) -> list[View]:
                         country=draw.choice(COUNTRIES),
                         browser=draw.choice(BROWSERS),
                         device=draw.choice(DEVICES),
-                        private=visitor.endswith("7"),
                     )
                 )
     return found
@@ -99,7 +90,6 @@ def write(lake: LakeResource | Lake, views: Sequence[View]) -> None:
             "event_time": pa.array([view.time for view in views], pa.timestamp("us", tz="UTC")),
             "visit_id": pa.array([view.visit for view in views], pa.string()),
             "user_id": pa.array([view.visitor for view in views], pa.string()),
-            "keep_private": pa.array([view.private for view in views], pa.bool_()),
             "page": pa.array([view.page for view in views], pa.string()),
             "referral_host": pa.array([view.host for view in views], pa.string()),
             "utm": pa.array([view.utm for view in views], pa.string()),
@@ -148,7 +138,6 @@ def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
         The figures of a period by name; `page` and the other dimensions as name to views, visits and visitors.
     """
     chosen = [view for view in views if first <= view.hour <= last]
-    earlier = {view.visitor for view in views if view.hour < first}
     times: dict[str, list[datetime]] = {}
     for view in chosen:
         times.setdefault(view.visit, []).append(view.time)
@@ -158,19 +147,15 @@ def counted(views: Sequence[View], first: str, last: str) -> dict[str, Any]:
         "views": len(chosen),
         "visits": len(times),
         "visitors": len(visitors),
-        "new": len(visitors - earlier),
-        "returning": len(visitors & earlier),
         "views_per_visit": len(chosen) / len(times) if times else None,
         "bounce": sum(len(each) == 1 for each in times.values()) / len(times) if times else None,
         "seconds": median(lengths) if lengths else None,
-        "private_views": sum(view.private for view in chosen),
         "page": _by(chosen, "page"),
         "referral_host": _by(chosen, "host"),
         "utm": _by(chosen, "utm"),
         "country": _by(chosen, "country"),
         "browser": _by(chosen, "browser"),
         "device_type": _by(chosen, "device"),
-        "system": _by(chosen, "system"),
         "referral_kind": _by(chosen, "kind"),
     }
 

@@ -1,8 +1,7 @@
-"""The part about the blog: who read what, by period, each number beside that of the period before.
+"""The part about the blog: who read what, by period, each figure beside that of the period before.
 
 Every number is computed from the page views of its period alone, so that it equals a query over
-`silver.visits_enriched` with the same hours. Only `new` also looks at what came before. Rankings of sessions and
-campaigns are sums over the days of gold tables.
+`silver.visits_enriched` with the same hours. Campaigns, crawlers and broken links are sums over days of gold tables.
 """
 
 from __future__ import annotations
@@ -10,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from assets.report.charts import charts
-from assets.report.daily_rankings import SECTIONS as DAILY_SECTIONS
 from assets.report.daily_rankings import DailyRankings
-from assets.report.history import history
-from assets.report.page_views import DAY, Counted, PageViews, key_of_hour
-from assets.report.ranked_rows import ranking
+from assets.report.page_views import DATASET, DAY, PageViews, key_of_hour
 from assets.report.referrers import ReferrerKind, Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.elements import Audience, Figure, Grid, Ranking, RankingKind, ReportPeriod, Section, Unit
+from blogdata.report.elements import Audience, Chart, Figure, Ranking, RankingKind, ReportPeriod, Unit
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.sessions import PAUSE
 
@@ -27,35 +22,22 @@ WEEK = 7 * DAY
 _DATE = len("2026-01-31")
 LENGTHS = {1: WEEK, 7: 7 * DAY, 28: 28 * DAY, 90: 91 * DAY}
 """Periods in whole days, and how many hours earlier the period is that each is compared with: of the same weekdays."""
-KNOWN = 28 * DAY
-"""Hours of history before a period that is compared, without which nobody can be told to be new."""
-_AS_FAR_AS = "as far back as this page reads"
 ALL, SO_FAR = "all", "today"
 _HOST, _KIND, _UTM = "referral_host", "referral_kind", "utm"
 _COLUMNS = ("Views", "Visits", "Visitors")
 RANKINGS = (
-    RankingKind(name="page", label="Pages", of="page", columns=_COLUMNS, monospaced=True),
+    RankingKind(name="page", label="Pages", of="page", columns=_COLUMNS),
     RankingKind(name=_HOST, label="Other sites they came from", of="site", columns=_COLUMNS),
     RankingKind(name=_KIND, label="Kinds of sites they came from", of="kind", columns=_COLUMNS),
     RankingKind(name=_UTM, label="Campaigns of links they followed", of="source / medium / campaign", columns=_COLUMNS),
     RankingKind(name="country", label="Countries", of="country", columns=_COLUMNS),
     RankingKind(name="browser", label="Browsers", of="browser", columns=_COLUMNS),
     RankingKind(name="device_type", label="Devices", of="device", columns=_COLUMNS),
-    RankingKind(name="system", label="Operating systems", of="system", columns=_COLUMNS),
-)
-SECTIONS = (
-    Section(title="What was read, and from where", rankings=("page", _HOST)),
-    Section(
-        title="Who read it, and how they came",
-        rankings=(_KIND, _UTM, "country", "browser", "device_type", "system"),
-    ),
-    *DAILY_SECTIONS,
 )
 NO_SITES = {name: name for name in (ReferrerKind.SPAM.value, UNKNOWN)} | {DIRECT: ReferrerKind.DIRECT.value}
 """What stands in place of a host, and how it is shown."""
 NO_KINDS = (ReferrerKind.DIRECT, ReferrerKind.OWN, ReferrerKind.SPAM, ReferrerKind.UNKNOWN)
 """Kinds of what is no site that readers came from."""
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOTES = (
     "A page view is a row of silver.visits_enriched: a request for a page, without repetitions. Of access logs, feeds, "
     "images and other assets, crawlers, and requests that were not answered with the page are left out; the part "
@@ -67,26 +49,20 @@ NOTES = (
     "on a list of referrer spam are no sites that readers came from; the shares are of all page views. The kind of a "
     "site is that of its host in a table.",
     "Days and hours are UTC. A visit or visitor on two days counts on both, and once in a period that has both days: "
-    "the numbers of days do not add up to that of their period, nor do those of weeks and months. Weeks begin on "
-    "Monday; the first and the last week or month of a chart count the days that the period has of it.",
-    "The operating system is that of the device, which names it for desktops and Apple's devices; of other phones and "
-    "tablets, those of the known makers count as Android.",
-    "Visitors who asked not to be shared are counted like everybody; nobody is named on this page.",
+    "the numbers of days do not add up to that of their period.",
+    "Nobody is named on this page.",
 )
 
 
 def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Audience | None:
-    """Compute the figures of the blog.
+    """Compute the figures of the blog; None if no page view is published.
 
     Args:
         lake: The tables' root.
         days: How many days back from the newest page view the history goes.
         referrers: What is known of the sites that readers came from; None: the project's own table.
-
-    Returns:
-        The figures; None if no page view is published.
     """
-    newest = _newest(lake)
+    newest = max(lake.row_counts(DATASET, "event_hour"), default=None)
     if newest is None:
         return None
     since = key_of(start_of(newest[:_DATE], Grain.DAY) - Grain.DAY.length * (days - 1), Grain.HOUR)
@@ -96,21 +72,13 @@ def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Au
     if views is None:
         return None
     spans = dict(_spans(views))
-    chosen = next(name for name in ("7", "1", SO_FAR, ALL) if name in spans)
     return Audience(
-        title="The blog",
         since=key_of_hour(views.first),
         until=key_of_hour(views.last),
-        chosen=chosen,
+        chosen=next(name for name in ("7", "1", SO_FAR, ALL) if name in spans),
         periods=[_period(views, daily, name, span) for name, span in spans.items()],
-        sections=SECTIONS,
-        history=history(views, daily, _apart(views)),
         notes=NOTES,
     )
-
-
-def _newest(lake: Lake) -> str | None:
-    return max(lake.row_counts("silver.visits_enriched", "event_hour"), default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,117 +116,68 @@ def _spans(views: PageViews) -> Iterator[tuple[str, _Span]]:
 
 
 def _period(views: PageViews, daily: DailyRankings, name: str, span: _Span) -> ReportPeriod:
-    before = None if span.compared is None else views.counted(*span.compared)
-    known = span.compared is not None and span.compared[0] - views.first >= KNOWN
     return ReportPeriod(
         name=name,
         label=span.label,
         first=key_of_hour(span.first),
         last=key_of_hour(span.last),
         compared=None if span.compared is None else (key_of_hour(span.compared[0]), key_of_hour(span.compared[1])),
-        figures=list(
-            _figures(
-                views.counted(span.first, span.last),
-                before,
-                knows_who_is_new=known,
-                knows_who_is_private=views.knows_who_is_private,
-            )
-        ),
-        charts=list(charts(views, span.first, span.last, span.compared)),
-        grids=list(_grids(views, span)),
+        figures=list(_figures(views, span)),
+        chart=_chart(views, span),
         rankings=list(_rankings(views, daily, span)),
     )
 
 
-def _figures(
-    now: Counted, before: Counted | None, *, knows_who_is_new: bool, knows_who_is_private: bool
-) -> Iterator[Figure]:
-    def figure(name: str, label: str, definition: str, *, unit: Unit = Unit.COUNT, better: int = 0) -> Figure:
-        return Figure(
-            name=name,
-            label=label,
-            value=_values(now)[name],
-            before=None if before is None else _values(before)[name],
-            definition=definition,
-            unit=unit,
-            better=better,
-        )
-
-    yield figure("views", "Page views", "Pages opened in the period.", better=1)
-    yield figure("visits", "Visits", "Distinct visits with a page view in the period.", better=1)
-    yield figure("visitors", "Visitors", "Distinct visitors with a page view in the period.", better=1)
-    new = figure("new", "New visitors", f"Visitors without a page view before the period, {_AS_FAR_AS}.", better=1)
-    returning = figure(
-        "returning", "Returning", f"Visitors who had a page view before the period, {_AS_FAR_AS}.", better=1
-    )
-    # Where the history has just begun, nearly all visitors are new to it.
-    yield from (one if knows_who_is_new else replace(one, before=None) for one in (new, returning))
-    yield figure("views_per_visit", "Pages a visit", "Page views divided by visits.", unit=Unit.RATIO, better=1)
-    yield figure(
-        "bounce", "Bounce rate", "Share of visits with exactly one page view in the period.", unit=Unit.SHARE, better=-1
-    )
-    yield figure(
-        "seconds",
-        "Visit length",
-        "Median time from the first to the last page view, of visits with several; how long the last page was read "
-        "is not known.",
-        unit=Unit.SECONDS,
-        better=1,
-    )
-    if knows_who_is_private:
-        yield figure("private_views", "Kept private", "Page views of visitors who asked not to be shared.")
+def _figures(views: PageViews, span: _Span) -> Iterator[Figure]:
+    now = _values(views, span.first, span.last)
+    before: Mapping[str, float | None] = {} if span.compared is None else _values(views, *span.compared)
+    for name, label, definition, unit in (
+        ("views", "Page views", "Pages opened in the period.", Unit.COUNT),
+        ("visits", "Visits", "Distinct visits with a page view in the period.", Unit.COUNT),
+        ("visitors", "Visitors", "Distinct visitors with a page view in the period.", Unit.COUNT),
+        ("views_per_visit", "Pages a visit", "Page views divided by visits.", Unit.RATIO),
+        ("bounce", "Bounce rate", "Share of visits with exactly one page view in the period.", Unit.SHARE),
+        (
+            "seconds",
+            "Visit length",
+            "Median time from the first to the last page view, of visits with several; how long the last page was read "
+            "is not known.",
+            Unit.SECONDS,
+        ),
+    ):
+        yield Figure(name=name, label=label, value=now[name], before=before.get(name), definition=definition, unit=unit)
 
 
-def _values(counted: Counted) -> Mapping[str, float | None]:
+def _values(views: PageViews, first: int, last: int) -> Mapping[str, float | None]:
+    counted = views.counted(first, last)
     return {
         "views": counted.views,
         "visits": counted.visits,
         "visitors": counted.visitors,
-        "new": counted.new,
-        "returning": counted.visitors - counted.new,
         "views_per_visit": counted.views / counted.visits if counted.visits else None,
         "bounce": counted.bounced / counted.visits if counted.visits else None,
         "seconds": counted.seconds,
-        "private_views": counted.private_views,
     }
 
 
-def _grids(views: PageViews, span: _Span) -> Iterator[Grid]:
-    """Average the hours of the week; a day alone has its chart by hour."""
-    week = dict(zip(WEEKDAYS, views.by_weekday(span.first, span.last), strict=True))
-    days = {day: hours for day, hours in week.items() if any(hour is not None for hour in hours)}
-    if len(days) > 1:
-        yield Grid(
-            label="Page views by hour of the week, on average",
-            rows=list(days),
-            columns=[f"{hour:02}" for hour in range(DAY)],
-            values=list(days.values()),
-        )
+def _chart(views: PageViews, span: _Span) -> Chart:
+    """Count the days of a period; of a single day, its hours."""
+    name, length = ("hours", 1) if span.first // DAY == span.last // DAY else ("days", DAY)
+    first = span.first // length * length
+    lines = views.series(first, span.last, length)
+    keys = [key_of_hour(hour) for hour in range(first, span.last + 1, length)]
+    return Chart(name=name, keys=keys if name == "hours" else [key[:_DATE] for key in keys], lines=lines)
 
 
-def _apart(views: PageViews) -> Mapping[str, Mapping[str, str]]:
-    """Return, by ranking, the names that it does not rank, and what each is shown as."""
-    return {
+def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[Ranking]:
+    apart = {
         _HOST: {**NO_SITES, **{host: f"{host}, this blog" for host in views.own_hosts}},
         _KIND: {kind.value: kind.value for kind in NO_KINDS},
         _UTM: {UNKNOWN: "no campaign"},
     }
-
-
-def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[Ranking]:
-    apart = _apart(views)
     for kind in RANKINGS:
-        counted = {name: numbers for name, *numbers in views.by(kind.name, span.first, span.last)}
-        if counted.keys() <= ({UNKNOWN} | apart[_KIND].keys() if kind.name == _KIND else {UNKNOWN}):
-            continue
-        before = None if span.compared is None else views.views_by(kind.name, *span.compared)
-        yield ranking(kind, counted, before, apart=apart.get(kind.name, {}))
-    # A day that has just begun cannot be held against a whole one.
-    whole = span.compared is not None and span.last % DAY == DAY - 1
-    yield from daily.within(
-        _days(span.first, span.last), _days(*span.compared) if whole and span.compared is not None else None
-    )
-
-
-def _days(first: int, last: int) -> tuple[str, str]:
-    return key_of_hour(first)[:_DATE], key_of_hour(last)[:_DATE]
+        counted = dict(views.by(kind.name, span.first, span.last))
+        # What is shown only where something is known of it; where readers came from is shown in any case.
+        if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if kind.name == _KIND else ())}:
+            yield kind.ranking(counted.items(), apart.get(kind.name, {}))
+    yield from daily.within(key_of_hour(span.first)[:_DATE], key_of_hour(span.last)[:_DATE])

@@ -10,16 +10,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from assets.report import blog, what_came_in
+from assets.report import blog
 from assets.report.referrers import Referrers
+from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.planning.observed import Observed
+from blogdata.planning.snapshot import Snapshot
 from blogdata.report import page
-from blogdata.report.data_part import DataPart, ReportInput, data_part
+from blogdata.report.data_part import DataPart, data_part
 from blogdata.report.elements import Audience
-from blogdata.report.read_once import ReadOnce
-from quality.contracts import DECLARED, EVERY, GRAPH
+from quality.contracts import EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
 
 DAYS = 400
@@ -28,13 +30,7 @@ DAYS = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The figures of a deployment at a time.
-
-    Args:
-        made_at: When they were computed.
-        blog: Who read what; None if no page view is published.
-        data: The state of the data.
-    """
+    """The figures of a deployment when they were computed; `blog` is None if no page view is published."""
 
     made_at: datetime
     blog: Audience | None
@@ -76,26 +72,12 @@ def compute(
     Raises:
         PlatformError: A table cannot be read.
     """
-    events = ReadOnce(lake)
-    source = ReportInput(
-        lake=lake,
-        events=events,
-        zone=zone,
-        graph=GRAPH,
-        lake_contracts=EVERY,
-        contracts=DECLARED,
-        now=now,
-        streams=streamed_inputs(checkpoints),
-    )
+    look = Snapshot(zone, EventLog(lake))
+    deployment = Observed(graph=GRAPH, look=look, now=now, streams=streamed_inputs(checkpoints))
     with ThreadPoolExecutor(max_workers=1) as beside:
         # Reading the page views is the work of native code, which lets other threads go on.
         audience = beside.submit(blog.audience, lake, days=days, referrers=referrers)
-        data = data_part(
-            source,
-            lambda: what_came_in.rejected(lake, events, days=days),
-            lambda: what_came_in.formats(events),
-            days=days,
-        )
+        data = data_part(deployment, EVERY)
         return Report(made_at=now, blog=audience.result(), data=data)
 
 

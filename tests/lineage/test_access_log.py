@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from pathlib import Path
@@ -329,12 +329,6 @@ def test_more_requests_are_crawlers_than_goaccess_leaves_out(blog: Blog, tmp_pat
     assert left[1] == len(others)
 
 
-def test_the_report_has_the_format_of_the_lines(reported: Report) -> None:
-    assert [asdict(one) for one in reported.data.formats] == [
-        {"name": "combined", "lines": len(blog_log.LINES), "first": "2025-05-18", "last": "2025-05-19"}
-    ]
-
-
 def test_the_report_has_the_campaigns_of_the_links(reported: Report) -> None:
     queries = [oracle_requests.parts_of(view.request)[2] for view in ONCE]
     expected = Counter(filter(None, map(oracle_requests.campaign_of, queries)))
@@ -362,10 +356,9 @@ def test_the_report_counts_what_goaccess_counts(blog: Blog, reported: Report, tm
     assert differing(in_all(reported, "referral_host"), hosts) == {"direct": -direct, repeated_from: DUPLICATES}
     # GoAccess counts a visitor once per day.
     assert reported.blog is not None
-    (days,) = [chart for chart in reported.blog.periods[-1].charts if chart.name == "days"]
-    (visitors,) = [line.values for line in days.lines if line.name == "visitors"]
+    days = reported.blog.periods[-1].chart
     theirs = {row["data"]: row["visitors"]["count"] for row in counted["visitors"]["data"]}
-    assert dict(zip((key.replace("-", "") for key in days.keys), visitors, strict=True)) == theirs
+    assert dict(zip((key.replace("-", "") for key in days.keys), days.lines["visitors"], strict=True)) == theirs
     assert sum(theirs.values()) == counted["general"]["unique_visitors"]
     assert theirs == Counter(day for day, _ in {(f"{view.time:%Y%m%d}", view.client) for view in ONCE})
     # Each of them has a session that day, and another after each silence of half an hour.

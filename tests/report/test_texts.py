@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from blogdata.report import texts
@@ -53,17 +51,3 @@ def test_changes_are_in_percent(value: float | None, before: float | None, text:
 )
 def test_figures_are_written_in_their_unit(value: float | None, unit: str, text: str) -> None:
     assert texts.figure(value, unit) == text
-
-
-@pytest.mark.parametrize(
-    ("values", "moves"),
-    [
-        ((1, 2, 3), 1),
-        ((1, 2, None, 4, 5), 2),
-        ((1,), 0),
-        ((None, None), 0),
-        ((5, 5), 1),
-    ],
-)
-def test_a_small_line_has_gaps(values: Sequence[float | None], moves: int) -> None:
-    assert texts.spark(values).count("M") == moves

@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
 
+from blogdata.errors.remedies import Remedy
 from blogdata.evidence import ledger
 from blogdata.evidence.finding import Finding
-from blogdata.evidence.published_commits import PublishedCommit, published_commits
-from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from blogdata.patterns.observability import dataset_tracker
-from blogdata.patterns.quality.offline_observer import observations
+from blogdata.evidence.ledger import LedgerLine
 from blogdata.planning.clock import newest_end
 from blogdata.planning.findings import standing
 from blogdata.planning.graph import Graph
-from blogdata.planning.observed import Observed, StreamedInput
-from blogdata.planning.snapshot import Snapshot
+from blogdata.planning.observed import Observed
 from blogdata.planning.sources import landed_tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.report import contract_changes, distributions, lineage_picture, measure_trends, run_costs
-from blogdata.report.contract_changes import ContractChange, Difference
-from blogdata.report.dataset_state import DatasetState, state_of, with_source
-from blogdata.report.distributions import Distribution
-from blogdata.report.elements import Words, words_of
-from blogdata.report.lineage_picture import Picture
-from blogdata.report.measure_trends import Trend
-from blogdata.report.read_once import ReadOnce
-from blogdata.report.rejected_rows import RejectedRows
-from blogdata.report.run_costs import RunCost
 
-RUNS = 60
-"""Newest runs that are listed."""
+_WHOLE_TABLE = timedelta(days=1)
+"""How often a table without partitions is expected to be published."""
+_PROBLEMS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportInput:
-    """Where the figures come from.
+class Words:
+    """A piece of a text for a person; a command is one to be typed."""
 
-    Args:
-        lake: The tables' root.
-        events: The event log.
-        zone: The landing zone.
-        graph: The lineage that runs compute.
-        lake_contracts: Every dataset of the lake, by name, streams among them.
-        contracts: Every dataset, those served to a database among them.
-        now: Current time, timezone-aware.
-        streams: The streams that run beside the lineage.
-    """
-
-    lake: Lake
-    events: ReadOnce
-    zone: LandingZone
-    graph: Graph
-    lake_contracts: Mapping[str, Contract]
-    contracts: Mapping[str, Contract]
-    now: datetime
-    streams: Sequence[StreamedInput]
+    text: str
+    is_command: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,22 +45,66 @@ class Standing:
     what: str
     remedy: Sequence[Words]
 
+    @classmethod
+    def of(cls, finding: Finding) -> Standing:
+        """Render a finding, as this process types its commands."""
+        return cls(
+            severity=finding.severity.value,
+            source=finding.source,
+            dataset=finding.dataset,
+            partition=finding.partition,
+            owner=finding.owner,
+            what=finding.what,
+            remedy=[
+                Words(text=str(Remedy(part)), is_command=not isinstance(part, str)) for part in finding.remedy.parts
+            ],
+        )
+
+
+class Freshness(str, Enum):
+    """Whether a dataset was published in time."""
+
+    FRESH = "in time"
+    LATE = "late"
+    UNPROMISED = "no promise"
+    NEVER = "never published"
+
 
 @dataclass(frozen=True, kw_only=True)
-class LineFormat:
-    """The landed lines of a format.
+class DatasetState:
+    """A dataset now.
 
     Args:
-        name: Name of the format.
-        lines: How many.
-        first: First day of arrival.
-        last: Last day of arrival.
+        dataset: Name as `layer.table`.
+        description: What a row is.
+        owner: Who is responsible for it.
+        freshness: Whether it was published in time.
+        promise_hours: Hours after the end of a partition by which it is published; None: no promise.
+        published_at: When it was last published; None: never.
+        newest: Newest partition; None for a table without partitions.
+        partitions: Number of partitions, 1 for a table without.
+        rows_in: Rows of the layer above that it accounts for.
+        rows_out: Rows it published.
+        rows_there: Rows in the table, by its log.
+        reasons: Rows left out, by reason; what it holds beyond its rows in is below zero.
+        unbalanced: Number of partitions that do not add up.
+        problems: What does not add up, of the first of them.
     """
 
-    name: str
-    lines: int
-    first: str
-    last: str
+    dataset: str
+    description: str
+    owner: str
+    freshness: Freshness
+    promise_hours: float | None
+    published_at: datetime | None
+    newest: str | None
+    partitions: int
+    rows_in: int
+    rows_out: int
+    rows_there: int
+    reasons: Mapping[str, int]
+    unbalanced: int
+    problems: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,110 +115,84 @@ class DataPart:
         findings: What a person should know now, the critical ones first.
         data_until: End of the newest hour that is published; None without one.
         datasets: The datasets of the lake that were published or can be, in the order of the lineage.
-        rejected: Dead letters and late rows.
-        formats: Formats of landed logs, most lines first; empty if none has landed.
-        trends: Measures by day.
-        distributions: Profiled columns in the newest period, each beside the usual.
-        runs: The newest runs, the newest first.
-        changes: Changes of contracts, the newest first.
-        differences: Tables that differ from their contracts.
-        lineage: What the newest publications really read.
     """
 
     findings: Sequence[Standing]
     data_until: datetime | None
     datasets: Sequence[DatasetState]
-    rejected: RejectedRows
-    formats: Sequence[LineFormat]
-    trends: Sequence[Trend]
-    distributions: Sequence[Distribution]
-    runs: Sequence[RunCost]
-    changes: Sequence[ContractChange]
-    differences: Sequence[Difference]
-    lineage: Picture
 
 
-def data_part(
-    source: ReportInput,
-    rejected: Callable[[], RejectedRows],
-    formats: Callable[[], Sequence[LineFormat]],
-    *,
-    days: int,
-) -> DataPart:
-    """Compute the part about the data.
+def data_part(deployment: Observed, contracts: Mapping[str, Contract]) -> DataPart:
+    """Compute the part about the data; the contracts are those of every dataset of the lake, streams among them."""
+    look, graph = deployment.look, deployment.graph
+    # An audit reads again when another run publishes meanwhile; what it read last is what the other figures are of.
+    lines = {name: ledger.audit(look.events.lake, look.events, contract) for name, contract in contracts.items()}
+    published = frozenset(name for name in contracts if lines[name])
+    shown = with_source(contracts, graph, published, landed_tables(graph, look))
+    ends = [newest_end(one, look.published(name)) for name, one in contracts.items() if one.grain is Grain.HOUR]
+    # After the end of a simulation nothing is expected.
+    now = deployment.ended_at or deployment.now
+    return DataPart(
+        findings=[Standing.of(finding) for finding in standing(deployment)],
+        data_until=max(filter(None, ends), default=None),
+        datasets=[state_of(contracts[name], lines[name], now) for name in contracts if name in shown],
+    )
+
+
+def state_of(contract: Contract, lines: Sequence[LedgerLine], now: datetime) -> DatasetState:
+    """Describe a dataset from its audited ledger.
+
+    It is late when nothing was published for the length of a partition (a table without: a day) and its promise, as
+    Dagster's freshness policy has it.
+    """
+    times = [line.entry.committed_at for line in lines if line.entry.committed_at is not None]
+    published_at = max(times, default=None)
+    reasons: Counter[str] = Counter()
+    for line in lines:
+        reasons.update(line.entry.reasons)
+    problems = [f"{line.entry.partition or 'whole table'}: {line.problem}" for line in lines if line.problem]
+    return DatasetState(
+        dataset=contract.dataset,
+        description=contract.description,
+        owner=contract.owner,
+        freshness=_freshness(contract, published_at, now),
+        promise_hours=contract.freshness_hours,
+        published_at=published_at,
+        newest=max((line.entry.partition for line in lines), default="") or None,
+        partitions=len(lines),
+        rows_in=sum(line.entry.rows_in for line in lines),
+        rows_out=sum(line.entry.rows_out for line in lines),
+        rows_there=sum(line.rows_there for line in lines),
+        reasons={reason: rows for reason, rows in sorted(reasons.items()) if rows},
+        unbalanced=len(problems),
+        problems=problems[:_PROBLEMS],
+    )
+
+
+def _freshness(contract: Contract, published_at: datetime | None, now: datetime) -> Freshness:
+    if published_at is None:
+        return Freshness.NEVER
+    if contract.freshness_hours is None:
+        return Freshness.UNPROMISED
+    between = contract.grain.length if contract.grain is not None else _WHOLE_TABLE
+    due = published_at + between + timedelta(hours=contract.freshness_hours)
+    return Freshness.FRESH if now <= due else Freshness.LATE
+
+
+def with_source(
+    contracts: Mapping[str, Contract], graph: Graph, published: Collection[str], landed: Collection[str]
+) -> frozenset[str]:
+    """Return the datasets that were published, or can be from what this deployment has.
+
+    What streams append is there only in deployments that have it: once one dataset of the stream was published.
 
     Args:
-        source: Where the figures come from.
-        rejected: Computes dead letters and late rows, of those who know their columns.
-        formats: Counts the lines of landed logs by format.
-        days: How many days of history the series have.
+        contracts: Every dataset, by name.
+        graph: The lineage that runs compute.
+        published: Those that were ever published.
+        landed: Landed tables, as `landing.table`, of which something has landed.
     """
-    events, contracts = source.events, source.lake_contracts
-    lake = events.lake
-    look = Snapshot(source.zone, events)
-    # An audit reads again when another run publishes meanwhile; what it read last is what the other figures are of.
-    lines = {name: ledger.audit(source.lake, events.fresh, contract) for name, contract in contracts.items()}
-    # After the audits, which add missing events to the log.
-    commits = published_commits(lake)
-    by_dataset: dict[str, list[PublishedCommit]] = {}
-    for commit in commits:
-        by_dataset.setdefault(commit.dataset, []).append(commit)
-    lineage = dataset_tracker.track(lake, events, source.contracts, landing=str(source.zone.folder))
-    published = frozenset(name for name, node in lineage.nodes.items() if node.published)
-    shown = with_source(source.contracts, source.graph, published, landed_tables(source.graph, look))
-    deployment = Observed(graph=source.graph, look=look, now=source.now, streams=source.streams)
-    found = standing(deployment)
-    ends = [newest_end(contract, look.published(name)) for name, contract in contracts.items() if _is_hourly(contract)]
-    companions = frozenset(name for name, contract in contracts.items() if contract.appears_with)
-    return DataPart(
-        findings=[_standing(finding) for finding in found],
-        data_until=max(filter(None, ends), default=None),
-        datasets=[
-            # After the end of a simulation nothing is expected.
-            state_of(contract, lines[name], by_dataset.get(name, ()), deployment.ended_at or source.now)
-            for name, contract in contracts.items()
-            if name in shown
-        ],
-        rejected=rejected(),
-        formats=formats(),
-        trends=[
-            trend
-            for name, contract in contracts.items()
-            for trend in measure_trends.trends(contract, look.published(name), days=days)
-        ],
-        distributions=[
-            found
-            for contract in contracts.values()
-            if contract.profiled
-            for found in distributions.distributions(contract, observations(events, contract.dataset))
-        ],
-        runs=run_costs.runs_of(commits, companions)[:RUNS],
-        changes=contract_changes.changes(commits),
-        differences=[
-            difference
-            for contract in contracts.values()
-            if (difference := contract_changes.difference(lake, contract)) is not None
-        ],
-        lineage=lineage_picture.picture(
-            replace(
-                lineage,
-                nodes={name: node for name, node in lineage.nodes.items() if node.owner is None or name in shown},
-            )
-        ),
-    )
-
-
-def _is_hourly(contract: Contract) -> bool:
-    return contract.grain is Grain.HOUR
-
-
-def _standing(finding: Finding) -> Standing:
-    return Standing(
-        severity=finding.severity.value,
-        source=finding.source,
-        dataset=finding.dataset,
-        partition=finding.partition,
-        owner=finding.owner,
-        what=finding.what,
-        remedy=words_of(finding.remedy),
-    )
+    computed = graph.with_input([*published, *landed])
+    beside = [contracts[name].write for name in published if name not in computed]
+    streamed = (name for name, one in contracts.items() if name not in graph.contracts and one.write in beside)
+    return frozenset([*computed, *streamed])

@@ -1,17 +1,12 @@
-"""How numbers, times and series are written on the page."""
+"""How numbers and times are written on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from math import ceil
-
-from markupsafe import Markup
 
 from blogdata.publish.partitions import Grain, start_of
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_WIDTH, _HEIGHT, _MARGIN = 120, 24, 3
 UNDEFINED = "–"
 
 
@@ -67,13 +62,6 @@ def change(value: float | None, before: float | None) -> str:
     return (f"{percent:+,.0f}%" if abs(percent) >= 10 else f"{percent:+.1f}%").replace("-", "−")
 
 
-def shade(value: float | None, top: float) -> str:
-    """Name the shade of a number in a table of shades: `s0` for none of the largest one to `s9`; `none` without one."""
-    if value is None:
-        return "none"
-    return f"s{ceil(9 * value / top) if top else 0}"
-
-
 def moment(text: str) -> str:
     """Write a time in ISO format for people."""
     return f"{datetime.fromisoformat(text):%a %d %b %Y, %H:%M}"
@@ -84,25 +72,3 @@ def key(text: str) -> str:
     if len(text) > len("2026-01-31"):
         return f"{start_of(text, Grain.HOUR):%a %d %b %Y, %H:%M}"
     return f"{start_of(text, Grain.DAY):%a %d %b %Y}"
-
-
-def spark(values: Sequence[float | None]) -> Markup:
-    """Draw a series as a small line with gaps where a value is missing; it begins at zero if zero is near."""
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
-        return Markup("")
-    low, high = min(known), max(known)
-    low = 0.0 if low < high / 2 else low
-    step, scale = _WIDTH / (len(values) - 1), (_HEIGHT - 2 * _MARGIN) / ((high - low) or 1.0)
-    path, pen, last = "", "M", (0.0, 0.0)
-    for index, value in enumerate(values):
-        if value is None:
-            pen = "M"
-            continue
-        last = (index * step, _HEIGHT - _MARGIN - (value - low) * scale)
-        path += f"{pen}{last[0]:.1f} {last[1]:.1f}"
-        pen = "L"
-    return Markup(
-        '<svg class="spark" viewBox="-3 0 {wide} {height}" width="{wide}" height="{height}" aria-hidden="true">'
-        '<path d="{path}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="2"/></svg>'
-    ).format(wide=_WIDTH + 6, height=_HEIGHT, path=path, x=last[0], y=last[1])
