@@ -76,10 +76,6 @@ class Referrers:
     def read(cls, own: Iterable[str] = (), files: Iterable[Path] = ()) -> Referrers:
         """Read the project's table and files that extend it; what a later file says of a host holds.
 
-        Args:
-            own: The blog's own hosts.
-            files: More files.
-
         Raises:
             ConfigurationError: A file cannot be read, or names no kind.
         """

@@ -20,7 +20,6 @@ from blogdata.errors import remedies as actions
 from blogdata.errors.remedies import (
     ACTIONS,
     Action,
-    Correct,
     Diagnose,
     GoOnForgetting,
     Land,
@@ -84,7 +83,6 @@ TYPED: list[tuple[Action, str]] = [
     (RunStream(name="visits", new_checkpoint=True), "blogdata stream visits --new-checkpoint"),
     (RunStream(once=True, accept="dead_letters"), "blogdata stream --once --accept dead_letters"),
     (Land(), "blogdata land --help"),
-    (Correct(file="corrections.jsonl"), "blogdata land replay corrections.jsonl"),
     (StartService(name="postgres"), "blogdata up postgres"),
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),

@@ -27,7 +27,6 @@ _COMMANDS = {
     "Query": "sql {sql} --as-of={as_of}",
     "RunStream": "stream {name} --once={once} --new-checkpoint={new_checkpoint} --accept={accept}",
     "Land": "land --help",
-    "Correct": "land replay {file}",
     "StartService": "up {name}",
     "ShowService": "status {name}",
     "Diagnose": "doctor",

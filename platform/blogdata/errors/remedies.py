@@ -161,17 +161,6 @@ class Land(Action, words="put data into the landing zone"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correct(Action, words="land the corrections"):
-    """Land the corrections of dead letters.
-
-    Args:
-        file: File of the corrections, one a line: the place of a dead letter, and what it should have been.
-    """
-
-    file: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class StartService(Action, words="start the service"):
     """Start a service of the deployment."""
 
