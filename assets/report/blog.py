@@ -177,7 +177,7 @@ def _rankings(views: PageViews, daily: DailyRankings, span: _Span) -> Iterator[R
     }
     for kind in RANKINGS:
         counted = dict(views.by(kind.name, span.first, span.last))
-        # What is shown only where something is known of it; where readers came from is shown in any case.
+        # A ranking of which nothing is known is left out, as are the kinds of sites where nobody came from one.
         if not counted.keys() <= {UNKNOWN, *(apart[_KIND] if kind.name == _KIND else ())}:
             yield kind.ranking(counted.items(), apart.get(kind.name, {}))
     yield from daily.within(key_of_hour(span.first)[:_DATE], key_of_hour(span.last)[:_DATE])
