@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 _LEAST_SECRET = 6
 
 
-class ChannelFailed(PlatformError):
-    """A channel did not take a message, or cannot be used."""
-
-    transient = True
-
-    def __init__(self, channel: ChannelSettings, what: str) -> None:
-        super().__init__(
-            what=shown.message(f"channel {channel.name}: {what}", 500),
-            where=f"[[alerts]] {channel.name} in blogdata.toml",
-            next_step="check its address and its secret, as Apprise's documentation describes them",
-        )
-
-
 def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str, severity: Severity | None) -> None:
     """Send a message; it returns when the channel has taken it.
 
@@ -39,8 +26,7 @@ def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str,
         severity: How urgent the message is; None: all of it is over.
 
     Raises:
-        ChannelFailed: The channel did not take it.
-        PlatformError: Its secret cannot be read.
+        PlatformError: The channel did not take it, or its secret cannot be read.
     """
     from apprise import LogCapture, NotifyFormat, NotifyType
 
@@ -56,15 +42,14 @@ def send(settings: Settings, channel: ChannelSettings, *, title: str, text: str,
             body_format=NotifyFormat.TEXT,
         )
     if not taken:
-        raise ChannelFailed(channel, _hidden(secret, log.getvalue()) or "it did not take the message")
+        raise _failed(channel, _hidden(secret, log.getvalue()) or "it did not take the message")
 
 
 def check(settings: Settings, channel: ChannelSettings) -> None:
     """Check that a channel's secret can be read and that Apprise knows its address, without sending anything.
 
     Raises:
-        ChannelFailed: Apprise does not know the address.
-        PlatformError: The secret cannot be read.
+        PlatformError: It cannot be used.
     """
     _opened(channel, _secret(settings, channel))
 
@@ -82,13 +67,21 @@ def _opened(channel: ChannelSettings, secret: str) -> Apprise:
     # A redirect would turn a POST into a GET, and lose the message.
     service = Apprise.instantiate(address, asset=AppriseAsset(http_redirects=False))
     if not isinstance(service, NotifyBase):
-        raise ChannelFailed(channel, "that is not an address that Apprise knows")
+        raise _failed(channel, "that is not an address that Apprise knows")
     if service.overflow_mode is OverflowMode.UPSTREAM:
         # A service refuses a longer text than it takes, at every try.
         service.overflow_mode = OverflowMode.TRUNCATE
     opened = Apprise()
     opened.add(service)
     return opened
+
+
+def _failed(channel: ChannelSettings, what: str) -> PlatformError:
+    return PlatformError(
+        what=shown.message(f"channel {channel.name}: {what}", 500),
+        where=f"[[alerts]] {channel.name} in blogdata.toml",
+        next_step="check its address and its secret, as Apprise's documentation describes them",
+    )
 
 
 def _hidden(secret: str, text: str) -> str:

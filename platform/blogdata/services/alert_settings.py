@@ -56,12 +56,7 @@ class AlertSettings:
 
 
 def parse(tables: object, alerting: Values, *, file: Path) -> AlertSettings:
-    """Read the settings.
-
-    Args:
-        tables: The value of `alerts` in the file; None if it has none.
-        alerting: The section `[alerting]`.
-        file: The settings file, for messages.
+    """Read the value of `alerts` in a file, and its section `[alerting]`.
 
     Raises:
         ConfigurationError: A value cannot be used.
