@@ -49,7 +49,7 @@ def test_a_run_tells_what_status_shows(home: Path, hook: Posted) -> None:
     assert "alert messages sent: 1" in done.stderr
     assert 'blogdata_alert_channel_failing{channel="hook"} 0.0' in typed("metrics").stdout
     shown = typed("status")
-    assert "findings warning  1 stand\n" in shown.stdout
+    assert "findings warning  1 to look at\n" in shown.stdout
     assert "note     bronze.visits: overdue: " in shown.stdout
     assert (shown.exit_code, len(hook.bodies)) == (0, 1)
     land(deployment(home), "visits", "2026-01-05T03", {})

@@ -209,7 +209,7 @@ def _standing(settings: Settings) -> dict[str, Any]:
     return {
         "service": "findings",
         "state": found[0].severity.value if found else "none",
-        "detail": f"{len(found)} stand" if found else "nothing waits for a person, nothing is overdue",
+        "detail": f"{len(found)} to look at" if found else "nothing waits for a person, nothing is overdue",
         "notices": [f"{one.title}: {one.what} ({one.owner}); {one.remedy}" for one in found],
     }
 
