@@ -15,7 +15,7 @@ from blogdata.evidence.events import EVENTS
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_value.outbox_account import DeliveryRequest
-from blogdata.services import config, dagster_home, deployment_alerts, locations
+from blogdata.services import config, dagster_home, locations
 from blogdata.services.config import Settings
 from table_files import data_files, log_of
 from toy import HOURS
@@ -105,7 +105,6 @@ def keep_answers(loaded: Settings) -> None:
 
 
 KEPT: dict[str, Callable[[Settings], object]] = {
-    "alerts.sqlite": lambda loaded: deployment_alerts.record(loaded).keep("mail", {}),
     "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
     "geolocation.sqlite": keep_answers,
 }

@@ -21,6 +21,7 @@ from dagster import Failure
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from alert_servers import Posted, web_server
 from blogdata.errors import foreign, shown
 from blogdata.orchestration.retries import failed
 from docs.pages import ROOT
@@ -35,11 +36,18 @@ MARKER = "marker-of-a-person-4711"
 
 
 @pytest.fixture(scope="module")
-def deployment(deploy: Deploy) -> Deployment:
+def hook() -> Iterator[Posted]:
+    """A web server that receives the alerts."""
+    with web_server() as posted:
+        yield posted
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy, hook: Posted) -> Deployment:
     """One hour with hostile values, and one with a hostile file name."""
     found = deploy("shown")
     with (found.settings.home / "blogdata.toml").open("a", encoding="utf-8") as settings:
-        settings.write('\n[[alerts]]\nchannel = "log"\n')
+        settings.write(f'\n[[alerts]]\nname = "hook"\naddress = "{hook.channel}"\n')
     context = {"technical": {"browser": HOSTILE, "device_type": HOSTILE}, "referral": f"https://{HOSTILE}"}
     bad = event("10:05", f"{HOSTILE}?utm_campaign={HOSTILE}", context=context, user_id=HOSTILE, **{f"new{HOSTILE}": 1})
     found.land("2026-01-05T10", [event("10:06", "/a"), bad, b'{"page": "' + HOSTILE.encode() + b'"'])
@@ -63,7 +71,7 @@ COMMANDS = [
     ("plan",),
     ("refused",),
     ("schema", "fields"),
-    ("alerts",),
+    ("status",),
     ("report",),
     ("report", "--out", f"/nowhere/{HOSTILE}"),
     ("land", "logs", f"/nowhere{HOSTILE.replace(chr(0), '')}"),
@@ -71,9 +79,7 @@ COMMANDS = [
 
 
 @pytest.mark.campaign
-def test_no_command_prints_control_characters(
-    said: Said, deployment: Deployment, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_command_prints_control_characters(said: Said, deployment: Deployment, hook: Posted) -> None:
     """The order matters: the first command publishes what the others show."""
     told = {command: said(*command) for command in COMMANDS}
     obeyed = {command: FORBIDDEN.findall(out + err) for command, (_, out, err) in told.items()}
@@ -86,9 +92,8 @@ def test_no_command_prints_control_characters(
     shows = [command[0] for command, (_, out, err) in told.items() if r"\x1b" in out + err]
     assert {"sql", "audience", "ledger", "land"} <= set(shows)
     assert {"run", "plan"} & set(shows), "the file that holds its hour is named"
-    sent = [record.getMessage() for record in caplog.records if record.name == "alerts"]
-    assert sent
-    assert not [line for line in sent if FORBIDDEN.findall(line) or "\n" in line]
+    assert hook.bodies
+    assert not [body for body in hook.bodies if FORBIDDEN.findall(f"{body['title']}\n{body['message']}")]
     # JSON output keeps the exact value.
     query = "SELECT page FROM silver.visits WHERE page LIKE '%FORGED%'"
     code, out, _ = said("sql", query, "--json")
@@ -197,7 +202,12 @@ def test_a_stored_foreign_error_names_the_rule_and_no_value(spark: Any, tmp_path
     ],
 )
 def test_no_value_of_an_error_is_kept_outside_of_the_tables(
-    fault: str, deployment: Deployment, said: Said, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    fault: str,
+    deployment: Deployment,
+    hook: Posted,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     deduplicator = module("blogdata.patterns.error_management.windowed_deduplicator")
     deduplicate = deduplicator.deduplicate
@@ -210,12 +220,12 @@ def test_no_value_of_an_error_is_kept_outside_of_the_tables(
     deployment.land(hour, [event(f"{hour[-2:]}:05", "/c", user_id=MARKER)])
     told = [
         said(*command)
-        for command in (("run", "--for", "silver.visits"), ("plan",), ("alerts",), ("report",), ("ledger",))
+        for command in (("run", "--for", "silver.visits"), ("plan",), ("status",), ("report",), ("ledger",))
     ]
     assert told[0][0] == 1
     assert "silver.visits" in told[0][1] + told[0][2]
     assert MARKER not in str(told)
-    assert MARKER not in caplog.text
+    assert MARKER not in f"{caplog.text} {hook.bodies}"
     events = deployment.lake.table("ops.events")
     assert events is not None
     assert MARKER not in str(deployment.rows("ops.events", *(field.name for field in events.schema().fields)))

@@ -75,7 +75,6 @@ def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path, arguments:
 
 
 READING = (
-    "alerts",
     "ledger",
     "metrics",
     "places",
@@ -121,8 +120,8 @@ def test_a_shell_completes_commands_and_options(
     assert not found & HEAVY
 
 
-@pytest.mark.parametrize("arguments", [("alerts",), ("alerts", "--test"), ("metrics",)])
-def test_alerts_and_metrics_import_no_heavy_package(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("status",), ("metrics",)])
+def test_status_and_metrics_import_no_heavy_package(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     said, found = imported(RUN, tmp_path, *arguments)
     assert said
     assert not found & HEAVY

@@ -39,7 +39,6 @@ from blogdata.errors.remedies import (
     ShowService,
     ShowVersions,
     StartService,
-    TryAlerts,
     WithdrawShare,
     WriteViews,
 )
@@ -86,7 +85,6 @@ TYPED: list[tuple[Action, str]] = [
     (StartService(name="postgres"), "blogdata up postgres"),
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),
-    (TryAlerts(), "blogdata alerts --test"),
     (ShowFeed(), "blogdata feed"),
 ]
 

@@ -41,19 +41,17 @@ secret = "partner"
 url = "{postgres}"
 secret = "blog-db"
 [[alerts]]
-channel = "webhook"
-address = "{hook}/{{secret}}"
+name = "path"
+address = "json://{hook}/{{secret}}"
 secret = "hook"
 [[alerts]]
-channel = "webhook"
-name = "bearer"
-address = "{hook}"
+name = "login"
+address = "json://robot:{{secret}}@{hook}"
 secret = "hook"
 """
 COMMANDS = (
     ("run", "--for", "silver.places,serving.partner_feed,serving.daily_stats", "--json"),
     ("feed", "--send"),
-    ("alerts", "--test"),
     ("doctor",),
     ("status",),
     ("plan",),
@@ -74,7 +72,7 @@ REFUSED = (
     "the geolocation service refuses the key",
     "the partner refused the key",
     "PostgreSQL refuses the login",
-    "the server answered 403",
+    "channel login: Failed to send JSON POST notification: error=403",
 )
 
 
@@ -100,11 +98,11 @@ def refusing(postgres_server: str, tmp_path: Path) -> Iterator[Servers]:
         partner(tmp_path / "received", key="another") as api,
         web_server() as hook,
     ):
-        hook.answers = [(403, {})] * 4
+        hook.answers = [(403, {})] * 2
         addresses = {
             "geolocation": places.url,
             "partner": api.url,
-            "hook": hook.address,
+            "hook": hook.channel.removeprefix("json://"),
             "postgres": f"postgresql://blogdata@{parts.hostname}:{parts.port}/blogdata",
         }
         yield Servers(settings=SETTINGS.format(**addresses), hook=hook)
@@ -157,7 +155,7 @@ def test_the_values_of_secrets_are_nowhere_but_in_their_store(
         assert refused in str(told), f"nobody was told: {refused}"
     assert [*made.planner.waiting(GRAPH.task_of("silver.places"))] == [WHOLE_TABLE], "and a person is told later, too"
     # The servers were shown what they were to be shown.
-    assert values["hook"] in str(refusing.hook.headers)
+    assert values["hook"] in str(refusing.hook.paths)
     assert not (home / "secrets").rename(tmp_path / "secrets").is_relative_to(home)
 
     for name, value in values.items():

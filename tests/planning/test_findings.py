@@ -14,7 +14,6 @@ from blogdata.errors import PlatformError
 from blogdata.evidence.event import EXPIRED, Event
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake.store_faults import LogDamaged
-from blogdata.orchestration.alerting import alert_of
 from blogdata.patterns.quality.drift import Profile
 from blogdata.patterns.quality.offline_observer import Observation, event_of, standing_orphans
 from blogdata.planning import faults, findings
@@ -69,7 +68,7 @@ def test_two_audits_of_a_dataset_are_two_findings(tmp_path: Path) -> None:
     publish(lake.lake, contract.dataset, "event_hour", {hour: 1}, measures={hour: failed})
     graph = Graph(contracts={**GRAPH.contracts, contract.dataset: contract})
     seen = Observed(graph=graph, look=Snapshot(lake.landing_zone, lake.events), now=now())
-    found = [alert_of(one) for one in findings.published_with_warning(seen)]
+    found = [*findings.published_with_warning(seen)]
     assert [one.identity for one in found] == ["audits/silver.visits/few_conflicts", "audits/silver.visits/another"]
     assert [one.title for one in found] == ["silver.visits few_conflicts: audits", "silver.visits another: audits"]
 

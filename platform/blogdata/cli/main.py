@@ -60,10 +60,6 @@ COMMANDS = {
         "blogdata.cli.stream_command:stream",
         "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
     ),
-    "alerts": Deferred(
-        "blogdata.cli.alerts_command:alerts",
-        "Show what a person should know now, which channels are told, and what was sent.",
-    ),
     "places": Deferred(
         "blogdata.cli.places_command:places",
         "Count the addresses whose place is known, and those that wait for an answer.",
@@ -111,7 +107,7 @@ COMMANDS = {
     "down": Deferred("blogdata.cli.services_commands:down", "Stop services."),
     "status": Deferred(
         "blogdata.cli.services_commands:status",
-        "Show which services run; exit code 1 when one that should run does not answer.",
+        "Show which services run and what a person should know; exit code 1 when one that should run does not answer.",
     ),
     "doctor": Deferred(
         "blogdata.cli.services_commands:examine",

@@ -9,7 +9,7 @@ import typer
 
 from blogdata.cli.output import existing, say_verbatim
 from blogdata.errors import ConfigurationError
-from blogdata.services import deployment_alerts, heartbeat
+from blogdata.services import heartbeat
 
 
 def metrics(
@@ -25,13 +25,13 @@ def metrics(
     from prometheus_client import generate_latest, write_to_textfile
 
     from blogdata.lake.lake import Lake
-    from blogdata.orchestration.alerting import observed
+    from blogdata.orchestration.alerting import observed, record_of
     from blogdata.planning.metrics import registry
     from quality.contracts import EVERY, GRAPH, SERVED
     from quality.contracts.streams import streamed_inputs
 
     settings = existing()
-    failing = deployment_alerts.record(settings).failures()
+    failing = record_of(settings).failing
     channels = {channel.name: channel.name in failing for channel in settings.alerts.channels}
     deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
     ticks = heartbeat.ticks(settings.home)

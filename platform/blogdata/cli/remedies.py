@@ -30,7 +30,6 @@ _COMMANDS = {
     "StartService": "up {name}",
     "ShowService": "status {name}",
     "Diagnose": "doctor",
-    "TryAlerts": "alerts --test",
     "ShowFeed": "feed",
 }
 """The command of each action; a word in braces is a value of the action, and is left out where that is not set."""

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdata.cli.alerts_command import tell_after_run
 from blogdata.cli.landing_findings import say_warnings
-from blogdata.cli.output import NOTHING_LANDED, agreed, console, for_the_rest, is_new, say_json
+from blogdata.cli.output import NOTHING_LANDED, agreed, console, errors, for_the_rest, is_new, say_error, say_json
 from blogdata.cli.remedies import command
 from blogdata.cli.report_command import made_after_a_run
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Run
 from blogdata.publish.partitions import Grain, key_of
-from blogdata.services.config import load
+from blogdata.services.config import Settings, load
 
 if TYPE_CHECKING:
     from blogdata.cli.outcome import Outcome
@@ -109,9 +108,26 @@ def run(
         nothing = _IN_THE_SPAN if window else _NOTHING_LANDED if chosen else _UP_TO_DATE if needed else EVERYTHING
         nothing = _NOTHING_DUE if due else nothing
         say(outcome, nothing=nothing)
-    told = tell_after_run(settings)
-    if not (outcome.ok and told):
+    if not (_told(settings) and outcome.ok):
         raise typer.Exit(1)
+
+
+def _told(settings: Settings) -> bool:
+    """Send the alerts that are due; return False if a channel fails, and print its error."""
+    if not settings.alerts.channels:
+        return True
+    from blogdata.orchestration.alerting import AlertsNotSent, tell
+    from quality.contracts import GRAPH, SERVED
+    from quality.contracts.streams import streamed_inputs
+
+    try:
+        sent = tell(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
+    except AlertsNotSent as error:
+        say_error(error)
+        return False
+    if sent:
+        errors.print(f"alert messages sent: {sent}")
+    return True
 
 
 def _require_agreed(published: Sequence[Entry], run: Run, *, as_json: bool) -> None:

@@ -50,11 +50,11 @@ def down(services: Names = None, as_json: Json = False) -> None:
 
 @app.command()
 def status(services: Names = None, as_json: Json = False) -> None:
-    """Show which services run; exit code 1 when one that should run does not answer."""
+    """Show which services run and what a person should know; exit code 1 when one that should run does not answer."""
     settings = existing()
     rows = [_SERVICES[name].status(settings) for name in _chosen(services)]
     if not services:
-        rows.append(_ui_status(settings))
+        rows += [_ui_status(settings), _standing(settings)]
     _report(rows, as_json)
     if any(row["state"] in ("silent", "dead") for row in rows):
         raise typer.Exit(1)
@@ -64,10 +64,10 @@ def status(services: Names = None, as_json: Json = False) -> None:
 def examine(as_json: Json = False) -> None:
     """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
     from blogdata.orchestration import partner
-    from blogdata.services import deployment_alerts, locations
+    from blogdata.services import locations
 
     settings = config.load()
-    kept = [open_(settings) for open_ in (deployment_alerts.record, partner.outbox, locations.journal_of)]
+    kept = [open_(settings) for open_ in (partner.outbox, locations.journal_of)]
     findings = [*doctor.examine(settings, kept), *_lake(settings)]
     if as_json:
         say_json([finding.as_json() for finding in findings])
@@ -197,6 +197,21 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
         return {"service": "ui", "state": "silent", "detail": f"the daemon leaves no heartbeat, at {url}"}
     except OSError as error:
         return {"service": "ui", "state": "silent", "detail": f"does not answer at {url}: {error}"}
+
+
+def _standing(settings: Settings) -> dict[str, Any]:
+    from blogdata.orchestration.alerting import observed
+    from blogdata.planning import findings
+    from quality.contracts import GRAPH, SERVED
+    from quality.contracts.streams import streamed_inputs
+
+    found = findings.standing(observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()]))
+    return {
+        "service": "findings",
+        "state": found[0].severity.value if found else "none",
+        "detail": f"{len(found)} to look at" if found else "nothing waits for a person, nothing is overdue",
+        "notices": [f"{one.title}: {one.what} ({one.owner}); {one.remedy}" for one in found],
+    }
 
 
 _SERVICES = {

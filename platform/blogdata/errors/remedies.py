@@ -178,10 +178,6 @@ class Diagnose(Action, words="check the deployment"):
     """Check everything the deployment needs."""
 
 
-class TryAlerts(Action, words="send a test message on every channel"):
-    """Send a test message on every channel of the alerts."""
-
-
 class ShowFeed(Action, words="show what goes to the partner"):
     """Show what was sent to the partner, what waits, and what waits for a person."""
 

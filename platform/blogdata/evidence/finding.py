@@ -35,6 +35,12 @@ class Finding:
     figures: dict[str, float] = field(default_factory=dict, compare=False)
 
     @property
+    def title(self) -> str:
+        """What it is about, in a few words."""
+        about = f"{self.dataset} {self.partition}" if self.partition else self.dataset
+        return f"{about}: {self.source}"
+
+    @property
     def identity(self) -> str:
         """What stays the same while the finding stands, even if its text and figures change."""
         return "/".join([self.source, self.dataset, *([] if self.partition is None else [self.partition])])

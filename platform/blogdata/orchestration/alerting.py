@@ -1,12 +1,21 @@
-"""Tells people what stands: findings become alerts, and what is due is sent, by one process at a time."""
+"""Tells people what stands: once, again after a while, and once when it is over.
+
+What a channel was told is noted after the channel took it, so that a process that dies between the two sends it again.
+The texts come from file names, errors and rows, so a producer can choose them: here each becomes one plain line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from blogdata.alerts import sending
-from blogdata.alerts.alert import Alert
-from blogdata.alerts.sending import Round
+from pydantic import TypeAdapter, ValidationError
+
+from blogdata.durable.whole_file import write_atomically
+from blogdata.errors import PlatformError, shown
+from blogdata.errors.severity import Severity
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.finding import Finding
 from blogdata.lake.lake import Lake
@@ -18,22 +27,140 @@ from blogdata.planning.observed import Observed, StreamedInput
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
-from blogdata.services import deployment_alerts
+from blogdata.services import alert_channels
+from blogdata.services.alert_settings import ChannelSettings
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
 
+_CALM_SECONDS = 1800.0
+"""What comes back so soon after its end is sent after this time, so that nothing that comes and goes floods anybody."""
 
-def alert_of(finding: Finding) -> Alert:
-    """Return a finding as the alert that people get; its remedy is rendered by this process."""
-    about = f"{finding.dataset} {finding.partition}" if finding.partition else finding.dataset
-    return Alert(
-        identity=finding.identity,
-        severity=finding.severity,
-        owner=finding.owner,
-        title=f"{about}: {finding.source}",
-        text=finding.what,
-        next_step=str(finding.remedy),
-    )
+
+class AlertsNotSent(PlatformError):
+    """Channels have not taken their messages, which stay due."""
+
+    transient = True
+
+    def __init__(self, failures: Sequence[PlatformError]) -> None:
+        super().__init__(
+            what="; ".join(error.what for error in failures),
+            where=", ".join(error.where for error in failures),
+            next_step="; ".join(dict.fromkeys(error.next_step for error in failures)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What a channel was told of a finding; times in seconds since 1970.
+
+    Args:
+        over: When its end was sent; None: it stands.
+    """
+
+    title: str
+    severity: Severity
+    sent: float
+    over: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What each channel was told, by the identity of the finding, and why channels fail."""
+
+    told: dict[str, dict[str, Told]] = field(default_factory=dict)
+    failing: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Due:
+    """What a channel has to be told now.
+
+    Args:
+        standing: What is new or more urgent, and what has to be sent again; the most urgent first.
+        over: What it was told before and no longer stands.
+        told: What it was told, once it has taken the message.
+    """
+
+    standing: Sequence[Finding]
+    over: Sequence[Told]
+    told: dict[str, Told]
+
+    @property
+    def severity(self) -> Severity | None:
+        """The highest severity of what stands; None: all is over."""
+        return self.standing[0].severity if self.standing else None
+
+    def title(self, deployment: str) -> str:
+        """Return the message's subject."""
+        first, *others = [one.title for one in self.standing] + [one.title for one in self.over]
+        more = f" and {len(others)} more" if others else ""
+        level = self.severity.value if self.severity else "over"
+        return shown.message(f"{deployment} [{level}] {first}{more}", 200)
+
+    @property
+    def text(self) -> str:
+        """The message's body; a service cuts what is too long for it."""
+        lines = []
+        for one in self.standing:
+            lines.append(f"[{one.severity.value}] {shown.message(one.title, 150)}: {shown.message(one.what, 1000)}")
+            lines += [f"  next:  {shown.message(str(one.remedy), 1000)}", f"  owner: {one.owner}"]
+        return "\n".join([*lines, *(f"[over] {one.title}" for one in self.over)])
+
+
+def due(told: Mapping[str, Told], findings: Iterable[Finding], *, now: float, repeat_after: float) -> Due:
+    """Compare what a channel was told with what stands.
+
+    Args:
+        findings: What stands, the most urgent first.
+        now: In seconds since 1970.
+        repeat_after: Pause before what stands is sent again, in seconds.
+    """
+    sent, kept = list[Finding](), dict[str, Told]()
+    for finding in findings:
+        identity = shown.line(finding.identity)
+        before = told.get(identity)
+        if identity in kept:
+            continue
+        if (
+            before is not None
+            and before.severity.is_at_least(finding.severity)
+            and not _passed(before, repeat_after, now)
+        ):
+            kept[identity] = before
+        else:
+            sent.append(finding)
+            title = shown.message(finding.title, 150)
+            kept[identity] = Told(title=title, severity=finding.severity, sent=now)
+    gone = {identity: before for identity, before in told.items() if identity not in kept}
+    for identity, before in gone.items():
+        if before.over is None:
+            kept[identity] = replace(before, over=now)
+        elif not _passed(before, repeat_after, now):
+            kept[identity] = before
+    return Due(standing=sent, over=[one for one in gone.values() if one.over is None], told=kept)
+
+
+def _passed(told: Told, repeat_after: float, now: float) -> bool:
+    """Return whether it may be sent again; also if the clock was set back, which would otherwise prolong the pause."""
+    since, pause = (told.sent, repeat_after) if told.over is None else (told.over, _CALM_SECONDS)
+    return not 0 <= now - since < pause
+
+
+def record_of(settings: Settings) -> Record:
+    """Read what was sent.
+
+    Raises:
+        PlatformError: The file is damaged.
+    """
+    file = _file(settings)
+    try:
+        return TypeAdapter(Record).validate_json(file.read_bytes()) if file.exists() else Record()
+    except (OSError, ValidationError) as error:
+        raise PlatformError(
+            what="the record of alerts cannot be read",
+            where=str(file),
+            next_step="move it away: what stands is then sent once more",
+        ) from error
 
 
 def observed(
@@ -42,10 +169,8 @@ def observed(
     """Take a snapshot of a deployment, from which findings are drawn.
 
     Args:
-        settings: Settings of the deployment.
-        graph: The lineage.
-        streams: The streams that run beside it.
-        served: Contracts of what is served outside the lake.
+        streams: What runs beside the lineage.
+        served: What is served outside the lake.
     """
     zone = LandingZone(folder=settings.landing, convention=settings.ready)
     seen = Snapshot(zone, EventLog(Lake(root=str(settings.lake))))
@@ -66,31 +191,48 @@ def tell(
     served: Sequence[Contract],
     *,
     lock_seconds: float = 120.0,
-) -> Round:
-    """Send what is due of everything that stands now.
+) -> int:
+    """Send what is due of everything that stands now; return the number of messages.
 
     Args:
-        settings: Settings of the deployment; without channels nothing is examined.
-        graph: The lineage.
-        streams: The streams that run beside it.
-        served: Contracts of what is served outside the lake.
         lock_seconds: How long to wait for another process that is sending.
 
-    Returns:
-        How many messages were sent, and which channels failed.
-
     Raises:
+        AlertsNotSent: Channels failed; the others have got theirs.
         LockTimeout: Another process was sending all that time; transient.
-        RecordUnusable: The record of alerts cannot be read or written.
+        PlatformError: The record of alerts cannot be read.
     """
-    if not settings.alerts.channels:
-        return Round(sent=0, failures=(), paused=())
-    with locked(deployment_alerts.lock(settings), seconds=lock_seconds):
+    with locked(settings.service_folder("alerts") / "lock", seconds=lock_seconds):
         # Examined under the lock: an older view than that of the last sender would end what has just begun.
         standing = findings.standing(observed(settings, graph, streams, served))
-        return sending.send(
-            [alert_of(finding) for finding in standing],
-            routes=deployment_alerts.routes(settings),
-            policy=settings.alerts.policy,
-            record=deployment_alerts.record(settings),
-        )
+        record, sent, failures = record_of(settings), 0, list[PlatformError]()
+        for channel in settings.alerts.channels:
+            those = [finding for finding in standing if _takes(channel, finding)]
+            told = record.told.get(channel.name, {})
+            found = due(told, those, now=time.time(), repeat_after=settings.alerts.repeat_after)
+            if not (found.standing or found.over):
+                continue
+            title = found.title(settings.alerts.name)
+            try:
+                alert_channels.send(settings, channel, title=title, text=found.text, severity=found.severity)
+            except PlatformError as error:
+                failures.append(error)
+                record.failing[channel.name] = error.what
+            else:
+                sent += 1
+                record.told[channel.name] = found.told
+                record.failing.pop(channel.name, None)
+            write_atomically(_file(settings), TypeAdapter(Record).dump_json(record, indent=1))
+    if failures:
+        raise AlertsNotSent(failures)
+    return sent
+
+
+def _takes(channel: ChannelSettings, finding: Finding) -> bool:
+    return finding.severity.is_at_least(channel.least_severity) and (
+        not channel.owners or finding.owner in channel.owners
+    )
+
+
+def _file(settings: Settings) -> Path:
+    return settings.home / "alerts.json"

@@ -6,20 +6,19 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import psutil
 
-from blogdata.alerts.channel import Channel, ChannelFailed
 from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, StartService, TryAlerts
+from blogdata.errors.remedies import Remedy, StartService
 from blogdata.services import (
+    alert_channels,
     dagster_home,
-    deployment_alerts,
     engine,
     file_permissions,
     jars,
@@ -37,7 +36,6 @@ from blogdata.services.config import Settings
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
 _LEAST_DISK_BYTES = 2 * 1024**3
 _LEAST_MEMORY_BYTES = 3 * 1024**3
-_CHANNEL_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,32 +296,17 @@ def _storage(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _alerts(settings: Settings) -> Iterator[Diagnosis]:
-    failures = deployment_alerts.record(settings).failures()
-    for route in deployment_alerts.routes(settings):
-        name = f"alerts {route.name}"
-        error: PlatformError | None = route.channel if isinstance(route.channel, PlatformError) else None
-        if not isinstance(route.channel, PlatformError):
-            error = _unusable(route.channel, route.secrets)
-        if error is None and route.name in failures:
-            error = failures[route.name].error
-        if error is None:
-            yield Diagnosis(name=name, ok=True, detail="can be used; nothing was sent to try it")
+    for channel in settings.alerts.channels:
+        name = f"alerts {channel.name}"
+        try:
+            alert_channels.check(settings, channel)
+        except PlatformError as error:
+            yield Diagnosis(name=name, ok=False, detail=f"{error.what} ({error.where})", remedy=error.remedy)
         else:
-            detail = f"{error.what} ({error.where})"
-            yield Diagnosis(
-                name=name, ok=False, detail=detail, remedy=Remedy(error.remedy, "; then try it: ", TryAlerts())
-            )
+            yield Diagnosis(name=name, ok=True, detail="Apprise knows its address; nothing was sent to try it")
 
 
 def _kept(file: SqliteStore, settings: Settings) -> Iterator[Diagnosis]:
     file.check()
     if file.path.exists():
         yield Diagnosis(name=file.path.name, ok=True, detail=f"can be read from end to end: {file.path}")
-
-
-def _unusable(channel: Channel, secrets: Iterable[str]) -> ChannelFailed | None:
-    try:
-        channel.check(_CHANNEL_SECONDS)
-    except ChannelFailed as error:
-        return error.without(secrets)
-    return None

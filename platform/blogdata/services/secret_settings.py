@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
-from blogdata.alerts.addresses import is_local
 from blogdata.errors import ConfigurationError
 from blogdata.secrets import environment
 from blogdata.secrets.secret import Secret
@@ -101,7 +100,7 @@ def _check_server(found: SecretSettings, home: Path) -> None:
             where=where,
             next_step='write address = "https://bao.example.org:8200", or set BLOGDATA_OPENBAO',
         )
-    if urlsplit(found.address).scheme != "https" and not is_local(found.address):
+    if urlsplit(found.address).scheme != "https" and not setting_values.is_local(found.address):
         raise ConfigurationError(
             what="a token is not sent without TLS", where=where, next_step="use an address that begins with https://"
         )

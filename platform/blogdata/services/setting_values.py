@@ -84,6 +84,11 @@ def address(values: Values, key: str, *, of: str) -> str | None:
     return url
 
 
+def is_local(address: str) -> bool:
+    """Return whether an address is on this machine."""
+    return urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
+
+
 def switch(values: Values) -> bool:
     """Read `on`: true or false."""
     value, source = values.get("on", (False, ""))
