@@ -1,6 +1,7 @@
 """ops: the lineage export, the report, and the removal of retired tables."""
 
 from datetime import datetime, timezone
+from typing import Any
 
 import dagster as dg
 
@@ -8,8 +9,10 @@ from assets.report import FILE
 from assets.report import blog_report as report_figures
 from blogdata.errors import PlatformError
 from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import failure
 from blogdata.patterns.observability import dataset_tracker
+from blogdata.patterns.observability.dataset_tracker import Lineage
 from quality.contracts import DECLARED
 from quality.reported import reported_in
 
@@ -46,21 +49,24 @@ def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         metadata={
             "exported": written,
             "folder": dg.MetadataValue.path(str(folder)),
-            "edges": dg.MetadataValue.table(
-                records=[
-                    dg.TableRecord({"from": edge.source, "to": edge.target, "newest_version_read": edge.version})
-                    for edge in graph.edges
-                ],
-                schema=dg.TableSchema(
-                    columns=[
-                        dg.TableColumn("from"),
-                        dg.TableColumn("to"),
-                        dg.TableColumn("newest_version_read", type="int"),
-                    ]
-                ),
+            **table(
+                "edges",
+                [{"from": edge.source, "to": edge.target, "newest_version_read": edge.version} for edge in graph.edges],
             ),
+            **table("datasets", [_dataset(graph, name) for name in graph.nodes]),
         }
     )
+
+
+def _dataset(graph: Lineage, name: str) -> dict[str, Any]:
+    node = graph.nodes[name]
+    lists = {
+        "used_by": node.consumers,
+        "made_of": graph.upstream(name),
+        "made_of_it": graph.downstream(name),
+        "tell_before_a_change": graph.affected_teams(name),
+    }
+    return {"dataset": name, "owner": node.owner or "", **{key: ", ".join(sorted(of)) for key, of in lists.items()}}
 
 
 REPORT = dg.AssetKey(["ops", "report"])

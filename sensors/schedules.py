@@ -74,13 +74,13 @@ def _copies(
         cron_schedule="30 5 * * *",
         job=job,
         default_status=status,
-        description="The copies in the folders that are recorded",
+        description="The copies in the folders of the settings",
         tags=EVERYTHING,
     )
     def tick(deployment: DeploymentResource) -> dg.RunRequest | dg.SkipReason:
-        if copies.known(deployment.settings(), readers):
+        if copies.named(deployment.settings(), readers):
             return dg.RunRequest()
-        return dg.SkipReason("no folder is recorded")
+        return dg.SkipReason("no folder is named")
 
     return tick
 

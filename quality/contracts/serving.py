@@ -13,7 +13,7 @@ DAILY_STATS = Contract(
     partitioning=page_views.DAY,
     reads=(Read(dataset="gold.page_stats", reach=SAME), Read(dataset="gold.referral_stats", reach=SAME)),
     write=Serve(schema="serving"),
-    patterns=("Transactional Writer", "Fine-Grained Accessor for Tables"),
+    patterns=("Transactional Writer", "Fine-Grained Accessor for Tables", "Secretless Connector"),
 )
 
 PARTNER_FEED = Contract(

@@ -21,7 +21,10 @@ from analytics.definitions import morning_job
 from analytics.folders import FoldersResource, of
 from analytics.forecast import Forecast, Views, forecasts
 from analytics.newsletter import PageDay
-from blogdata.cli import lineage_command
+from blogdata.evidence.events import EventLog
+from blogdata.lake.lake import Lake
+from blogdata.patterns.observability import dataset_tracker
+from quality.contracts import DECLARED
 from quality.reported import TEAM, reported_in
 
 MONDAY = "2026-01-05"
@@ -82,9 +85,7 @@ def test_the_table_names_the_report_it_was_made_of(places: FoldersResource) -> N
     ]
 
 
-def test_both_results_are_in_the_platforms_lineage_with_what_they_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_results_are_in_the_platforms_lineage_with_what_they_read(tmp_path: Path) -> None:
     """Patterns: Isolated Sequencer, Dataset Tracker."""
     home = tmp_path / "home"
     places = FoldersResource(gold=str(home / "lake" / "gold"), own=str(home / TEAM))
@@ -107,11 +108,11 @@ def test_both_results_are_in_the_platforms_lineage_with_what_they_read(
         for line in one.file.read_text().splitlines():
             seen |= openlineage_events.check(json.loads(line))
     assert {"parent", "ownership", "documentation", "version", "outputStatistics"} == seen
-    monkeypatch.setenv("BLOGDATA_HOME", str(home))
-    capsys.readouterr()
-    lineage_command.lineage("gold.daily_report", tmp_path / "catalog", as_json=True)
-    (above,) = json.loads(capsys.readouterr().out)
-    assert above["downstream"] == ["analytics.views_forecast"]
+    lake, landing = Lake(root=str(home / "lake")), str(tmp_path / "landing")
+    asked = (lake, EventLog(lake), DECLARED)
+    graph = dataset_tracker.track(*asked, landing=landing, reported=found)
+    assert graph.downstream("gold.daily_report") == {"analytics.views_forecast"}
+    dataset_tracker.export_openlineage(*asked, landing=landing, folder=tmp_path / "catalog", reported=found)
     assert len(list((tmp_path / "catalog").glob("analytics.*/*.json"))) == 3
 
 

@@ -73,7 +73,7 @@ def inspected(lake: Lake) -> list[Damage]:
 
 
 def mended(lake: Lake) -> None:
-    """Repair a table as `blogdata repair --yes` does."""
+    """Repair a table as the job `repair` does."""
     while damages := inspected(lake):
         mend(lake, EventLog(lake), CONTRACT, damages)
         if all(one.partition is not None or one.kind is DamageKind.CHECKSUMS for one in damages):
@@ -138,11 +138,11 @@ def test_no_reader_returns_other_values(spark: Any, lake: Lake, sums: bool) -> N
     flip(file, changes_a_value(file))
     if not sums:
         sums_of(file).unlink()
-    with pytest.raises(DataFileDamaged, match="blogdata repair"), store_faults(DATASET):
+    with pytest.raises(DataFileDamaged, match="blogdata job repair"), store_faults(DATASET):
         lake.read(spark, DATASET).collect()
     assert file in {one.file for one in inspected(lake)}
     if sums:
-        with pytest.raises(DataFileDamaged, match="blogdata repair"):
+        with pytest.raises(DataFileDamaged, match="blogdata job repair"):
             lake.columns(DATASET, ["click"])
 
 

@@ -18,22 +18,23 @@ import pytest
 from deltalake import write_deltalake
 
 from attacks.test_roles import TABLES, expected, secrets_of, stored
-from blogdata.cli.export_command import export
 from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.traces import exported
 from blogdata.errors import ConfigurationError
+from blogdata.operations import copies
+from blogdata.operations.export import ROLES, write
+from blogdata.operations.replicate import READER
 from blogdata.operations.role_sight import SECRET
 from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.secrets.secret import Secret
-from blogdata.services import config, exports, secrets
-from blogdata.services.exports import Export
-from lineage.command_line import Said
-from lineage.conftest import Deploy, deploy, said
+from blogdata.services import config, copy_settings, exports, secrets
+from blogdata.services.copy_settings import Export
+from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
 from quality.contracts import EVERY
 
-__all__ = ["deploy", "said"]
+__all__ = ["deploy"]
 NOBODY = 65534
 AS_OTHER = """
 import json, os, sys
@@ -91,10 +92,14 @@ def shown(row: Iterable[Any]) -> list[str | None]:
 def analysts(deployment: Deployment, outside: Path) -> Path:
     """The folder of the analysts."""
     folder = outside / "analysts"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
-        export(Role.ANALYST, folder, group=group())
+    assert written(deployment, "analyst", folder)
     return folder
+
+
+def written(deployment: Deployment, role: str, folder: Path, of: str | None = None) -> list[str]:
+    """Write what a role sees; return the datasets whose copies are new."""
+    chosen = Export(role=role, folder=folder, group=of or group())
+    return [name for name, is_new in write(deployment.settings, chosen, deployment.session).items() if is_new]
 
 
 @pytest.mark.parametrize("dataset", TABLES)
@@ -137,20 +142,18 @@ def test_another_user_reads_the_folder_of_the_group_only(
     assert bool(answer["found"].get("copy")) is reads
 
 
-def test_what_has_not_changed_stays_and_readers_never_see_half(
-    deployment: Deployment, analysts: Path, said: Said
-) -> None:
+def test_what_has_not_changed_stays_and_readers_never_see_half(deployment: Deployment, analysts: Path) -> None:
     link = analysts / "gold.page_stats" / "current"
     before = link.readlink()
-    assert "as before" in said("export", "analyst", str(analysts))[1]
+    assert written(deployment, "analyst", analysts) == []
     assert link.readlink() == before
     write_deltalake(deployment.lake.path("gold.page_stats"), stored(EVERY["gold.page_stats"]), mode="append")
-    assert said("export", "analyst")[0] == 0
+    assert written(deployment, "analyst", analysts) == ["gold.page_stats"]
     assert len(rows(analysts, "gold.page_stats")) == 4
     assert (link.parent / before / "rows").is_dir(), "its readers go on"
 
 
-def test_copies_of_other_rights_go(analysts: Path, said: Said) -> None:
+def test_copies_of_other_rights_go(deployment: Deployment, analysts: Path) -> None:
     home, unseen = analysts / "gold.page_stats", analysts / "bronze.visits" / "1-0-0" / "rows"
     assert sight_of(EVERY["bronze.visits"], Role.ANALYST) is None
     unseen.mkdir(parents=True)
@@ -161,8 +164,8 @@ def test_copies_of_other_rights_go(analysts: Path, said: Said) -> None:
     current.resolve().rename(old)
     current.unlink()
     current.symlink_to(old.name)
-    code, _, text = said("export", "analyst")
-    assert (code, unseen.exists(), left.exists(), old.exists()) == (0, False, False, False), text
+    written(deployment, "analyst", analysts)
+    assert (unseen.exists(), left.exists(), old.exists()) == (False, False, False)
     assert len(rows(analysts, "gold.page_stats")) == 4
     left.mkdir(parents=True)
     assert role_folders.write(analysts, "gold.page_stats", current.readlink().name, os.getgid(), unwanted) is False
@@ -175,12 +178,12 @@ def unwanted(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-def test_a_folder_of_another_user_is_refused(deployment: Deployment, outside: Path, said: Said) -> None:
+def test_a_folder_of_another_user_is_refused(deployment: Deployment, outside: Path) -> None:
     folder = outside / "of another"
     folder.mkdir()
     os.chown(folder, NOBODY, -1)
-    code, _, text = said("export", "partner", str(folder), "--group", group())
-    assert (code, "it belongs to another user" in " ".join(text.split())) == (2, True), text
+    with pytest.raises(ConfigurationError, match="it belongs to another user"):
+        written(deployment, "partner", folder)
 
 
 def test_a_folder_that_others_may_rename_is_refused(tmp_path: Path) -> None:
@@ -196,47 +199,58 @@ def test_a_folder_that_others_may_rename_is_refused(tmp_path: Path) -> None:
     assert exports.known(settings) == (new,)
 
 
-def test_the_owner_and_other_folders_are_refused(
-    deployment: Deployment, analysts: Path, outside: Path, said: Said
-) -> None:
+def test_other_folders_are_refused(deployment: Deployment, analysts: Path, outside: Path) -> None:
     (outside / "notes").mkdir()
     (outside / "notes" / "of mine").touch()
-    for words, told in {
-        ("owner", str(outside / "x"), "--group", group()): "the owner sees everything",
-        ("partner", str(deployment.settings.home / "x"), "--group", group()): "its folder is to be elsewhere",
-        ("partner", str(analysts), "--group", group()): "it is for the role analyst",
-        ("partner", str(outside), "--group", group()): "it is within the folder of another role",
-        ("partner", str(outside / "notes"), "--group", group()): "there are other files",
-        ("partner", str(outside / "x")): "name both: blogdata export partner FOLDER --group GROUP",
-        ("analyst", str(outside / "notes"), "--group", group(), "--withdraw"): "the role analyst has no copies there",
-        ("partner", str(outside / "x"), "--group", "no-such-group"): "this machine has no group no-such-group",
+    for folder, told in {
+        deployment.settings.home / "x": "its folder is to be elsewhere",
+        analysts: "it is for the role analyst",
+        outside: "it is within the folder of another role",
+        outside / "notes": "there are other files",
     }.items():
-        code, _, text = said("export", *words)
-        assert code == 2, text
-        assert told in " ".join(text.split()), (words, text)
+        with pytest.raises(ConfigurationError, match=told):
+            written(deployment, "partner", folder)
+    with pytest.raises(ConfigurationError, match="this machine has no group no-such-group"):
+        written(deployment, "partner", outside / "x", "no-such-group")
     assert not (outside / "x").exists()
     assert (outside / "notes" / "of mine").exists()
 
 
-def test_copies_of_persons_go_when_somebody_is_forgotten(deployment: Deployment, analysts: Path, said: Said) -> None:
+def test_the_settings_name_readers_folders_and_groups(tmp_path: Path) -> None:
+    file, where = tmp_path / "blogdata.toml", {"BLOGDATA_HOME": str(tmp_path)}
+    file.write_text('[copies.analyst]\nfolder = "../of analysts"\ngroup = "analysts"\n')
+    (named,) = config.load(overrides=where).copies
+    assert named == Export(role="analyst", folder=tmp_path.parent / "of analysts", group="analysts")
+    assert {*ROLES, READER} == copy_settings.KEYS
+    for text, told in {
+        '[copies.analyst]\nfolder = "x"': "analyst needs a folder and a group",
+        '[copies]\nanalyst = "x"': "analyst needs a folder and a group",
+        '[copies.owner]\nfolder = "x"\ngroup = "y"': "Unknown setting 'owner'",
+    }.items():
+        file.write_text(text)
+        with pytest.raises(ConfigurationError, match=told):
+            config.load(overrides=where)
+
+
+def test_copies_of_persons_go_when_somebody_is_forgotten(deployment: Deployment, analysts: Path) -> None:
     persons = [contract for contract in EVERY.values() if any(column.singles_out for column in contract.columns)]
     (cleared,) = exported.clear(deployment.settings, persons, unnoted)
     assert cleared.place == f"copies for analyst in {analysts}"
     assert cleared.files > 0
     assert not (analysts / "silver.visits" / "current").exists()
     assert rows(analysts, "gold.page_stats")
-    code, _, text = said("export", "analyst", "--withdraw")
-    assert (code, [*analysts.rglob("*.parquet")]) == (0, []), text
+    assert copies.withdraw(deployment.settings, ["analyst"])["folders"] == str(analysts)
+    assert [*analysts.rglob("*.parquet")] == []
     assert exports.known(deployment.settings) == ()
 
 
 @pytest.mark.campaign
-def test_a_new_key_of_masks_writes_masked_copies_anew(deployment: Deployment, outside: Path, said: Said) -> None:
+def test_a_new_key_of_masks_writes_masked_copies_anew(deployment: Deployment, outside: Path) -> None:
     folder, masked, plain = outside / "engineers", "silver.visits", "gold.page_stats"
-    assert said("export", "engineer", str(folder), "--group", group())[0] == 0
+    assert {masked, plain} <= {*written(deployment, "engineer", folder)}
     before = {name: (folder / name / "current").resolve() for name in (masked, plain)}
     assert secrets.files(deployment.settings).add(SECRET, Secret("another-key-of-masks-" * 2), after=1)
-    assert said("export", "engineer")[0] == 0
+    written(deployment, "engineer", folder)
     after = {name: (folder / name / "current").resolve() for name in (masked, plain)}
     assert (after[masked] != before[masked], after[plain]) == (True, before[plain])
     assert not before[masked].exists()

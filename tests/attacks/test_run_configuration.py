@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 TEXTS = {
     "loggers.console.config.log_level": "Dagster's logger: one of Python's levels",
     "loggers.console.config.name": "Dagster's logger: its name in lines of the log",
-    "ops.do_export.config.role": "a role that has a folder in the home's record, refused otherwise",
+    "ops.do_export.config.role": "a role that has a folder in the settings, refused otherwise",
     "ops.do_forget.config.confirmation": "compared with the request",
     "ops.do_forget.config.leave.[]": "names of places that an erasure does not reach",
     "ops.do_forget.config.request": "the name of a file in one folder of the home, refused if none there has it",
@@ -81,7 +81,7 @@ def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> No
         source = file.read_text(encoding="utf-8")
         declared = (
             source.count("config_schema=values_only(")
-            if file.parent.name in ("sensors", "quality", "operations")
+            if file.parent.name in ("sensors", "quality", "operations", "assets")
             else 0
         )
         assert len(READS.findall(source)) == declared, f"{file} reads a configuration without a schema"

@@ -64,12 +64,11 @@ COMMANDS = [
     ("sql", f"SELECT '{HOSTILE}' AS `a\x1b[2J`"),
     ("sql", f"SELECT raise_error('{HOSTILE}')"),
     ("sql", f"SELECT `{HOSTILE}` FROM silver.visits"),
-    ("audience", "--from", "2026-01-05", "--to", "2026-01-06", "--by", "page"),
-    ("audience", "--from", "2026-01-05", "--to", "2026-01-06", "--page", HOSTILE),
     ("ledger",),
     ("ledger", HOSTILE),
     ("plan",),
-    ("refused",),
+    ("job", "lineage"),
+    ("job", HOSTILE),
     ("schema", "fields"),
     ("status",),
     ("report",),
@@ -90,7 +89,7 @@ def test_no_command_prints_control_characters(said: Said, deployment: Deployment
     assert r"\x1b[2J" in sql[1]
     assert "[/red][link=https://e.example]" in sql[1]
     shows = [command[0] for command, (_, out, err) in told.items() if r"\x1b" in out + err]
-    assert {"sql", "audience", "ledger", "land"} <= set(shows)
+    assert {"sql", "job", "ledger", "land"} <= set(shows)
     assert {"run", "plan"} & set(shows), "the file that holds its hour is named"
     assert hook.bodies
     assert not [body for body in hook.bodies if FORBIDDEN.findall(f"{body['title']}\n{body['message']}")]

@@ -18,18 +18,24 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from blogdata.lake.lake import Lake
-from chaos.movers import Mover, Places, command
+from blogdata.operations.export import write
+from blogdata.operations.replicate import READER, replicate
+from blogdata.services import exports
+from blogdata.services.copy_settings import Export
+from chaos.movers import Mover, Places
 from lineage.deployment import Deployment
 from lineage.expected_ads import Row
+from resources.spark import SparkResource
 
 DEVICES, USERS = "silver.devices", "silver.users_current"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copies(Mover):
-    """Copies of tables in a folder outside of the home, by a command."""
+    """Copies of tables in a folder outside of the home, by a job."""
 
     datasets: ClassVar[Sequence[str]]
+    reader: ClassVar[str] = READER
     outside: Path
 
     @classmethod
@@ -102,20 +108,21 @@ class Copies(Mover):
     def folder(self) -> Path:
         return self.outside
 
-    def _named(self) -> Sequence[str]:
-        return str(self.outside), "--group", grp.getgrgid(os.getgid()).gr_name
+    def _export(self) -> Export:
+        return Export(role=self.reader, folder=self.outside, group=grp.getgrgid(os.getgid()).gr_name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassthroughReplicator(Copies):
-    """`blogdata replicate` of reference data, byte for byte."""
+    """The job `replicate` of reference data, byte for byte."""
 
     name = "passthrough_replicator"
     longest = 500
     datasets = (DEVICES,)
 
     def work(self) -> None:
-        command(self.home, "replicate", *self._named(), "--dataset", *self.datasets)
+        with exports.alone(self.settings):
+            replicate(self.settings, self._export(), self.datasets, SparkResource(home=str(self.home)).guard)
 
     def _copy(self, dataset: str) -> DeltaTable | None:
         folder = self.outside / dataset.replace(".", "/")
@@ -124,7 +131,7 @@ class PassthroughReplicator(Copies):
 
 @dataclass(frozen=True, kw_only=True)
 class TransformationReplicator(PassthroughReplicator):
-    """`blogdata replicate` of a table of persons, whose values are altered."""
+    """The job `replicate` of a table of persons, whose values are altered."""
 
     name = "transformation_replicator"
     longest = 5000
@@ -133,14 +140,16 @@ class TransformationReplicator(PassthroughReplicator):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleExport(Copies):
-    """`blogdata export` of two tables for a role."""
+    """The job `export` of two tables for a role."""
 
     name = "role_export"
+    reader = "engineer"
     longest = 6000
     datasets = (DEVICES, USERS)
 
     def work(self) -> None:
-        command(self.home, "export", "engineer", *self._named())
+        with exports.alone(self.settings):
+            write(self.settings, self._export(), SparkResource(home=str(self.home)).guard)
 
     def _copy(self, dataset: str) -> Path | None:
         folder = self.outside / dataset / "current" / "rows"

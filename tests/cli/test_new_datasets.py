@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from datasketches import hll_sketch
+from deltalake import CommitProperties, write_deltalake
 from typer.testing import CliRunner
 
 import published
@@ -17,10 +18,8 @@ from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.services import config
-from quality.contracts.audience import LG_K
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
-SPAN = ("--from", "2026-01-05", "--to", "2026-01-06")
 Said = Callable[..., str]
 
 
@@ -46,13 +45,9 @@ def said() -> Said:
     ("command", "remedy"),
     [
         (("places",), "compute it: blogdata run --for silver.places"),
-        (("audience", *SPAN), "compute it: blogdata run --for gold.audience_hourly"),
-        (("audience", *SPAN, "--by", "campaign"), "nothing has landed of landing.ads"),
         (("sql", "SELECT * FROM silver.ads"), "nothing has landed of landing.ads"),
-        (("versions", "bronze.devices"), "nothing has landed of landing.devices"),
         (("ledger", "silver.ads"), "nothing can be computed of silver.ads yet: nothing has landed of landing.ads"),
         (("ledger", "silver.places"), "there is no silver.places yet; compute it: blogdata run --for silver.places"),
-        (("versions", "silver.places"), "compute it: blogdata run --for silver.places"),
         (("sql", "SELECT * FROM silver.places"), "compute it: blogdata run --for silver.places"),
         (("sql", "SELECT * FROM silver.sessions_live"), "blogdata stream silver.sessions_live --once"),
         (("sql", "SELECT * FROM silver.sessions"), "compute it: blogdata run --for silver.sessions"),
@@ -68,33 +63,21 @@ def test_only_an_empty_deployment_gets_first_steps(
     assert NOTHING_PUBLISHED not in said(*command)
 
 
-def test_hours_without_a_dimension_that_came_later_are_counted(lake: Lake, said: Said) -> None:
-    sketch = hll_sketch(LG_K)
-    sketch.update("u00000001")
-    groups = [(HOURS[0], "all", "all"), (HOURS[1], "all", "all"), (HOURS[1], "country", "DE")]
-    names = ("event_hour", "dimension", "value")
-    content = pa.table(
-        {
-            **{name: [group[at] for group in groups] for at, name in enumerate(names)},
-            "events": [3] * len(groups),
-            "visitors": [sketch.serialize_compact()] * len(groups),
-        }
-    )
-    rows = {HOURS[0]: 1, HOURS[1]: 2}
-    published.publish(lake, "gold.audience_hourly", "event_hour", rows, content=content)
-    assert "a version that kept" not in said("audience", *SPAN)
-    for options in (("--by", "country"), ("--country", "DE"), ("--country", "FR")):
-        assert "1 of the 24 hours were computed by a version that kept no country" in said("audience", *SPAN, *options)
-    assert "no page view of these hours has country FR; what they have: --by country" in said(
-        "audience", *SPAN, "--country", "FR"
-    )
-
-
 def test_names_that_are_almost_right_are_suggested(lake: Lake, said: Said) -> None:
     published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}})
     assert "did you mean gold.page_stats? Otherwise choose from: bronze." in said("run", "--for", "gold.page_stat")
     assert "did you mean bronze.visits? Otherwise tables: " in said("sql", "SELECT * FROM bronze.visit")
     assert "did you mean" not in said("ledger", "nothing")
+
+
+def test_a_wrong_name_of_a_refused_batch_lists_those_that_are_kept(lake: Lake, said: Said) -> None:
+    published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}})
+    notes = {"refused": {"dataset": "silver.visits", "partitions": HOURS[:1], "violations": [], "run_id": "run-1"}}
+    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(notes)})
+    table = pa.table({"event_hour": HOURS[:1]})
+    write_deltalake(lake.path("refused.silver_visits_2026_01_05t00"), table, commit_properties=properties)
+    assert "refused.silver_visits_2026_01_05t00" in said("sql", "SELECT * FROM refused.any")
+    assert "refused." not in said("sql", "SELECT * FROM silver.any")
 
 
 def test_rows_that_a_dataset_has_beyond_its_rows_in_are_called_added(lake: Lake, said: Said) -> None:
@@ -113,6 +96,5 @@ def test_rows_that_a_dataset_has_beyond_its_rows_in_are_called_added(lake: Lake,
 
 def test_a_span_that_ends_before_it_begins_is_refused(lake: Lake, said: Said) -> None:
     """Regression: it printed "nothing to do", as if all partitions were up to date."""
-    for command in ("run", "audience"):
-        refused = said(command, "--from", "2026-01-07", "--to", "2026-01-05")
-        assert "no hour is between 2026-01-07T00 and 2026-01-05T00" in refused
+    refused = said("run", "--from", "2026-01-07", "--to", "2026-01-05")
+    assert "no hour is between 2026-01-07T00 and 2026-01-05T00" in refused

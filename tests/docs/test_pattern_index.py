@@ -46,7 +46,7 @@ def test_every_pattern_has_a_user_a_caller_and_a_test(index: dict[str, Pattern])
 def test_users_are_found_by_label_by_tag_by_command_or_in_the_building_block(index: dict[str, Pattern]) -> None:
     assert "bronze.visits" in index["Filter Interceptor"].datasets
     assert index["External Trigger"].starters == ("sensor `external_events`",)
-    assert "command `blogdata replicate`" in index["Transformation Replicator"].starters
+    assert "job `replicate`" in index["Transformation Replicator"].starters
     assert index["Metadata Decorator"].datasets == (EVERY_DATASET,)
     assert {label for contract in EVERY.values() for label in contract.labels} <= index.keys()
 

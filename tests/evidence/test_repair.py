@@ -112,7 +112,7 @@ def test_a_pointer_with_a_lost_file_goes_back(lake: Lake, harm: Callable[[Path],
     publish(lake, SECOND, THIRD)
     lost = newest_file(lake)
     harm(lost)
-    with pytest.raises(DataFileDamaged, match="blogdata repair"):
+    with pytest.raises(DataFileDamaged, match="blogdata job repair"):
         lake.row_counts(DATASET, "week")
     assert [(one.kind, one.file, one.version) for one in inspected(lake)] == [(DamageKind.POINTER, lost, 1)]
     (done,) = mended(lake)
@@ -165,7 +165,7 @@ def test_a_damaged_member_costs_only_its_weeks(lake: Lake, harm: Callable[[Path]
     lost = log_of(lake, members.table_of(DATASET, rows[0].location)) / f"{1:020}.json"
     harm(lost)
     if harm is not emptied:
-        with pytest.raises(LogDamaged, match="blogdata repair"):
+        with pytest.raises(LogDamaged, match="blogdata job repair"):
             lake.row_counts(DATASET, "week")
     assert [(one.kind, one.file, one.partition) for one in inspected(lake)] == [
         (DamageKind.COMMIT, lost, FIRST),
@@ -292,7 +292,7 @@ def test_a_table_that_lacks_a_commit_begins_anew(lake: Lake) -> None:
     in_bronze = replace(PLAIN, dataset="bronze.plain")
     gone(plain(lake) / f"{1:020}.json")
     shutil.copytree(lake.path(PLAIN.dataset), lake.path(in_bronze.dataset))
-    with pytest.raises(LogDamaged, match="blogdata repair"):
+    with pytest.raises(LogDamaged, match="blogdata job repair"):
         lake.version(PLAIN.dataset)
     assert [(one.kind, one.problem, one.version) for one in inspected(lake, PLAIN)] == [
         (DamageKind.COMMIT, "it is gone", 1)
@@ -332,7 +332,7 @@ def test_commits_replace_a_damaged_checkpoint(lake: Lake, harm: Callable[[Path],
     DeltaTable(lake.path(PLAIN.dataset)).create_checkpoint()
     (checkpoint,) = log.glob("*.checkpoint.parquet")
     harm(checkpoint)
-    with pytest.raises(LogDamaged, match="blogdata repair"):
+    with pytest.raises(LogDamaged, match="blogdata job repair"):
         lake.version(PLAIN.dataset)
     assert [(one.kind, one.file) for one in inspected(lake, PLAIN)] == [(DamageKind.CHECKPOINT, checkpoint)]
     mended(lake, PLAIN)

@@ -65,9 +65,6 @@ def test_the_name_shows_the_newest_copy_with_history(spark: Any, lake: Lake) -> 
     ]
     assert first.visible_until == second.visible_from, "without a gap"
     assert second.visible_until is None
-    assert proxy.visible_at(lake, THINGS.dataset, first.visible_from) == [first]
-    assert proxy.visible_at(lake, THINGS.dataset, second.visible_from) == [second]
-    assert proxy.visible_at(lake, THINGS.dataset, first.visible_from - timedelta(seconds=1)) == []
     events = EventLog(lake)
     assert [entry.rows_out for entry in events.history(THINGS.dataset)] == [10, 12]
     assert [line.problem for line in ledger.audit(lake, events, THINGS)] == [None]

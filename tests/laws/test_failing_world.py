@@ -112,9 +112,9 @@ def test_a_whole_table_has_no_damage(world: World, expected: list[Any]) -> None:
 def test_a_cut_off_checkpoint_is_replaced_by_commits(world: World, expected: list[Any]) -> None:
     newest = sorted(world.log.glob("*.checkpoint*.parquet"))[-1]
     cut(newest)
-    with pytest.raises(LogDamaged, match="blogdata repair"):
+    with pytest.raises(LogDamaged, match="blogdata job repair"):
         world.lake.version(DATASET)
-    with pytest.raises(LogDamaged, match="blogdata repair"):
+    with pytest.raises(LogDamaged, match="blogdata job repair"):
         publish(world.spark, world.root, "again")
     assert [(one.kind, one.file) for one in world.inspect()] == [(DamageKind.CHECKPOINT, newest)]
     (done,) = world.mend()
@@ -193,7 +193,7 @@ def test_a_lost_data_file_costs_only_its_partition(
     files = [Path(uri) for uri in DeltaTable(str(world.folder)).file_uris()]
     lost = next(file for file in files if HOURS[1] in str(file))
     harm(lost)
-    with pytest.raises(DataFileDamaged, match="blogdata repair"):
+    with pytest.raises(DataFileDamaged, match="blogdata job repair"):
         world.rows()
     assert world.lake.read(world.spark, DATASET).where(F.col("hour") == HOURS[0]).collect()
     assert [(one.kind, one.file, one.partition) for one in world.inspect()] == [(DamageKind.DATA, lost, HOURS[1])]

@@ -221,9 +221,9 @@ def test_lost_files_are_named_and_computed_again(
     lost = files(world)
     for file in lost:
         harm(file)
-    with pytest.raises(DataFileDamaged, match="blogdata repair"):
+    with pytest.raises(DataFileDamaged, match="blogdata job repair"):
         world.rows()
-    with pytest.raises(DataFileDamaged, match="blogdata repair"):
+    with pytest.raises(DataFileDamaged, match="blogdata job repair"):
         world.lake.columns(world.contract.dataset, [world.contract.columns[-1].name])
     partition = LAST if world.contract.partitioning else WHOLE_TABLE
     found = world.inspect()
@@ -242,7 +242,7 @@ def test_lost_files_are_named_and_computed_again(
 def test_the_newest_commit_cut_off_is_made_again(world: World) -> None:
     expected, before = world.rows(), world.lake.version(world.contract.dataset)
     cut(max((world.folder / "_delta_log").glob("*.json")))
-    with pytest.raises(LogDamaged, match="blogdata repair"):
+    with pytest.raises(LogDamaged, match="blogdata job repair"):
         world.rows()
     (done,) = world.mend()
     assert f"version {before} now is what version {before - 1 if before else None} was" in done
@@ -261,7 +261,7 @@ def test_a_table_whose_log_begins_anew_is_computed_again(world: World) -> None:
     for file in [*log.glob("*.checkpoint.parquet"), *log.glob("_last_checkpoint")]:
         file.unlink()
     sorted(log.glob("*.json"))[1].unlink()
-    with pytest.raises(LogDamaged, match="blogdata repair"):
+    with pytest.raises(LogDamaged, match="blogdata job repair"):
         world.rows()
     (done,) = world.mend()
     assert "it begins anew" in done

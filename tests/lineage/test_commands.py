@@ -15,6 +15,7 @@ import subprocess
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -111,15 +112,6 @@ def test_every_table_is_written_with_zstd(deployment: Deployment) -> None:
     assert {name: used for name, used in found.items() if used != {"ZSTD"}} == {"silver/places": set()}
 
 
-def test_lineage_command_shows_what_publications_read(said: Said) -> None:
-    code, out, _ = said("lineage", "silver.visits", "--json")
-    (found,) = json.loads(out)
-    assert (code, [read["dataset"] for read in found["reads"]]) == (0, ["bronze.visits"])
-    assert {"bronze.visits", "landing.visits"} <= set(found["upstream"])
-    assert "silver.visits_enriched" in found["downstream"]
-    assert "team:analytics" in found["affected_teams"]
-
-
 def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Deployment) -> None:
     """Patterns: Schema Compatibility Enforcer, Schema Migrator, Fine-Grained Tracker."""
     code, out, _ = said("schema", "fields", "--json")
@@ -152,7 +144,7 @@ def test_new_fields_and_retiring_columns_are_listed(said: Said, deployment: Depl
     assert {reader.owner for reader in found} == {"team:analytics", "team:platform"}
 
 
-def test_the_lineage_asset_exports_each_publication_once(deployment: Deployment) -> None:
+def test_the_lineage_asset_exports_each_publication_once_and_shows_the_graph(deployment: Deployment) -> None:
     lake = LakeResource(root=str(deployment.settings.lake), landing=str(deployment.landing))
     written = []
     for _ in range(2):
@@ -164,6 +156,13 @@ def test_the_lineage_asset_exports_each_publication_once(deployment: Deployment)
     assert len(files) >= 6
     types = [json.loads(line)["eventType"] for line in files[0].read_text().splitlines()]
     assert types == ["START", "COMPLETE"]
+    told: Any = event.materialization.metadata
+    reads = [edge.data for edge in told["edges"].records]
+    assert [edge["from"] for edge in reads if edge["to"] == "silver.visits"] == ["bronze.visits"]
+    (visits,) = [row.data for row in told["datasets"].records if row.data["dataset"] == "silver.visits"]
+    assert {"bronze.visits", "landing.visits"} <= {*visits["made_of"].split(", ")}
+    assert "silver.visits_enriched" in visits["made_of_it"].split(", ")
+    assert "team:analytics" in visits["tell_before_a_change"].split(", ")
 
 
 def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> None:
@@ -174,13 +173,11 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         (("run", "--for", "gold.page_stats", "--select", "silver.visits"), "what is new or changed runs"),
         (("run", "--due", "--from", "2026-01-05", "--to", "2026-01-06"), "what is new or changed runs"),
         (("ledger", "nothing"), "no dataset is called nothing"),
-        (("lineage", "silver.nothing"), "no dataset is called silver.nothing"),
         (("sql", "SELECT * FROM gold.nothing"), "there is no table gold.nothing"),
         (("sql", "SELECT * FROM gold.nothing"), "silver.visits"),
         (("sql", "DROP TABLE gold.page_stats"), "only queries are run here"),
         (("sql", "DROP TABLE gold.page_stats"), "where: 'DROP TABLE gold.page_stats'"),
         (("sql", "SELECT nothing FROM gold.page_stats"), "nothing"),
-        (("repair", "--json", "--yes"), "--json only tells what is damaged, --yes mends it"),
         (("sql", "SELECT 1 / 0"), "DIVIDE_BY_ZERO"),
         (("sql", "SELECT 1", "--as-of", "yesterday"), "'yesterday' is not a time"),
     ):
@@ -352,42 +349,28 @@ def test_plan_refuses_replays_of_unknown_data(said: Said, arguments: tuple[str, 
 def test_repair_finds_and_recomputes_damaged_tables(said: Said, deployment: Deployment) -> None:
     assert deployment.run().problems == []
     before = deployment.contents()
-    assert said("repair")[1].endswith("all files are there and whole\n")
+
+    def repair(*config: str) -> dict[str, Any]:
+        answer = json.loads(said("job", "repair", *config, "--json")[1])
+        assert answer["ok"]
+        return dict(answer["result"])
+
+    assert repair() == {"damaged": 0, "mended": False}
     (lost,) = DeltaTable(deployment.lake.path("gold.visits_cube_daily")).file_uris()
     Path(lost).unlink()
     commit = max(Path(deployment.lake.path("gold.page_stats"), "_delta_log").glob("*.json"))
     commit.write_bytes(commit.read_bytes()[:100])
     code, _, err = said("sql", "SELECT * FROM gold.visits_cube_daily")
     assert (code, err.splitlines()[0]) == (1, f"error: a data file is damaged: {lost}: it is gone, cut off or garbled")
-    assert "blogdata repair" in err
-    code, out, _ = said("repair", "--json")
-    found = {(one["dataset"], one["kind"], one["partition"]) for one in json.loads(out)}
-    assert (code, found) == (
-        1,
-        {("gold.visits_cube_daily", "data file", "2026-01-05"), ("gold.page_stats", "commit", None)},
-    )
-    assert "blogdata repair" in said("ledger")[2], "the log cannot be read"
-    code, out, _ = said("repair")
-    assert (code, out.splitlines()[-1]) == (1, "nothing was mended; to mend it: --yes")
-    code, out, _ = said("repair", "--yes")
-    assert (code, "now run: blogdata run" in out) == (0, True)
+    assert "blogdata job repair" in err
+    found = {(one["dataset"], one["kind"], one["partition"]) for one in repair("only_plan=true")["files"]}
+    assert found == {("gold.visits_cube_daily", "data file", "2026-01-05"), ("gold.page_stats", "commit", None)}
+    assert "blogdata job repair" in said("ledger")[2], "the log cannot be read"
+    assert repair()["mended"]
     assert deployment.run().problems == []
     assert deployment.contents() == before
     assert deployment.problems() == []
-    assert json.loads(said("repair", "--json")[1]) == []
-
-
-@pytest.mark.campaign
-def test_a_person_validates_any_dataset(said: Said, deployment: Deployment, tmp_path: Path) -> None:
-    code, out, _ = said("validate", "silver.visits", "--json")
-    (found,) = json.loads(out)
-    assert (code, found["dataset"]) == (0, "silver.visits")
-    assert {"few_conflicts", "identified"} <= {promise["rule"] for promise in found["promises"]}
-    code, out, _ = said("validate", "gold.page_stats", "--newest", "1", "--out", str(tmp_path / "docs"))
-    assert (code, "promises kept" in out) == (0, True)
-    assert (tmp_path / "docs" / "index.html").is_file()
-    code, _, err = said("validate", "gold.nothing")
-    assert (code, "no dataset is called gold.nothing" in err) == (2, True)
+    assert repair("only_plan=true") == {"damaged": 0, "mended": False}
 
 
 def test_a_job_profiles_new_partitions(said: Said) -> None:

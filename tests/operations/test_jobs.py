@@ -17,7 +17,6 @@ from blogdata.operations.export import ROLES
 from blogdata.operations.forget import REQUESTS
 from blogdata.operations.replicate import READER
 from blogdata.services import exports
-from blogdata.services.exports import Export
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment
@@ -76,21 +75,27 @@ def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: 
         assert (code, fault in errors) == (2, True), errors
 
 
-def test_copies_go_where_the_home_says_and_nowhere_else(
+def test_copies_go_where_the_settings_say_and_nowhere_else(
     deployment: Deployment, started: Started, tmp_path: Path
 ) -> None:
     for job in ("export", "replicate"):
         done, _, why = started(job)
         assert (done, "a run cannot choose where copies go" in why) == (False, True)
     role, *_ = ROLES
-    for reader in (role, READER):
-        exports.remember(deployment.settings, Export(role=reader, folder=tmp_path / reader, group=GROUP))
+    file = deployment.settings.home / "blogdata.toml"
+    before = file.read_text() if file.exists() else ""
+    sections = [f'[copies.{reader}]\nfolder = "{tmp_path / reader}"\ngroup = "{GROUP}"\n' for reader in (role, READER)]
+    file.write_text("\n".join([before, *sections]))
     for job, reader in (("export", role), ("replicate", READER)):
         done, result, why = started(job)
         assert (done, why) == (True, "")
         assert {copy["folder"] for copy in result["copies"]} == {str(tmp_path / reader)}
         assert result["written"] == len(result["copies"]) > 0
         assert started(job)[1]["written"] == 0
+        done, _, why = started(job, "withdraw=true")
+        assert (done, "remove the section" in why) == (False, True)
+    file.write_text(before)
+    for job in ("export", "replicate"):
         assert started(job, "withdraw=true")[1]["files_withdrawn"] > 0
     assert exports.known(deployment.settings) == ()
 
@@ -156,6 +161,7 @@ def test_a_dataset_is_shared(deployment: Deployment, started: Started) -> None:
     _, result, _ = started("share", "dataset=gold.page_stats")
     (share,) = result["shares"]
     assert (share["dataset"], share["rows"], Path(share["manifest"]).is_dir()) == ("gold.page_stats", 1, True)
-    assert started("share", "dataset=gold.page_stats", "withdraw=true")[1] == {"shared": 0}
+    assert (Path(deployment.lake.root) / "views.sql").is_file()
+    assert started("share", "dataset=gold.page_stats", "withdraw=true")[1]["shared"] == 0
     done, _, why = started("share", "dataset=silver.users")
     assert (done, "next:" in why) == (False, True)

@@ -22,7 +22,7 @@ from blogdata.services import postgres, postgres_certificates, postgres_connecti
 from blogdata.services.config import Settings
 from blogdata.services.postgres_certificates import TlsMissing
 from blogdata.services.postgres_connection import PostgresLoginRefused
-from blogdata.services.postgres_roles import LOGINS, WRITER
+from blogdata.services.postgres_roles import WRITER
 from blogdata.services.postgres_settings import PostgresSettings
 from lineage.command_line import Said
 
@@ -82,19 +82,10 @@ def test_a_generation_that_has_ended_has_no_grace(known: Certificates) -> None:
 
 def test_who_has_a_key_is_locked_out_at_once(known: Certificates) -> None:
     keep(known, NOW)
-    keep(known, NOW + DAY, renew=True)
-    shutil.rmtree(known.folder / "1")
+    before = known.authorities.read_bytes()
+    shutil.rmtree(known.current().folder)
     assert keep(known, NOW + DAY)
-    assert names(known.authorities) == ["CN=authority 2"]
-    assert issuer(known.folder / "server.pem") == "CN=authority 2"
-
-
-def test_renewing_twice_keeps_all_that_are_still_accepted(known: Certificates) -> None:
-    for days in (0, 1, 2):
-        keep(known, NOW + days * DAY, renew=True)
-    assert names(known.authorities) == ["CN=authority 1", "CN=authority 2", "CN=authority 3"]
-    keep(known, NOW + DAY + GRACE)
-    assert names(known.authorities) == ["CN=authority 2", "CN=authority 3"]
+    assert known.authorities.read_bytes() == known.current().certificate("authority").read_bytes() != before
 
 
 def test_an_interrupted_change_is_made_good(known: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +206,7 @@ def test_old_certificates_hold_until_the_grace_period_ends(
     old = files_of(copied(known.current(), tmp_path / "old"), ANALYST)
     kept_open = psycopg.connect(url_of(certified, ANALYST, **old))
 
-    postgres.renew_certificates(certified)
+    renewed(certified, monkeypatch)
     new = files_of(copied(known.current(), tmp_path / "new"), ANALYST)
     assert old != new
     # During the grace period: who has the old files, and who has those of the deployment.
@@ -244,9 +235,16 @@ def test_a_server_that_was_not_told_of_its_new_files_is_told_by_the_next_command
     with monkeypatch.context() as patch:
         patch.setattr(os, "kill", dies)
         with pytest.raises(KeyboardInterrupt):
-            postgres.renew_certificates(certified)
+            renewed(certified, patch)
     url = url_of(certified, ANALYST)
     assert (_soon(url)[0], postgres.status(certified).pid) == (ANALYST, pid)
+
+
+def renewed(settings: Settings, patch: pytest.MonkeyPatch) -> None:
+    """Use the server when it is time for new certificates."""
+    with patch.context() as now:
+        now.setattr(secretless_connector, "RENEWED_BEFORE", VALID)
+        postgres.up(settings)
 
 
 def _soon(url: str) -> tuple[str, bool, bool]:
@@ -272,20 +270,16 @@ def test_a_certificate_that_has_ended_is_refused(certified: Settings, tmp_path: 
     assert "certificate expired" in refused(url_of(certified, WRITER, **files)).what
 
 
-def test_the_command_lists_what_is_accepted_until_when(
+def test_the_status_lists_what_is_accepted_until_when(
     certified: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (certified.home / "blogdata.toml").write_text('[postgres]\nlogin = "certificate"\n')
     monkeypatch.setenv("BLOGDATA_HOME", str(certified.home))
     said = Said(monkeypatch, capsys)
-    for number in (1, 2):
-        code, out, _ = said("certificates", "--renew", "--json")
-        assert code == 0
-        rows = json.loads(out)["certificates"]
-        assert len(rows) == number * (len(LOGINS) + 2)
-        assert all(Path(row["certificate"]).is_file() and Path(row["key"]).is_file() for row in rows)
-    soon = datetime.now(timezone.utc) + GRACE + DAY
-    assert {datetime.fromisoformat(row["until"]) < soon for row in rows[: len(rows) // 2]} == {True}
-    assert {datetime.fromisoformat(row["until"]) < soon for row in rows[len(rows) // 2 :]} == {False}
-    (certified.home / "blogdata.toml").write_text("")
-    assert said("certificates")[0] == 2
+    assert json.loads(said("status", "postgres", "--json")[1])[0]["notices"] == []
+    postgres.up(certified)
+    renewed(certified, monkeypatch)
+    old, new = json.loads(said("status", "postgres", "--json")[1])[0]["notices"]
+    folder, now = postgres_certificates.certificates(certified).folder, datetime.now(timezone.utc)
+    assert old.startswith(f"certificates in {folder / '1'}, accepted until {now + GRACE:%Y-%m-%d}")
+    assert new.startswith(f"certificates in {folder / '2'}, accepted until {now + VALID:%Y-%m-%d}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import grp
-import json
 import os
 import shutil
 import tempfile
@@ -19,19 +18,21 @@ from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.search import Searched, is_searched_for, search
 from blogdata.erasure.traces import exported
 from blogdata.lake.lake import Lake
+from blogdata.operations import copies
+from blogdata.operations.replicate import READER, replicate
 from blogdata.patterns.security import transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
 from blogdata.patterns.security.transformation_replicator import Unclassified, leads_to_persons, require_classified
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.schema import NOBODY, Classification, Column
-from lineage.command_line import Said
-from lineage.conftest import Deploy, deploy, said
+from blogdata.services.copy_settings import Export
+from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from lineage.origins import THREE_HOURS, three_hours
 from quality.contracts import EVERY
 from toy import CONTRACT
 
-__all__ = ["deploy", "said"]
+__all__ = ["deploy"]
 GROUP = grp.getgrgid(os.getgid()).gr_name
 
 
@@ -64,16 +65,17 @@ def searched(folder: Path, values: set[str]) -> Searched:
     return search(folder, values, ())
 
 
-def test_staging_has_every_row_and_no_value_of_a_person_in_any_file(
-    deployment: Deployment, staging: Path, said: Said
-) -> None:
+def replicated(made: Deployment, staging: Path, *datasets: str) -> dict[str, tuple[str, bool]]:
+    """Copy tables as the job does; return how each got there, and whether it was new."""
+    return replicate(made.settings, Export(role=READER, folder=staging, group=GROUP), datasets, made.session)
+
+
+def test_staging_has_every_row_and_no_value_of_a_person_in_any_file(deployment: Deployment, staging: Path) -> None:
     """Data files, their statistics, logs and checkpoints are searched as an erasure searches them."""
-    code, text, errors = said("replicate", str(staging), "--group", GROUP, "--json")
-    assert (code, errors) == (0, "")
-    done = {one["dataset"]: one for one in json.loads(text)}
+    done = replicated(deployment, staging)
     published = deployment.lake.versions([*EVERY])
     assert done.keys() == published.keys()
-    assert {one["how"] for one in done.values()} == {"byte for byte", "transformed"}
+    assert {how for how, _ in done.values()} == {"byte for byte", "transformed"}
     copy, production = Lake(root=str(staging)), deployment.lake
     differing = {
         name: version
@@ -108,31 +110,26 @@ def test_rows_still_join_and_all_other_values_are_as_they_were(deployment: Deplo
     assert "raw" not in {field.name for field in DeltaTable(copy.path("bronze.visits")).schema().fields}
 
 
-def test_what_has_changed_is_copied_and_readers_go_on(deployment: Deployment, staging: Path, said: Said) -> None:
+def test_what_has_changed_is_copied_and_readers_go_on(deployment: Deployment, staging: Path) -> None:
     copy, spark_reads = Lake(root=str(staging)), f"SELECT count(*) FROM delta.`{staging}/silver/visits`"
     before = {name: copy.version(name) for name in EVERY}
     files = {file: file.stat().st_mtime_ns for file in staging.rglob("*") if file.is_file()}
-    code, text, _ = said("replicate", "--json")
-    assert (code, {one["written"] for one in json.loads(text)}) == (0, {False})
+    assert {is_new for _, is_new in replicated(deployment, staging).values()} == {False}
     assert files == {file: file.stat().st_mtime_ns for file in staging.rglob("*") if file.is_file()}
     with deployment.session() as spark:
         ((rows,),) = spark.sql(spark_reads).collect()
         begun = spark.read.format("delta").load(f"{staging}/silver/visits")
         deployment.land(THREE_HOURS[-1], [event("02:40", "/in-staging")], name="in-staging.json")
         assert deployment.run(for_=["silver.visits"]).problems == []
-        code, text, errors = said("replicate", "--dataset", "silver.visits", "--dataset", "silver.devices", "--json")
-        assert (code, errors) == (0, "")
-        assert {one["dataset"]: one["written"] for one in json.loads(text)} == {
-            "silver.visits": True,
-            "silver.devices": False,
-        }
+        done = replicated(deployment, staging, "silver.visits", "silver.devices")
+        assert {name: is_new for name, (_, is_new) in done.items()} == {"silver.visits": True, "silver.devices": False}
         assert spark.sql(spark_reads).collect() == [(rows + 1,)]
         assert begun.count() in (rows, rows + 1)
     assert copy.version("silver.devices") == before["silver.devices"]
     assert searched(staging, protected(deployment)).traces == ()
 
 
-def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: Path, said: Said) -> None:
+def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: Path) -> None:
     """What this returns is what the certificate counts; the search of an erasure goes through the folder, too."""
     looked = clearing.look(deployment.settings, EVERY.values(), {"in-staging"})
     assert any(trace.path.startswith(f"exports/staging{staging}/silver.visits/") for trace in looked.traces)
@@ -143,20 +140,17 @@ def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: P
     left = {name for name in EVERY if copy.version(name) is not None}
     assert left
     assert not left & {contract.dataset for contract in persons}
-    code, text, _ = said("replicate", "--dataset", "silver.visits", "--json")
-    assert (code, json.loads(text)[0]["written"]) == (0, True)
+    assert replicated(deployment, staging, "silver.visits")["silver.visits"][1]
     assert copy.version("silver.visits") == 0
-    code, text, _ = said("replicate", "--withdraw")
-    assert (code, [file for file in staging.rglob("*") if file.is_file()]) == (0, []), text
+    copies.withdraw(deployment.settings, [READER])
+    assert [file for file in staging.rglob("*") if file.is_file()] == []
 
 
-def test_a_column_that_nobody_has_classified_stops_the_copy_and_is_named(
-    deployment: Deployment, staging: Path, said: Said
-) -> None:
+def test_a_column_that_nobody_has_classified_stops_the_copy_and_is_named(deployment: Deployment, staging: Path) -> None:
     owner = schema.StructType([schema.Field("name", schema.PrimitiveType("string"))])
     DeltaTable(deployment.lake.path("silver.devices")).alter.add_columns([schema.Field("owner", owner)])
-    code, _, errors = said("replicate", str(staging), "--group", GROUP)
-    assert (code, "nobody has said whom these columns identify: owner" in " ".join(errors.split())) == (1, True)
+    with pytest.raises(Unclassified, match="nobody has said whom these columns identify: owner"):
+        replicated(deployment, staging)
     assert [file for file in staging.rglob("*") if file.is_file()] == [], "nothing else is copied, either"
 
 

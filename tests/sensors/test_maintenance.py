@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from assets.maintenance import maintained_tables
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import MANY
 from quality.contracts.live import VISITS
-from resources.spark import SparkResource
 from sensors.maintenance import tables_scattered
 
 maintenance = tables_scattered()
@@ -71,19 +68,3 @@ def test_a_damaged_log_keeps_no_other_table_from_being_asked_for(
     append(access, MANY)
     monkeypatch.setattr(compactor, "AT_REST", timedelta(0))
     assert len(launched(tick())) == 1
-
-
-def test_a_run_names_a_damaged_log_when_the_other_tables_are_done(
-    access: LakeResource, instance: dg.DagsterInstance
-) -> None:
-    damage(access)
-    append(access, 1)
-    left = Path(access.lake.path(VISITS.dataset)) / "part-left.parquet"
-    left.touch()
-    for file in Path(access.root).rglob("*"):
-        os.utime(file, (0, 0))
-    resources = {"lake": access, "spark": SparkResource()}
-    run = dg.materialize([maintained_tables], instance=instance, resources=resources, raise_on_error=False)
-    (failed,) = run.get_step_failure_events()
-    assert "where: bronze.visits" in str(failed.step_failure_data.user_failure_data)
-    assert not left.exists()

@@ -24,33 +24,13 @@ COMMANDS = {
         "blogdata.cli.ledger_command:ledger",
         "Show that nothing is lost: rows in = rows out + every row left out, with its reason.",
     ),
-    "refused": Deferred(
-        "blogdata.cli.refused_command:refused",
-        "List the batches that failed an audit; each is a table to look at for two weeks.",
-    ),
-    "validate": Deferred(
-        "blogdata.cli.validate_command:validate",
-        "Validate published rows against their contracts, by Great Expectations; exit code 1 when a promise is broken.",
-    ),
-    "repair": Deferred(
-        "blogdata.cli.repair_command:repair",
-        "Look at the files of every table; what is damaged is put aside, and computed again by the next run.",
-    ),
     "forget": Deferred(
         "blogdata.cli.forget_command:forget",
         "Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.",
     ),
-    "maintain": Deferred(
-        "blogdata.cli.maintain_command:maintain_",
-        "Compact tables with too many small files, and remove files that nobody needs; their logs tell, without Spark.",
-    ),
     "job": Deferred(
         "blogdata.cli.job_command:job",
         "Start an operation on the data, as Dagster's UI does, and print its result; without a name, list them.",
-    ),
-    "lineage": Deferred(
-        "blogdata.cli.lineage_command:lineage",
-        "Show which datasets the newest publications really read, and who owns them.",
     ),
     "report": Deferred(
         "blogdata.cli.report_command:report",
@@ -73,30 +53,9 @@ COMMANDS = {
         "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.",
     ),
     "sql": Deferred("blogdata.cli.sql_command:sql", "Query the lake's tables as layer.table."),
-    "audience": Deferred(
-        "blogdata.cli.audience_command:audience",
-        "Show the page views and the visitors of any hours, pages, origins or campaigns, each visitor counted once.",
-    ),
-    "versions": Deferred("blogdata.cli.versions_command:versions", "Show which copy of a dataset was visible when."),
-    "views": Deferred(
-        "blogdata.cli.views_command:views",
-        "Write the views for consumers, and of what is several tables, as SQL into the lake.",
-    ),
-    "export": Deferred(
-        "blogdata.cli.export_command:export",
-        "Write what a role sees of each dataset as Parquet files that its group may read; what has not changed, stays.",
-    ),
-    "replicate": Deferred(
-        "blogdata.cli.replicate_command:replicate",
-        "Copy the tables into a second lake, for staging, without values of persons; what has not changed, stays.",
-    ),
     "rights": Deferred(
         "blogdata.cli.rights_command:rights",
         "Show what each job may read and write, or what each role sees, as the contracts declare.",
-    ),
-    "certificates": Deferred(
-        "blogdata.cli.certificates_command:certificates",
-        "List the certificates of the deployment's own PostgreSQL by login, with their files and ends.",
     ),
     "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
     "ui": Deferred(

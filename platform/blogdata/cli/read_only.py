@@ -57,7 +57,7 @@ def require_read_only(
                 what="this Spark server cannot judge whether a statement only reads, so none is run",
                 where="the Spark server, without the engine's jar",
                 next_step="load the engine's jar, or query the tables with another reader of Delta tables: write their "
-                "views with blogdata views",
+                "views with blogdata job share",
             ) from error
         if _REFUSED in text:
             found = text.partition(_REFUSED)[2].partition("\n")[0].strip()

@@ -14,7 +14,8 @@ import typer
 from blogdata.cli.output import console, existing, say_json
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.services import config, dagster_home, doctor, heartbeat, postgres, spark_connect
+from blogdata.secrets.secretless_connector import lasting
+from blogdata.services import config, dagster_home, doctor, heartbeat, postgres, postgres_certificates, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.daemons import ServiceStatus
 from blogdata.services.doctor import Diagnosis
@@ -179,7 +180,13 @@ def _postgres_down(settings: Settings) -> dict[str, Any]:
 
 
 def _postgres_status(settings: Settings) -> dict[str, Any]:
-    return _status_row("postgres", postgres.status(settings))
+    row = _status_row("postgres", postgres.status(settings))
+    if settings.postgres.login == "certificate":
+        known = lasting(postgres_certificates.certificates(settings))
+        row["notices"] = [
+            f"certificates in {one.folder}, accepted until {until:%Y-%m-%d %H:%M}" for one, until in known
+        ]
+    return row
 
 
 def _ui_status(settings: Settings) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from blogdata.patterns.security.fine_grained_accessor_for_tables import Role
 from blogdata.patterns.storage import dataset_materializer, vertical_partitioner
 from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
+from blogdata.publish import refused
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.privacy import CONSUMERS, consumer_view
@@ -256,7 +257,8 @@ def _derived(lake: Lake) -> list[str]:
 
 def _existing(lake: Lake, wanted: str) -> str:
     there = sorted(name for name in (*EVERY, EVENTS) if lake.caught_up(name) is not None)
-    tables = [*there, *_derived(lake)]
+    kept = [batch.name for batch in refused.kept(lake)] if wanted.startswith(f"{refused.LAYER}.") else []
+    tables = [*there, *kept, *_derived(lake)]
     return f"{similar([wanted], tables)}tables: {', '.join(tables)}" if there else NOTHING_PUBLISHED
 
 

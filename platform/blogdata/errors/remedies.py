@@ -73,13 +73,6 @@ class ShowLedger(Action, words="see the ledger"):
     dataset: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShowVersions(Action, words="list the versions"):
-    """List the copies of a dataset, and when each was visible."""
-
-    dataset: str
-
-
 class WriteViews(Action, words="write the views"):
     """Write the views for consumers into the lake."""
 
@@ -93,10 +86,6 @@ class WithdrawShare(Action, words="withdraw the share"):
 
 class ShowRights(Action, words="see what the roles see"):
     """List what each role sees of the datasets."""
-
-
-class ShowCertificates(Action, words="see the certificates"):
-    """List the certificates of the deployment's PostgreSQL."""
 
 
 class GoOnForgetting(Action, words="go on with the erasure"):
@@ -169,7 +158,7 @@ class StartService(Action, words="start the service"):
 
 @dataclass(frozen=True, kw_only=True)
 class ShowService(Action, words="see the state of the service"):
-    """See whether a service runs."""
+    """See whether a service runs, and until when its certificates are accepted."""
 
     name: str
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run, ShowVersions
+from blogdata.errors.remedies import Query, Remedy, Run
 from blogdata.lake import arrow, companions, members
 from blogdata.lake.checksums import require_whole
 from blogdata.lake.members import Member, MemberRemoved
@@ -281,7 +281,13 @@ class Lake(Store):
                 raise MemberRemoved(
                     what=f"rows of version {version} were removed by retention on {removed[member.location]:%Y-%m-%d}",
                     where=f"{dataset}, member {member.name}",
-                    next_step=Remedy("choose a version that is kept: ", ShowVersions(dataset=dataset)),
+                    next_step=Remedy(
+                        "choose a version of those published later: ",
+                        Query(
+                            sql="SELECT table_version, partition, published_at FROM ops.publications "
+                            f"WHERE dataset = '{dataset}' ORDER BY 1"
+                        ),
+                    ),
                 )
         return visible
 

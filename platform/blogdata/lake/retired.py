@@ -14,7 +14,6 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.errors.remedies import Remedy, ShowVersions
 from blogdata.lake import members, shares
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member, Members
@@ -68,9 +67,7 @@ def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = 
         raise ConfigurationError(
             what="members in an object store are removed by the store, which may hold a lock on them",
             where=lake.path(members.table_of(dataset, "")),
-            next_step=Remedy(
-                "give the folder a lifecycle rule; to see what is no longer visible: ", ShowVersions(dataset=dataset)
-            ),
+            next_step="give the folder a lifecycle rule",
         )
     moment = now or datetime.now(timezone.utc)
     state = _noted(lake, dataset, moment, keep)

@@ -15,13 +15,14 @@ from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.lake import Lake
 from blogdata.operations import copies
-from blogdata.operations.job import operation, table
+from blogdata.operations.job import operation
 from blogdata.operations.role_sight import RoleSight
+from blogdata.orchestration.metadata import table
 from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.services import exports
 from blogdata.services.config import Settings
-from blogdata.services.exports import Export
+from blogdata.services.copy_settings import Export
 from quality.contracts import EVERY
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ ROLES = tuple(str(role.value) for role in Role if role is not Role.OWNER)
 
 
 class ExportConfig(dg.Config):
-    """Whose copies are written; their folders and groups are recorded in the home."""
+    """Whose copies are written; their folders and groups are in the settings."""
 
     role: str = Field("", description="Only this role; empty: every role that has a folder")
-    withdraw: bool = Field(False, description="Remove the copies of this role from its folder")
+    withdraw: bool = Field(False, description="Remove the copies from folders that the settings do not name any more")
 
 
 def write(
@@ -79,12 +80,12 @@ def _written(spark: SparkSession, lake: Lake, sight: RoleSight, name: str, versi
 def _do(context: dg.OpExecutionContext, config: ExportConfig) -> Mapping[str, Any]:
     settings: Settings = context.resources.deployment.settings()
     with exports.alone(settings):
-        chosen = copies.recorded(settings, [config.role] if config.role else ROLES)
+        readers = [config.role] if config.role else ROLES
         if config.withdraw:
-            return copies.withdrawn(settings, chosen)
+            return copies.withdraw(settings, readers)
         rows = [
             {"role": one.role, "dataset": name, "written": is_new, "folder": str(one.folder), "group": one.group}
-            for one in chosen
+            for one in copies.required(settings, readers)
             for name, is_new in write(settings, one, context.resources.spark.guard).items()
         ]
     return {"written": sum(bool(row["written"]) for row in rows), **table("copies", rows)}

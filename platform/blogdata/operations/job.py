@@ -74,11 +74,6 @@ def operation(
     return made
 
 
-def table(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return rows as metadata of a name; Dagster has no table without rows, so nothing then."""
-    return {name: dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows])} if rows else {}
-
-
 def plan_table(runs: Sequence[Planned], look: Snapshot) -> dg.TableMetadataValue:
     """Return the runs of a plan as metadata: what runs, why, and how long it may take."""
     records = []

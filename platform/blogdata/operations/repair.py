@@ -15,7 +15,8 @@ from blogdata.evidence.own_tables import OWN, inspect_own, mend_own
 from blogdata.evidence.repair import mend
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import LogDamaged
-from blogdata.operations.job import operation, table
+from blogdata.operations.job import operation
+from blogdata.orchestration.metadata import table
 from blogdata.publish.contract import Contract
 from quality.contracts import CONTRACTS, EVERY
 

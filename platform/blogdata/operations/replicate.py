@@ -16,8 +16,9 @@ from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.lake import Lake
 from blogdata.operations import copies
-from blogdata.operations.job import operation, table
+from blogdata.operations.job import operation
 from blogdata.operations.role_sight import mark_of, offer_masks
+from blogdata.orchestration.metadata import table
 from blogdata.patterns.ingestion import replicated_tables
 from blogdata.patterns.ingestion.replicated_tables import SourceMoved
 from blogdata.patterns.security import role_folders, transformation_replicator
@@ -26,7 +27,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.services import exports
 from blogdata.services.config import Settings
-from blogdata.services.exports import Export
+from blogdata.services.copy_settings import Export
 from quality.contracts import EVERY
 
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ _ATTEMPTS = 3
 
 
 class ReplicateConfig(dg.Config):
-    """Which tables are copied; the folder and its group are recorded in the home."""
+    """Which tables are copied; the folder and its group are in the settings."""
 
     datasets: list[str] = Field([], description="Only these datasets; empty: all")
-    withdraw: bool = Field(False, description="Remove the copies from the folder")
+    withdraw: bool = Field(False, description="Remove the copies from folders that the settings do not name any more")
 
 
 def replicate(
@@ -158,12 +159,11 @@ def _do(context: dg.OpExecutionContext, config: ReplicateConfig) -> Mapping[str,
     settings: Settings = context.resources.deployment.settings()
     refuse_unknown(config.datasets, EVERY, where="replicate")
     with exports.alone(settings):
-        chosen = copies.recorded(settings, [READER])
         if config.withdraw:
-            return copies.withdrawn(settings, chosen)
+            return copies.withdraw(settings, [READER])
         rows = [
             {"dataset": name, "how": how, "written": is_new, "folder": str(one.folder), "group": one.group}
-            for one in chosen
+            for one in copies.required(settings, [READER])
             for name, (how, is_new) in replicate(settings, one, config.datasets, context.resources.spark.guard).items()
         ]
     return {"written": sum(bool(row["written"]) for row in rows), **table("copies", rows)}

@@ -12,11 +12,12 @@ from pydantic import Field
 from assets.code import code_of
 from blogdata.lake import retired
 from blogdata.lake.lake import Lake
-from blogdata.operations.job import operation, table
+from blogdata.operations.job import operation
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.expiry import Expired, Retention
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.maintenance import Done, Fault, Upkeep, maintain
+from blogdata.orchestration.metadata import table
 from blogdata.orchestration.vacuuming import Vacuuming
 from blogdata.patterns.data_value import lake_views
 from blogdata.planning import clock

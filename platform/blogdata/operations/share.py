@@ -1,4 +1,4 @@
-"""The job `share`: a dataset's files by name, for readers that know no Delta."""
+"""The job `share`: views as SQL for other readers, and a dataset's files by name for those that know no Delta."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.lake import shares
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import Share
-from blogdata.operations.job import operation, table
+from blogdata.operations.job import operation
+from blogdata.orchestration.metadata import table
+from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.storage import manifest
 from blogdata.services import files
 from quality.contracts import EVERY
@@ -21,7 +23,7 @@ from quality.contracts import EVERY
 class ShareConfig(dg.Config):
     """Which share begins, moves to the newest version, or ends."""
 
-    dataset: str = Field("", description="A dataset without persons; empty: only list what is shared")
+    dataset: str = Field("", description="A dataset without persons; empty: only the views, and a list of shares")
     withdraw: bool = Field(False, description="End the share; its old files may be deleted")
 
 
@@ -54,6 +56,7 @@ def _shared(lake: Lake) -> list[Share]:
 def _do(context: dg.OpExecutionContext, config: ShareConfig) -> Mapping[str, Any]:
     lake: Lake = context.resources.lake.lake
     found = share(lake, config.dataset, withdraw=config.withdraw)
+    views = lake_views.write(lake, list(EVERY.values()))
     rows = [
         {
             "dataset": one.dataset,
@@ -65,12 +68,13 @@ def _do(context: dg.OpExecutionContext, config: ShareConfig) -> Mapping[str, Any
         }
         for one in found
     ]
-    return {"shared": len(found), **table("shares", rows)}
+    return {"views": ", ".join(map(str, views)), "shared": len(found), **table("shares", rows)}
 
 
 job = operation(
     "share",
     ShareConfig,
     _do,
-    description="Share the newest version of a dataset with readers that know no Delta, by a manifest of its files",
+    description="Write the views for other readers as SQL into the lake; share the newest version of a dataset with "
+    "those that know no Delta, by a manifest of its files",
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blogdata.evidence.events import EventLog
+from blogdata.lake.store_faults import LogDamaged
 from blogdata.planning.clock import is_possible, now
 from blogdata.publish.partitions import Grain, key_of
 
@@ -32,7 +33,15 @@ def span(landing: Path, events: EventLog, *, configured: str | None = None, to_n
     """
     landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
     # A week begins before the data of its first hour does, and every day is computed from hours.
-    published = (key.partition(_HOUR)[0] for key in events.outermost() if _HOUR in key)
+    published = (key.partition(_HOUR)[0] for key in _published(events) if _HOUR in key)
     today = key_of(now(), Grain.DAY)
     days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)] or [today]
     return Span(first=min([*days, *([configured] if configured else [])]), last=None if to_now else max(days))
+
+
+def _published(events: EventLog) -> set[str]:
+    try:
+        return events.outermost()
+    except LogDamaged:
+        # Whatever needs the log says so; the job that mends it has to load.
+        return set()

@@ -105,20 +105,19 @@ class Certificates:
         return self.generations()[-1]
 
 
-def keep(certificates: Certificates, now: datetime, *, renew: bool = False) -> bool:
+def keep(certificates: Certificates, now: datetime) -> bool:
     """Make a generation if there is none, or the newest one ends soon; remove those whose grace period is over.
 
     Args:
         certificates: The certificates.
         now: The time.
-        renew: Whether to make a new generation in any case.
 
     Returns:
         Whether the server has to read its files again.
     """
     certificates.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     there = certificates.generations()
-    if renew or not there or now >= there[-1].ends - RENEWED_BEFORE:
+    if not there or now >= there[-1].ends - RENEWED_BEFORE:
         _make(certificates, int(there[-1].folder.name) + 1 if there else 1, now)
     for ended in [one for one, until in lasting(certificates)[:-1] if now >= until]:
         shutil.rmtree(ended.folder)
@@ -140,7 +139,7 @@ def lasting(certificates: Certificates) -> list[tuple[Generation, datetime]]:
         certificates: The certificates.
     """
     found = certificates.generations()
-    newer = [*found[1:], None]
+    newer = [*found[1:], None][: len(found)]
     return [
         (one, one.ends if later is None else min(one.ends, later.made + GRACE))
         for one, later in zip(found, newer, strict=True)

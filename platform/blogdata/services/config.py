@@ -18,6 +18,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.secrets import environment
 from blogdata.services import (
     alert_settings,
+    copy_settings,
     file_permissions,
     location_settings,
     log_settings,
@@ -30,6 +31,7 @@ from blogdata.services import (
     trust,
 )
 from blogdata.services.alert_settings import AlertSettings
+from blogdata.services.copy_settings import Export
 from blogdata.services.location_settings import LocationSettings
 from blogdata.services.log_settings import LogSettings
 from blogdata.services.partner_settings import PartnerSettings
@@ -90,6 +92,7 @@ _FILE_KEYS = {
     "alerting": alert_settings.ALERTING_KEYS,
     "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
+    "copies": copy_settings.KEYS,
     "site": site_settings.KEYS,
     "logs": site_settings.LOG_KEYS | log_settings.KEYS,
 }
@@ -162,6 +165,7 @@ class Settings:
         alerts: Who is told of what a person should know, and how often.
         geolocation: Who is asked where addresses are.
         partner: The partner who gets events, and how they are sent.
+        copies: Where copies of the tables go, and who may read them.
         logs: How access logs are read.
         site: What the report takes for the site itself, and what it knows of those that link to it.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
@@ -189,6 +193,7 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     geolocation: LocationSettings = field(default_factory=LocationSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
+    copies: tuple[Export, ...] = ()
     logs: LogSettings = field(default_factory=LogSettings)
     site: SiteSettings = field(default_factory=SiteSettings)
     first_day: str | None = None
@@ -270,6 +275,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         geolocation=location_settings.parse(values.get("geolocation", {})),
         partner=partner_settings.parse(values.get("partner", {})),
+        copies=copy_settings.parse(values.get("copies", {}), home=home),
         logs=log_settings.parse(values.get("logs", {})),
         site=site_settings.parse(values.get("site", {}), values.get("logs", {}), home=home),
         first_day=setting_values.day(values.get("history", {})),

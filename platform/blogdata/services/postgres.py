@@ -152,20 +152,6 @@ def _named(settings: Settings, url: str | None, secret: str | None) -> Address |
     return None if url is None else Address(url=url, password=secrets.pointer(settings, secret) if secret else None)
 
 
-def renew_certificates(settings: Settings) -> None:
-    """Renew the certificates of the deployment's own server, which reads them if it runs.
-
-    Args:
-        settings: Settings of the deployment, whose logins have certificates.
-    """
-    with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
-        state = _read(settings)
-        certificates = postgres_certificates.kept(settings, renew=True)
-        if state is not None and processes.is_alive(state.identity):
-            os.kill(state.pid, signal.SIGHUP)
-            daemons.write(settings, _NAME, replace(state, certificates=certificates))
-
-
 def stop(settings: Settings) -> bool:
     """Stop the deployment's own server and remove it from the deployment until the next :func:`up`; its data stay.
 

@@ -35,18 +35,17 @@ def certificates(settings: Settings) -> Certificates:
     return Certificates(folder=folder, hosts=("127.0.0.1", "localhost"), logins=(SUPERUSER, *LOGINS))
 
 
-def kept(settings: Settings, *, renew: bool = False) -> str:
+def kept(settings: Settings) -> str:
     """Make, renew and remove certificates as it is time.
 
     Args:
         settings: Settings of the deployment.
-        renew: Whether to renew them in any case.
 
     Returns:
         A digest of the server's files: one that has read others has to read them again.
     """
     known = certificates(settings)
-    keep(known, datetime.now(timezone.utc), renew=renew)
+    keep(known, datetime.now(timezone.utc))
     files = (known.authorities, *(known.folder / f"{SERVER}.{kind}" for kind in ("key", "pem")))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

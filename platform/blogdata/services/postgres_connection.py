@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run, ShowCertificates, ShowService
+from blogdata.errors.remedies import Remedy, Run, ShowService
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secrets_pointer import Pointer, SecretInUse, fetch
 
@@ -118,7 +118,10 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
         said = f"PostgreSQL refuses the login: {said}"
         return PostgresLoginRefused(what=said, where=where, next_step=step)
     if not code and _OF_CERTIFICATES.search(said):
-        step = Remedy("see which certificate the address names, and until when it is valid: ", ShowCertificates())
+        step = Remedy(
+            "see which of the deployment's certificates the address names, and until when it is accepted: ",
+            ShowService(name="postgres"),
+        )
         return PostgresLoginRefused(what=f"no connection by certificate: {said}", where=where, next_step=step)
     if is_lost(code):
         step = Remedy(f"see whether a server runs at {where}, and lets this machine in")

@@ -53,7 +53,8 @@ class Measure:
         name: Name of the result column; a BIGINT, of SKETCH a BINARY (an empty sketch where there is no value).
         how: The aggregate; all of them ignore nulls.
         column: Column to aggregate; None counts rows, and is allowed with COUNT only.
-        lg_k: Size of the sketch of APPROXIMATE and SKETCH as a power of two, 4 to 21 (error: :mod:`.sketches`).
+        lg_k: Size of the sketch of APPROXIMATE and SKETCH as a power of two, 4 to 21 (relative standard
+            error: 1.04 / sqrt(2 ** lg_k)).
     """
 
     name: str

@@ -96,7 +96,7 @@ def replace_periods(
     column = _partitioning(target.contract, keys).column
     seen = members.base(target.lake, target.contract.dataset)
     if not thaw:
-        # The rows of a publication that was taken back (`blogdata repair`) are lost: such a period may be replaced.
+        # The rows of a publication that was taken back (job `repair`) are lost: such a period may be replaced.
         published = EventLog(target.lake).publications(target.contract.dataset, keys)
         _refuse_frozen(seen, tuple(published), target.contract)
     new = [
@@ -137,7 +137,7 @@ def freeze(
 
     Returns:
         One entry per frozen year; the periods keep the accounts they were published with. A year with a period whose
-        publication was taken back (`blogdata repair`) is skipped: recompute its rows first.
+        publication was taken back (job `repair`) is skipped: recompute its rows first.
 
     Raises:
         AuditFailed: The frozen rows differ from the published ones; nothing changed for readers.

@@ -6,7 +6,7 @@ dataset contained in March, who saw it, and for proof that it was not changed si
 How it works: each load is written to a table of its own, whose name is derived from immutable attributes: the
 delivery and the run (:func:`load`). It is audited and closed. Only then does one small commit point the stable name
 to it, so a reader sees the old copy or the new one, never a gap. The pointer records when each copy was visible
-(:func:`history`, :func:`visible_at`). A retry of the run finds its copy and does not write a second one.
+(:func:`history`). A retry of the run finds its copy and does not write a second one.
 
 The trap: copies that are declared immutable, but not enforced to be. Here the platform refuses to write to a closed
 copy. So does Delta: the copy is append-only, and appended rows are in no version that is read. On a file system, the
@@ -23,7 +23,6 @@ Source: Data Engineering Design Patterns, ch. 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
@@ -73,21 +72,3 @@ def history(lake: Lake, dataset: str) -> Sequence[Member]:
         NotBehindAPointer: The dataset is one table.
     """
     return members.seen(lake, dataset).all
-
-
-def visible_at(lake: Lake, dataset: str, moment: datetime) -> Sequence[Member]:
-    """List the copies that were visible at a time; empty before the first publication.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-        moment: The time, timezone-aware.
-
-    Raises:
-        NotBehindAPointer: The dataset is one table.
-    """
-    return [
-        member
-        for member in history(lake, dataset)
-        if member.visible_from <= moment and (member.visible_until is None or moment < member.visible_until)
-    ]

@@ -1,4 +1,4 @@
-"""`blogdata maintain` tells what is due and does it; a table that cannot be read is named, and the others go on."""
+"""The job `maintain` shows what is due and does it; a table that cannot be read is named, and the others go on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from assets.maintenance import what_is_due
 from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.maintenance import Fault
 from lineage.command_line import Said
 from published import bronze, deployment, silver
 
@@ -46,14 +49,22 @@ def left_by(home: LakeResource, dataset: str) -> Path:
 
 
 def test_it_shows_what_is_due_and_does_it(home: LakeResource, said: Said) -> None:
-    code, out, err = said("maintain", WHOLE, "--dry-run")
-    assert (code, " ".join(out.split()), err) == (0, f"{WHOLE} vacuum 1 files, 11 bytes", "")
+    ok, due, _ = started(said, "only_plan=true")
+    assert (ok, [(one["dataset"], one["action"], one["files"], one["bytes"]) for one in due["tables"]]) == (
+        True,
+        [(name, "vacuum", 1, 11) for name in (DAMAGED, WHOLE)],
+    )
     assert left_by(home, WHOLE).exists()
-    code, out, _ = said("maintain", "--json")
-    done = {(one["dataset"], one["action"]): (one["files"], one["bytes"], one["left"]) for one in json.loads(out)}
-    assert (code, done) == (0, {(name, "vacuum"): (1, 11, None) for name in (DAMAGED, WHOLE)})
+    ok, done, _ = started(said)
+    assert (ok, done["done"], done["left"]) == (True, 2, 0)
     assert not left_by(home, WHOLE).exists()
-    assert said("maintain")[1] == "nothing is due\n"
+    assert started(said)[1]["done"] == 0
+
+
+def started(said: Said, *config: str) -> tuple[bool, dict[str, Any], str]:
+    """Start the job; return whether it succeeded, its result and its problems."""
+    answer = json.loads(said("job", "maintain", *config, "--json")[1])
+    return answer["ok"], answer["result"], "\n".join(answer["problems"])
 
 
 def cut_off(commit: Path) -> None:
@@ -71,16 +82,16 @@ def garble_a_checkpoint(commit: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_off, garble, Path.unlink, garble_a_checkpoint], ids=lambda one: one.__name__)
-def test_a_damaged_log_is_named_and_the_other_tables_go_on(
-    home: LakeResource, said: Said, damage: Callable[[Path], None]
-) -> None:
+def test_a_damaged_log_is_named_and_the_other_tables_go_on(home: LakeResource, damage: Callable[[Path], None]) -> None:
     damage(Path(home.lake.path(DAMAGED)) / "_delta_log" / f"{1:020}.json")
-    code, out, err = said("maintain", "--dry-run")
-    assert (code, DAMAGED in out, "vacuum" in out) == (1, True, True)
-    assert "blogdata repair" in err
-    code, out, _ = said("maintain", "--json")
-    vacuumed, fault = json.loads(out)
-    assert (code, vacuumed["dataset"], fault["dataset"]) == (1, WHOLE, DAMAGED)
-    assert fault["error"]["where"].startswith(DAMAGED)
-    assert "log" in fault["error"]["what"]
+    fault, due = what_is_due(home)
+    assert isinstance(fault, Fault)
+    assert (fault.dataset, due.dataset, fault.error.where.startswith(DAMAGED)) == (DAMAGED, WHOLE, True)
+    assert "log" in fault.error.what
+
+
+def test_the_job_fails_for_a_damaged_log_when_the_other_tables_are_done(home: LakeResource, said: Said) -> None:
+    cut_off(Path(home.lake.path(DAMAGED)) / "_delta_log" / f"{1:020}.json")
+    ok, _, why = started(said)
+    assert (ok, DAMAGED in why, "blogdata job repair" in why) == (False, True, True)
     assert (left_by(home, DAMAGED).exists(), left_by(home, WHOLE).exists()) == (True, False)
