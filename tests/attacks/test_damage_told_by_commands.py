@@ -15,7 +15,7 @@ from blogdata.evidence.events import EVENTS
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_value.outbox_account import DeliveryRequest
-from blogdata.services import config, dagster_home, deployment_alerts, locations
+from blogdata.services import config, dagster_home, deployment_alerts
 from blogdata.services.config import Settings
 from table_files import data_files, log_of
 from toy import HOURS
@@ -98,16 +98,9 @@ def open_dagster(loaded: Settings) -> None:
         assert list(instance.all_instigator_state()) == []
 
 
-def keep_answers(loaded: Settings) -> None:
-    journal = locations.journal_of(loaded)
-    with journal.held():
-        journal.append({"192.0.2.1": {"country": "x" * 9000}})
-
-
 KEPT: dict[str, Callable[[Settings], object]] = {
     "alerts.sqlite": lambda loaded: deployment_alerts.record(loaded).keep("mail", {}),
     "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
-    "geolocation.sqlite": keep_answers,
 }
 STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 

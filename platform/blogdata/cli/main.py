@@ -64,10 +64,6 @@ COMMANDS = {
         "blogdata.cli.alerts_command:alerts",
         "Show what a person should know now, which channels are told, and what was sent.",
     ),
-    "places": Deferred(
-        "blogdata.cli.places_command:places",
-        "Count the addresses whose place is known, and those that wait for an answer.",
-    ),
     "feed": Deferred(
         "blogdata.cli.feed_command:feed",
         "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",
