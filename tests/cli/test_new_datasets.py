@@ -45,7 +45,6 @@ def said() -> Said:
 @pytest.mark.parametrize(
     ("command", "remedy"),
     [
-        (("places",), "compute it: blogdata run --for silver.places"),
         (("audience", *SPAN), "compute it: blogdata run --for gold.audience_hourly"),
         (("audience", *SPAN, "--by", "campaign"), "nothing has landed of landing.ads"),
         (("sql", "SELECT * FROM silver.ads"), "nothing has landed of landing.ads"),

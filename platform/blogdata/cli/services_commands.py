@@ -64,10 +64,10 @@ def status(services: Names = None, as_json: Json = False) -> None:
 def examine(as_json: Json = False) -> None:
     """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
     from blogdata.orchestration import partner
-    from blogdata.services import deployment_alerts, locations
+    from blogdata.services import deployment_alerts
 
     settings = config.load()
-    kept = [open_(settings) for open_ in (deployment_alerts.record, partner.outbox, locations.journal_of)]
+    kept = [open_(settings) for open_ in (deployment_alerts.record, partner.outbox)]
     findings = [*doctor.examine(settings, kept), *_lake(settings)]
     if as_json:
         say_json([finding.as_json() for finding in findings])
