@@ -9,7 +9,7 @@ import dagster as dg
 from assets import detector_checks, landing_checks, ops, serving, sources, streamed_datasets
 from assets.bronze import tables
 from assets.bronze.access_logs import hourly_access_logs
-from assets.code import code_of
+from assets.code import code
 from assets.gold.visits_weekly import frozen_years
 from assets.maintenance import maintained_tables
 from assets.serving.page_files import page_files
@@ -44,7 +44,7 @@ def build(settings: Settings) -> dg.Definitions:
     Returns:
         The definitions; partitions begin and end where the deployment's data do.
     """
-    sinks, lineage = serving.configured(settings), code_of(settings)
+    sinks, lineage = serving.configured(settings), code()
     requested = dg.ResourceDefinition(
         Request().get_resource_definition().resource_fn, config_schema=values_only(Request)
     )

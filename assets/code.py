@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
 
 from assets import bronze, gold, silver
 from assets.code_version import version
-from assets.silver.places import place_answers
 from blogdata.orchestration.computation import LineageCode, computations
-from blogdata.services.config import Settings
 from quality.contracts import GRAPH
 
 
@@ -21,11 +18,6 @@ def code() -> LineageCode:
     """Collect the computations and the lineage, with the version of their code."""
     modules = [module for layer in (bronze, silver, gold) for module in _modules(layer)]
     return LineageCode(computations=computations(modules), graph=GRAPH, version=version())
-
-
-def code_of(settings: Settings) -> LineageCode:
-    """Return the code of a deployment: with the step that asks its geolocation service, if it has one."""
-    return replace(code(), paid={place_answers.dataset: place_answers} if settings.geolocation.url else {})
 
 
 def _modules(layer: ModuleType) -> list[ModuleType]:

@@ -1,23 +1,14 @@
-"""gold.visits_star_hosts and gold.visits_obt: the rows of gold.visits_snowflake_*, joined when they are written."""
+"""gold.visits_obt: the normalized page views, joined with their hosts and devices when they are written."""
 
 from collections.abc import Mapping
 
-from assets.gold.visits_snowflake import each
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.storage import denormalizer
 from blogdata.patterns.storage.denormalizer import Dimension
-from quality.contracts.visits_model import DEVICE, DEVICES, HOSTS, SITES, STAR_HOSTS, VIEWS
-
-
-@computes("gold.visits_star_hosts")
-def visits_star_hosts(step: Step) -> Mapping[str, Commit]:
-    """Merge each host with the kind of its site."""
-    of_hosts = step.read(HOSTS)
-    known = [Dimension(rows=step.read(SITES), key=["site"])]
-    return step.publish(each(denormalizer.flatten(of_hosts, step.contract, known), of=of_hosts, key=["referral_host"]))
+from quality.contracts.visits_model import DEVICE, DEVICES, STAR_HOSTS, VIEWS
 
 
 @computes("gold.visits_obt")

@@ -1,4 +1,4 @@
-"""gold.visits_snowflake_*: page views of a week by what they are about, and a table for each of these things."""
+"""gold.visits_snowflake_*, gold.visits_star_hosts: page views of a week, and a table for each thing they are about."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from assets.transforms import visits_model
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import FullDelivery, Step, Upstream
-from quality.contracts.visits_model import DEVICE, HOSTS, VIEWS
+from quality.contracts.visits_model import DEVICE, VIEWS
 
 
 @computes("gold.visits_snowflake_views")
@@ -24,24 +24,17 @@ def visits_snowflake_devices(step: Step) -> Mapping[str, Commit]:
     """Merge the names that devices have now; a device that was renamed is one row."""
     counted = step.read(VIEWS)
     reference = step.read("silver.devices") if step.exists("silver.devices") else None
-    return step.publish(each(visits_model.devices(counted, reference), of=counted, key=DEVICE))
+    return step.publish(_each(visits_model.devices(counted, reference), of=counted, key=DEVICE))
 
 
-@computes("gold.visits_snowflake_hosts")
-def visits_snowflake_hosts(step: Step) -> Mapping[str, Commit]:
-    """Merge the hosts that page views came from, each with its site."""
+@computes("gold.visits_star_hosts")
+def visits_star_hosts(step: Step) -> Mapping[str, Commit]:
+    """Merge the hosts that page views came from, each with its site and the kind of it."""
     counted = step.read(VIEWS)
-    return step.publish(each(visits_model.hosts(counted), of=counted, key=["referral_host"]))
+    return step.publish(_each(visits_model.hosts(counted), of=counted, key=["referral_host"]))
 
 
-@computes("gold.visits_snowflake_sites")
-def visits_snowflake_sites(step: Step) -> Mapping[str, Commit]:
-    """Merge the sites of these hosts, each with its kind."""
-    of_hosts = step.read(HOSTS)
-    return step.publish(each(visits_model.sites(of_hosts), of=of_hosts, key=["site"]))
-
-
-def each(rows: DataFrame, *, of: DataFrame, key: Sequence[str]) -> FullDelivery:
+def _each(rows: DataFrame, *, of: DataFrame, key: Sequence[str]) -> FullDelivery:
     """Deliver the rows of an entity: one for each key that the rows have which refer to it.
 
     Args:

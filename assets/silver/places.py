@@ -1,78 +1,73 @@
-"""silver.places: where the addresses of visits are, asked for once while an answer is valid.
+"""silver.places: where the addresses of visits are, by the country table inside the package `iptocc`."""
 
-A geolocation service is asked in a step of its own, `landing.place_answers`, which stores the answers in the journal;
-the step of the table publishes what the journal has, and asks nobody. Its retry, a re-execution of what has failed and
-a later run find the answers there.
-"""
-
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
 
-from pyspark.sql import DataFrame
+import iptocc
 from pyspark.sql import functions as F
 
-from assets.transforms import place_answers as rules
-from assets.transforms.place_answers import Question
-from blogdata.lake.commit import WHOLE_TABLE, Account, Commit, Entry
+from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.orchestration import accounts
-from blogdata.orchestration.computation import PaidStep, computes
+from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import FullDelivery, Step
-from blogdata.services.locations import EmbeddedTable, journal_of, locator_of
-from quality.contracts.places import WAITING
+from blogdata.patterns.data_flow import local_sequencer
+from quality.contracts.places import HERE, LOOKED_UP
 
-
-def _ask(step: Step) -> Mapping[str, Any]:
-    """Ask the service for the addresses of new visits that no valid answer covers."""
-    settings = step.deployment.settings()
-    if settings.geolocation.url is None:
-        # The service was removed while the run was under way: the embedded table's answers are none of a service.
-        return {}
-    asked = rules.ask(_questions(step, _known(step), disclosed=True), locator_of(settings), journal_of(settings))
-    return {"answered": len(asked.answers), "waiting": len(asked.missing)}
-
-
-place_answers = PaidStep(
-    name="landing.place_answers",
-    dataset="silver.places",
-    description="Answers of the geolocation service about addresses of new visits, paid for once and kept in a journal "
-    "until they are published; an address without an answer waits",
-    pay=_ask,
-)
+ALWAYS = datetime(1970, 1, 1, tzinfo=timezone.utc)
+Row = tuple[str, datetime, None, str, str | None, None, None, str]
 
 
 @computes("silver.places")
 def places(step: Step) -> Mapping[str, Commit]:
-    """Publish the answers for addresses of new visits that no valid answer covers; given answers do not change."""
-    settings = step.deployment.settings()
-    by_service, known = settings.geolocation.url is not None, _known(step)
-    asked = _questions(step, known, disclosed=by_service)
-    journal = journal_of(settings)
-    answers = journal.stored() if by_service else rules.look_up(asked, EmbeddedTable())
-    rows = rules.answers(asked, answers, datetime.now(timezone.utc), by_service=by_service)
-    given = step.spark.createDataFrame(rows, step.contract.ddl)
-
-    def after(published: DataFrame) -> DataFrame:
-        # What waited is given anew, or gone: the visitor does not allow any more that it is asked for.
-        answered = published.where(F.col("outcome") != WAITING)
-        return answered.join(given, on=["ip", "valid_from"], how="left_anti").unionByName(given)
-
-    kept = known.rows_out - int(known.measures[WAITING] or 0) if known else 0
-    commits = step.publish(FullDelivery(rows=after, account=Account(rows_in=kept + len(rows))))
-    if by_service:
-        # What is dropped is published: it is a day old, and so was a question of this publication or an earlier one.
-        journal.settle()
-    return commits
-
-
-def _known(step: Step) -> Entry | None:
-    return step.events.publications("silver.places").get(WHOLE_TABLE)
-
-
-def _questions(step: Step, known: Entry | None, *, disclosed: bool) -> list[Question]:
+    """Look up the addresses of new visits that no earlier run has looked up."""
+    known = step.events.publications("silver.places").get(WHOLE_TABLE)
+    if known is not None and LOOKED_UP not in known.measures:
+        known = None  # an earlier version of the platform asked a service: all addresses are looked up anew
     # The newest version: that of the publication may be gone, if nothing was published for a long time.
     before = step.lake.read(step.spark, "silver.places") if known else step.spark.createDataFrame([], step.contract.ddl)
     read = known.inputs.get("silver.visits", -1) if known else -1
     hours = [hour for hour, entry in accounts.entries(step, "silver.visits").items() if entry.version > read]
-    visits = step.read("silver.visits")
-    return rules.questions(visits.where(F.col("event_hour").isin(*hours)), before, visits=visits, disclosed=disclosed)
+    visits = step.read("silver.visits").where(F.col("event_hour").isin(*hours))
+    rows = look_up(local_sequencer.missing(visits, before, key="ip"))
+    given = step.spark.createDataFrame(rows, step.contract.ddl)
+    return step.publish(
+        FullDelivery(
+            rows=lambda published: published.unionByName(given) if known else given,
+            account=Account(rows_in=(known.rows_out if known else 0) + len(rows)),
+        )
+    )
+
+
+def look_up(addresses: Sequence[str]) -> list[Row]:
+    """Return the rows of silver.places for addresses as received."""
+    public = {address: usual for address in addresses if (usual := _public(address)) is not None}
+    countries = dict(zip(public, iptocc.country_code([*public.values()]), strict=True))
+    return [
+        (
+            address,
+            ALWAYS,
+            None,
+            "reserved" if address not in public else "found" if countries[address] else "unknown",
+            countries.get(address) or None,
+            None,
+            None,
+            HERE,
+        )
+        for address in addresses
+    ]
+
+
+def _public(address: str) -> str | None:
+    """Return the usual form of an address in a public network; None if it is in none, or is no address.
+
+    An IPv4 address may be written as IPv6 (`::ffff:8.8.8.8`), and what is behind `%` names an interface of the machine
+    that saw it.
+    """
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(found, ipaddress.IPv6Address):
+        found = found.ipv4_mapped or found
+    return str(found) if found.is_global else None

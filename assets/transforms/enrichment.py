@@ -5,12 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms.place_answers import HERE
 from blogdata.patterns.data_value import static_joiner
 from quality.contracts.columns import DIRECT
-from quality.contracts.places import WAITING
-
-KEPT_PRIVATE = "kept_private"
+from quality.contracts.places import HERE, WAITING
 
 
 def enrich(
@@ -23,7 +20,7 @@ def enrich(
         users: silver.users, or None when no users were ever delivered.
         devices: silver.devices, or None when no devices were ever delivered. In a table written before validity
             ranges existed, all rows are always valid.
-        places: silver.places, or None when no address was ever asked for.
+        places: silver.places, or None when no address was ever looked up.
 
     Returns:
         Rows of silver.visits_enriched: one per event, known or not.
@@ -54,27 +51,9 @@ def enrich(
         disjoint=True,
     )
     known = places if places is not None else spark.createDataFrame([], PLACE_COLUMNS)
-    with_place = static_joiner.join_as_of(
-        with_device,
-        known.select(
-            "ip",
-            F.col("valid_from").alias("place_from"),
-            F.col("valid_until").alias("place_until"),
-            "country",
-            "region",
-            "city",
-            "outcome",
-            "told_by",
-        ),
-        on=("ip",),
-        at="event_time",
-        valid_from="place_from",
-        valid_to="place_until",
-        matched_column="place_asked",
-        disjoint=True,
-    )
-    # What a service told of a visitor who allowed it is not used for a visit that is kept private.
-    used = ~F.col("keep_private") | F.coalesce(F.col("told_by") == HERE, F.lit(False))
+    # An address has one answer; what a service told earlier versions of the platform is not used.
+    looked_up = known.where(F.col("told_by") == HERE).select("ip", "country", "region", "city", "outcome")
+    with_place = with_device.join(looked_up, on="ip", how="left")
     host = F.regexp_extract(F.col("referral"), r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?([^/:?#]+)", 1)
     return with_place.withColumns(
         {
@@ -82,11 +61,7 @@ def enrich(
             "device_name": F.col("full_name"),
             "user_registered": F.col("registered_datetime"),
             "user_version_from": F.col("valid_from"),
-            **{name: F.when(used, F.col(name)) for name in ("country", "region", "city")},
-            "place_outcome": F.when(
-                F.col("ip").isNotNull(),
-                F.when(used, F.coalesce("outcome", F.lit(WAITING))).otherwise(F.lit(KEPT_PRIVATE)),
-            ),
+            "place_outcome": F.when(F.col("ip").isNotNull(), F.coalesce("outcome", F.lit(WAITING))),
         }
     )
 
@@ -101,7 +76,4 @@ def _range_of_device(devices: DataFrame) -> list[Column]:
 
 USER_COLUMNS = "user_id STRING, registered_datetime TIMESTAMP, valid_from TIMESTAMP, valid_to TIMESTAMP"
 DEVICE_COLUMNS = "device_type STRING, device_version STRING, full_name STRING, valid_from TIMESTAMP, valid_to TIMESTAMP"
-PLACE_COLUMNS = (
-    "ip STRING, valid_from TIMESTAMP, valid_until TIMESTAMP, "
-    "country STRING, region STRING, city STRING, outcome STRING, told_by STRING"
-)
+PLACE_COLUMNS = "ip STRING, country STRING, region STRING, city STRING, outcome STRING, told_by STRING"

@@ -5,8 +5,6 @@ No row leads to a person: page views are counted, and have no visitor, visit, ad
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -52,32 +50,16 @@ def devices(counted: DataFrame, reference: DataFrame | None) -> DataFrame:
 
 
 def hosts(counted: DataFrame) -> DataFrame:
-    """Find the sites of the hosts that page views came from.
+    """Find the sites of the hosts that page views came from, and the kinds of these.
 
     Args:
         counted: Rows of gold.visits_snowflake_views.
 
     Returns:
-        Rows of gold.visits_snowflake_hosts.
+        Rows of gold.visits_star_hosts.
     """
-    return _told(normalizer.entity(counted, key=["referral_host"]), "site", known().site_of)
-
-
-def sites(of_hosts: DataFrame) -> DataFrame:
-    """Find the kinds of sites.
-
-    Args:
-        of_hosts: Rows of gold.visits_snowflake_hosts.
-
-    Returns:
-        Rows of gold.visits_snowflake_sites.
-    """
-    return _told(normalizer.entity(of_hosts, key=["site"]), "kind", lambda site: known().kind_of(site).value)
-
-
-def _told(names: DataFrame, attribute: str, of: Callable[[str], str]) -> DataFrame:
-    """Add an attribute that the program finds for each name."""
-    (name,) = names.columns
-    rows = [(value, of(value)) for (value,) in sorted(map(tuple, names.collect()))]
-    told = names.sparkSession.createDataFrame(rows, f"{name} STRING, {attribute} STRING")
-    return names.join(F.broadcast(told), on=name)
+    names, listed = normalizer.entity(counted, key=["referral_host"]), known()
+    sites = {host: listed.site_of(host) for (host,) in sorted(map(tuple, names.collect()))}
+    rows = [(host, site, listed.kind_of(site).value) for host, site in sites.items()]
+    told = names.sparkSession.createDataFrame(rows, "referral_host STRING, site STRING, kind STRING")
+    return names.join(F.broadcast(told), on="referral_host")

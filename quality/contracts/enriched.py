@@ -7,7 +7,7 @@ from blogdata.publish.schema import Column, Reference
 from blogdata.publish.watch import Lag, Sla, Watch
 from blogdata.publish.writes import Replace, Slices
 from quality.contracts import columns as c
-from quality.contracts.places import PLACE
+from quality.contracts.places import LOOKED_UP, PLACE
 from quality.contracts.visits import EVENT, IDENTIFIED, IN_ITS_HOUR
 
 VISITS_ENRICHED = Contract(
@@ -18,7 +18,7 @@ VISITS_ENRICHED = Contract(
         Read(dataset="silver.visits", reach=SAME),
         Read(dataset="silver.users", reach=AsOf(delivered="bronze.users"), optional=True),
         Read(dataset="silver.devices", reach=AsOf(delivered="bronze.devices", landed="devices"), optional=True),
-        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered="answered"), optional=True),
+        Read(dataset="silver.places", reach=Answers(lacking="waiting_places", answered=LOOKED_UP), optional=True),
     ),
     write=Replace(slices=Slices(of="silver.visits", column="arrival_hour")),
     columns=(
@@ -64,8 +64,7 @@ VISITS_ENRICHED = Contract(
         c.fact(
             name="place_outcome",
             type="STRING",
-            description="found, unknown, reserved, waiting (not yet answered) or kept_private (not to be shared, so "
-            "no service was asked); null if the event has no address",
+            description="found, unknown, reserved or waiting (not yet looked up); null if the event has no address",
         ),
     ),
     key=("visit_id", "event_time", "page"),

@@ -1,8 +1,7 @@
-"""The places of addresses, as a geolocation service or the embedded table told them."""
+"""The places of addresses, as the country table inside the package `iptocc` tells them."""
 
 from dataclasses import replace
 
-from blogdata.planning.answers import Unanswered
 from blogdata.planning.reach import WHOLE
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schema import Column, RowRule
@@ -13,6 +12,10 @@ from quality.contracts.landed import TAKEN_OUT
 
 OUTCOMES = ("found", "unknown", "reserved", "waiting")
 WAITING = "waiting"
+HERE = "here"
+"""Who told a place: this deployment by itself."""
+LOOKED_UP = "looked_up"
+"""Measure of a table that the package alone has answered; earlier versions asked a service, and have none."""
 PLACE = (
     Column(
         name="country",
@@ -26,9 +29,15 @@ PLACE = (
         type="STRING",
         subject=c.VISITOR_QUASI,
         classification=c.PERSONAL,
-        description="Region within the country, if told",
+        description="Region within the country; null, the table knows countries only",
     ),
-    Column(name="city", type="STRING", subject=c.VISITOR_QUASI, classification=c.PERSONAL, description="City, if told"),
+    Column(
+        name="city",
+        type="STRING",
+        subject=c.VISITOR_QUASI,
+        classification=c.PERSONAL,
+        description="City; null, the table knows countries only",
+    ),
 )
 
 ANSWER = (
@@ -37,35 +46,32 @@ ANSWER = (
         name="valid_from",
         type="TIMESTAMP",
         nullable=False,
-        description="First instant it holds; 1970 for the first answer, so that it holds for all earlier visits",
+        description="First instant it holds: 1970, so that it holds for all visits",
     ),
-    c.fact(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds; null when open"),
+    c.fact(name="valid_until", type="TIMESTAMP", description="First instant it no longer holds: null"),
     c.fact(
         name="outcome",
         type="STRING",
         nullable=False,
-        description="found, unknown, reserved (in no public network, not asked for) or waiting (not yet answered)",
+        description="found, unknown or reserved (in no public network); waiting in tables of earlier versions",
     ),
     *PLACE,
     c.fact(
         name="told_by",
         type="STRING",
-        description="here (the embedded table, or the address itself) or service; null while it waits",
+        description="here; in tables of earlier versions also service, or null while it waited",
     ),
 )
 
 PLACES = Contract(
     dataset="silver.places",
-    description="Where the addresses of visits are: an answer and when it is valid, or none yet",
+    description="Where the addresses of visits are: each looked up once",
     owner="team:analytics",
-    reads=(
-        Read(dataset="silver.visits", reach=WHOLE, columns=("event_hour", "event_time", "ip", "keep_private")),
-        Read(dataset="silver.places", reach=Unanswered(waiting=WAITING)),
-    ),
+    reads=(Read(dataset="silver.visits", reach=WHOLE, columns=("event_hour", "ip")),),
     write=Merge(),
-    columns=tuple(replace(column, sourceless="answered outside Spark") for column in ANSWER),
+    columns=tuple(replace(column, sourceless="looked up outside Spark") for column in ANSWER),
     key=("ip", "valid_from"),
-    rows_in="rows of the table before, and addresses of `silver.visits` that may be asked for and have no valid answer",
+    rows_in="rows of the table before, and addresses of `silver.visits` that it does not have",
     left_out=TAKEN_OUT,
     rules=(
         RowRule(
@@ -89,9 +95,9 @@ PLACES = Contract(
             description="A place that was found has a country, and no other has",
         ),
     ),
-    measures={WAITING: f"count_if(outcome = '{WAITING}')", "answered": f"count_if(outcome <> '{WAITING}')"},
+    measures={LOOKED_UP: "count(1)"},
     statistics=("valid_from",),
-    patterns=("Local Sequencer", "Merger", "Secrets Pointer", "Audit-Write-Audit-Publish"),
+    patterns=("Local Sequencer", "Merger", "Audit-Write-Audit-Publish"),
     freshness_hours=24,
     watch=Watch(lag=Lag()),
 )

@@ -1,4 +1,4 @@
-"""Page views modelled for queries, of the same rows: normalized (snowflake), and denormalized (star, One Big Table)."""
+"""Page views modelled for queries, of the same rows: normalized (facts, devices, hosts), and in One Big Table."""
 
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ from blogdata.publish.writes import Merge
 from quality.contracts import columns as c
 from quality.contracts.page_views import CUBE_DIMENSIONS, ROWS_IN, WEEK
 
-VIEWS, DEVICES, HOSTS, SITES = (f"gold.visits_snowflake_{name}" for name in ("views", "devices", "hosts", "sites"))
+VIEWS, DEVICES = "gold.visits_snowflake_views", "gold.visits_snowflake_devices"
 STAR_HOSTS = "gold.visits_star_hosts"
 DEVICE = ("device_type", "device_version")
 UNLISTED = "other sites"
@@ -109,41 +109,16 @@ VISITS_SNOWFLAKE_DEVICES = entity(
     patterns=ENTITY,
 )
 
-VISITS_SNOWFLAKE_HOSTS = entity(
-    dataset=HOSTS,
-    description="The hosts that page views came from, each with the site it belongs to",
+VISITS_STAR_HOSTS = entity(
+    dataset=STAR_HOSTS,
+    description="The hosts that page views came from, each with the site it belongs to and the kind of that site",
     reads=(Read(dataset=VIEWS, reach=WHOLE),),
-    columns=(REFERRAL_HOST, replace(SITE, sourceless=_TOLD)),
+    columns=(REFERRAL_HOST, replace(SITE, sourceless=_TOLD), replace(KIND, sourceless=_TOLD)),
     key=("referral_host",),
+    breakdowns=KINDS,
     rows_in=f"hosts that rows of `{VIEWS}` name",
     statistics=("referral_host",),
     patterns=ENTITY,
-)
-
-VISITS_SNOWFLAKE_SITES = entity(
-    dataset=SITES,
-    description="The sites of these hosts, each with its kind",
-    reads=(Read(dataset=HOSTS, reach=WHOLE),),
-    columns=(SITE, replace(KIND, sourceless=_TOLD)),
-    key=("site",),
-    rows_in=f"sites that rows of `{HOSTS}` name",
-    statistics=("site",),
-    patterns=ENTITY,
-)
-
-VISITS_STAR_HOSTS = entity(
-    dataset=STAR_HOSTS,
-    description="The hosts that page views came from, with all that is known of them (star schema: one join)",
-    reads=(Read(dataset=HOSTS, reach=WHOLE), Read(dataset=SITES, reach=WHOLE)),
-    columns=(
-        replace(REFERRAL_HOST, answers="Which page views came from here?"),
-        replace(SITE, answers="Which sites bring readers?"),
-        replace(KIND, answers="How many readers do search engines bring, and how many social networks?"),
-    ),
-    key=("referral_host",),
-    breakdowns=KINDS,
-    statistics=("referral_host",),
-    patterns=("Denormalizer", "Merger", "Audit-Write-Audit-Publish"),
 )
 
 VISITS_OBT = Contract(

@@ -18,7 +18,7 @@ from blogdata.operations.repair import look, put_aside
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_value.outbox_account import DeliveryRequest
-from blogdata.services import config, dagster_home, locations
+from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
 from table_files import data_files, log_of
 from toy import HOURS
@@ -106,15 +106,8 @@ def open_dagster(loaded: Settings) -> None:
         assert list(instance.all_instigator_state()) == []
 
 
-def keep_answers(loaded: Settings) -> None:
-    journal = locations.journal_of(loaded)
-    with journal.held():
-        journal.append({"192.0.2.1": {"country": "x" * 9000}})
-
-
 KEPT: dict[str, Callable[[Settings], object]] = {
     "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
-    "geolocation.sqlite": keep_answers,
 }
 STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 

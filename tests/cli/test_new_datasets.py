@@ -44,7 +44,6 @@ def said() -> Said:
 @pytest.mark.parametrize(
     ("command", "remedy"),
     [
-        (("places",), "compute it: blogdata run --for silver.places"),
         (("sql", "SELECT * FROM silver.ads"), "nothing has landed of landing.ads"),
         (("ledger", "silver.ads"), "nothing can be computed of silver.ads yet: nothing has landed of landing.ads"),
         (("ledger", "silver.places"), "there is no silver.places yet; compute it: blogdata run --for silver.places"),

@@ -36,7 +36,6 @@ from blogdata.publish.schema import Column, How, Subject, Whose
 from blogdata.publish.writes import InOrder, Write
 from blogdata.services import config, secrets
 from blogdata.services.config import Settings
-from blogdata.services.locations import journal_of
 from blogdata.suppression.identifiers import Identifiers
 
 USER, OTHER, ADDRESS = "user-zq4711canary", "user-zq4712canary", "9.77.200.201"
@@ -86,7 +85,6 @@ def settings(tmp_path: Path) -> Settings:
     (spark / "spark.log").write_text(f"a row of {USER} failed")
     (spark / "other.log").write_text(f"a row of {OTHER} failed")
     _send(outbox(made))
-    journal_of(made).append({f"{one} 2026-01-05": {"place": one} for one in (ADDRESS, "9.77.200.20")})
     _ask(home / "dagster" / "history" / "runs.db")
     step = home / "dagster" / "compute_logs" / "run" / "step.out"
     step.parent.mkdir(parents=True)
@@ -138,23 +136,21 @@ def _others(settings: Settings) -> list[tuple[str, str, int]]:
 
 def _state(settings: Settings) -> Any:
     lines = outbox(settings).lines()
-    stored = journal_of(settings).stored()
     letters = DeltaTable(settings.lake / "silver" / "letters").to_pyarrow_table().to_pylist()
-    return lines, stored, letters, _others(settings)
+    return lines, letters, _others(settings)
 
 
 def test_nothing_of_the_person_is_left_and_everything_of_the_other(settings: Settings) -> None:
     before = {one.path for one in look(settings, [LETTERS], PERSONS.values()).traces}
     beginnings = {"lake/silver", "lake/refused", "checkpoints/visits", "services/spark"}
     assert {"/".join(path.split("/")[:2]) for path in before} >= beginnings
-    assert {path.split("/")[0] for path in before} >= {"break", "partner.sqlite", "geolocation.sqlite"}
+    assert {path.split("/")[0] for path in before} >= {"break", "partner.sqlite"}
     found = _clear(settings)
     assert found.remaining == ()
     assert found.searched.traces == ()
     assert found.searched.unsearched == ()
-    lines, stored, letters, others = _state(settings)
+    lines, letters, others = _state(settings)
     assert [(line.rows_in, line.missing, dict(line.states)) for line in lines] == [(1, 0, {"waiting": 1})]
-    assert set(stored) == {"9.77.200.20 2026-01-05"}
     assert [row["letter"] for row in letters] == [OTHER]
     places = {path.split("/")[0] for path, _, _ in others}
     assert places == {"lake", "checkpoints", "services", "partner.sqlite", "landing", "dagster"}
@@ -202,9 +198,9 @@ def test_cut_off_before_any_change_it_goes_on_to_the_same_end(settings: Settings
         assert cuts < 100
     assert cuts > 0
     assert look(settings, [LETTERS], PERSONS.values()).traces == ()
-    lines, stored, letters, _ = _state(settings)
+    lines, letters, _ = _state(settings)
     assert [(line.rows_in, line.missing) for line in lines] == [(1, 0)]
-    assert (len(stored), len(letters)) == (1, 1)
+    assert len(letters) == 1
 
 
 def _cut_off(settings: Settings, at: int) -> bool:
@@ -333,9 +329,8 @@ def test_records_in_an_open_request_are_left_until_it_is_settled(settings: Setti
 
 def test_rows_of_sqlite_leave_nothing_behind(settings: Settings) -> None:
     _clear(settings)
-    for name in ("partner.sqlite", "geolocation.sqlite"):
-        with closing(sqlite3.connect(settings.home / name)) as database:
-            assert database.execute("PRAGMA freelist_count").fetchone() == (0,)
+    with closing(sqlite3.connect(settings.home / "partner.sqlite")) as database:
+        assert database.execute("PRAGMA freelist_count").fetchone() == (0,)
 
 
 def test_texts_of_others_and_of_programs_are_not_overwritten(settings: Settings) -> None:

@@ -18,7 +18,6 @@ from blogdata.erasure.search import search
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.services import dagster_home
 from blogdata.services.postgres_roles import LOGINS, secret_of
-from blogdata.simulator.locations import LocationServer, serving
 from data_value.partner_feed import partner
 from lineage.command_line import Said
 from lineage.conftest import Deploy
@@ -29,11 +28,8 @@ from quality.contracts import GRAPH
 HOUR = "2026-01-05T03"
 OWN = ("partner-tokens", "masks", dagster_home.UI_TOKEN, "events", *map(secret_of, LOGINS))
 """Secrets that a deployment makes for itself, beside the key of its visitors."""
-GIVEN = ("geolocation", "partner", "hook", "blog-db")
+GIVEN = ("partner", "hook", "blog-db")
 SETTINGS = """
-[geolocation]
-url = "{geolocation}"
-secret = "geolocation"
 [partner]
 url = "{partner}"
 secret = "partner"
@@ -69,7 +65,6 @@ def canary(name: str) -> str:
 
 
 REFUSED = (
-    "the geolocation service refuses the key",
     "the partner refused the key",
     "PostgreSQL refuses the login",
     "channel login: Failed to send JSON POST notification: error=403",
@@ -94,13 +89,11 @@ def refusing(postgres_server: str, tmp_path: Path) -> Iterator[Servers]:
     """Servers that want other secrets."""
     parts = urlsplit(postgres_server)
     with (
-        serving(LocationServer(key="another")) as places,
         partner(tmp_path / "received", key="another") as api,
         web_server() as hook,
     ):
         hook.answers = [(403, {})] * 2
         addresses = {
-            "geolocation": places.url,
             "partner": api.url,
             "hook": hook.channel.removeprefix("json://"),
             "postgres": f"postgresql://blogdata@{parts.hostname}:{parts.port}/blogdata",

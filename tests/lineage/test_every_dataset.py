@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import pytest
 
 from assets.streams import STREAMS
-from assets.transforms import place_answers, visit_events
+from assets.transforms import visit_events
 from blogdata.erasure.search import OTHER, search
 from blogdata.evidence.persons import Place, places
+from blogdata.patterns.data_flow import local_sequencer
 from blogdata.patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.planning.clock import now
@@ -182,8 +183,7 @@ def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: De
     assert named is not None
     with deployment.session() as spark:
         visits = deployment.lake.read(spark, "silver.visits").where("event_hour = 'none'").select(*named)
-        empty = spark.createDataFrame([], EVERY["silver.places"].ddl)
-        assert place_answers.questions(visits, empty, visits=visits, disclosed=True) == []
+        assert local_sequencer.missing(visits, visits, key="ip") == []
 
 
 def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:

@@ -269,10 +269,17 @@ def test_lines_of_all_others_are_where_they_were(before: Before) -> None:
     assert erased == len(changed) > 2 * len(before.persons)
 
 
-@pytest.mark.parametrize("dataset", OF_ROWS)
+@pytest.mark.parametrize("dataset", [name for name in OF_ROWS if name != "silver.places"])
 def test_rows_of_all_others_are_as_they_were(before: Before, dataset: str) -> None:
     others = [row for row in before.rows[dataset] if not before.are_named_in(row)]
     assert before.made.contents_of(dataset) == others
+
+
+def test_an_address_stays_only_while_somebody_else_has_it(before: Before) -> None:
+    used = {address for address in before.made.rows("silver.visits", "ip") if address}
+    assert used
+    assert {*before.made.rows("silver.places", "ip")} == used
+    assert len(used) < len(before.rows["silver.places"])
 
 
 def test_the_ledger_names_what_was_erased(before: Before) -> None:

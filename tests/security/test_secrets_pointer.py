@@ -28,9 +28,7 @@ from blogdata.secrets.secrets_pointer import SecretInUse, SecretMissing, fetch
 from blogdata.services import config, doctor, processes, secrets, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.java import Java
-from blogdata.services.locations import LocationKeyRefused, LocationService
 from blogdata.services.spark_conf import SparkParts
-from blogdata.simulator.locations import LocationServer, serving
 from blogdata.suppression.identifiers import Identifiers
 from blogdata.suppression.suppression_list import ListUnusable, SuppressionList
 from openbao_server import Bao, openbao
@@ -257,21 +255,6 @@ def test_a_replaced_key_is_read_again_while_a_job_runs(tmp_path: Path, first: st
         assert len({sent["Idempotency-Key"] for sent in partner.headers}) == 1
 
 
-def test_a_replaced_key_is_read_again_once_and_the_second_refusal_is_the_error(tmp_path: Path) -> None:
-    settings = deployment(tmp_path)
-    files = secrets.files(settings)
-    files.add("geolocation", Secret("first"), after=0)
-    with serving(LocationServer(key="third")) as server:
-        key = SecretInUse(secrets.pointer(settings, "geolocation"))
-        service = LocationService(url=server.url, key=key, rate=1e9)
-        files.add("geolocation", Secret("second"), after=1)
-        with pytest.raises(LocationKeyRefused, match="refuses the key: status 401") as refused:
-            service.locate(["8.8.8.8"])
-        assert "geolocation@2" in refused.value.next_step
-        files.add("geolocation", Secret("third"), after=2)
-        assert len(service.locate(["8.8.8.8"])) == 1
-
-
 @pytest.fixture
 def bao(tmp_path: Path) -> Iterator[tuple[Bao, Settings]]:
     """A server with one secret, and a deployment whose token is in a file."""
@@ -383,12 +366,12 @@ def test_other_programs_do_not_inherit_secrets(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_doctor_names_what_cannot_be_fetched(tmp_path: Path) -> None:
-    settings = deployment(tmp_path, '[geolocation]\nurl = "https://geo.example.org"\nsecret = "geolocation"')
+    settings = deployment(tmp_path, '[partner]\nurl = "https://partner.example.org"\nsecret = "partner"')
 
     def finding() -> doctor.Diagnosis:
         return next(found for found in doctor.examine(settings) if found.name == "secrets")
 
     assert not finding().ok
-    assert "the secret geolocation does not exist" in finding().detail
-    secrets.files(settings).add("geolocation", Secret(CANARY), after=0)
-    assert (finding().ok, finding().detail) == (True, "from files: geolocation")
+    assert "the secret partner does not exist" in finding().detail
+    secrets.files(settings).add("partner", Secret(CANARY), after=0)
+    assert (finding().ok, finding().detail) == (True, "from files: partner")

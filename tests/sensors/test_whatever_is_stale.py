@@ -16,7 +16,7 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from assets.code import code_of
+from assets.code import code
 from blogdata.errors import PlatformError
 from blogdata.orchestration import partner, turns
 from blogdata.orchestration.lake_resource import LakeResource
@@ -33,7 +33,6 @@ from blogdata.planning.snapshot import Snapshot, landed
 from blogdata.planning.staleness import Scope
 from blogdata.publish.partitions import Grain, finer
 from blogdata.services import config
-from blogdata.services.config import Settings
 from published import bronze, days, enriched, land, publish, silver, whole
 from quality.contracts import GRAPH
 from sensors import jobs, refresh
@@ -41,7 +40,7 @@ from sensors.run_requests import ABOUT, UNDER_WAY
 
 HOUR = "2026-01-05T03"
 NOWHERE = Path("/nowhere")
-CODE = code_of(Settings(home=NOWHERE, landing=NOWHERE, lake=NOWHERE, jars=NOWHERE))
+CODE = code()
 whatever_is_stale = refresh.whatever_is_stale([jobs.refresh(CODE, [])])
 DAY = "2026-01-05"
 LINE = '10.0.0.1 - - [05/Jan/2026:03:04:05 +0000] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'

@@ -9,16 +9,12 @@ from typing import Any
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.origins import three_hours
-from quality.contracts.visits_model import DEVICE, DEVICES, HOSTS, SITES, STAR_HOSTS, VIEWS
+from quality.contracts.visits_model import DEVICE, DEVICES, STAR_HOSTS, VIEWS
 
 WEEK, NEXT_WEEK = "2026-01-05", "2026-01-12"
 OBT = "gold.visits_obt"
-SNOWFLAKE = (VIEWS, DEVICES, HOSTS, SITES)
+TABLES = (VIEWS, DEVICES, STAR_HOSTS)
 NORMALIZED = (
-    f"SELECT v.*, d.device_name, h.site, s.kind FROM {VIEWS} v JOIN {DEVICES} d USING (device_type, device_version)"
-    f" JOIN {HOSTS} h USING (referral_host) JOIN {SITES} s USING (site)"
-)
-STAR = (
     f"SELECT v.*, d.device_name, h.site, h.kind FROM {VIEWS} v JOIN {DEVICES} d USING (device_type, device_version)"
     f" JOIN {STAR_HOSTS} h USING (referral_host)"
 )

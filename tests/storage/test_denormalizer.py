@@ -1,4 +1,4 @@
-"""One Big Table and the star have the rows of the normalized tables, and no column that answers no question."""
+"""One Big Table has the rows of the normalized tables, and no column that answers no question."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from plans import plan_of
 from quality.contracts import CONTRACTS, EVERY
-from quality.contracts.visits_model import DEVICE, DEVICES, STAR_HOSTS, VIEWS
+from quality.contracts.visits_model import DEVICE, DEVICES, VIEWS
 from storage import modelled as weeks
-from storage.modelled import NEXT_WEEK, NORMALIZED, OBT, STAR, WEEK, named_devices, rows_of
+from storage.modelled import NEXT_WEEK, NORMALIZED, OBT, WEEK, named_devices, rows_of
 from tools import contract_pages
 
 __all__ = ("deploy",)
@@ -40,7 +40,7 @@ def renamed(deploy: Deploy) -> Deployment:
     return weeks.renamed(deploy, "renamed")
 
 
-def test_all_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
+def test_both_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
     told = "event_week STRING, event_hour STRING, page STRING, referral_host STRING, browser STRING"
     hour = f"{WEEK}T10"
     visits = [
@@ -56,27 +56,20 @@ def test_all_models_of_a_few_page_views_have_the_same_rows(spark: Any) -> None:
         names, "device_type STRING, device_version STRING, full_name STRING, changed_on STRING"
     )
     devices, hosts = visits_model.devices(counted, reference), visits_model.hosts(counted)
-    sites = visits_model.sites(hosts)
-    star = denormalizer.flatten(hosts, CONTRACTS[STAR_HOSTS], [Dimension(rows=sites, key=["site"])])
-    known = [Dimension(rows=star, key=["referral_host"]), Dimension(rows=devices, key=DEVICE)]
+    known = [Dimension(rows=hosts, key=["referral_host"]), Dimension(rows=devices, key=DEVICE)]
     big, of_facts = denormalizer.flatten(counted, BIG, known), counted.join(devices, [*DEVICE])
-    found, *others = (
-        Counter(map(tuple, frame.select(*COLUMNS).collect()))
-        for frame in (
-            big,
-            of_facts.join(star, "referral_host"),
-            of_facts.join(hosts, "referral_host").join(sites, "site"),
-        )
+    found, joined = (
+        Counter(map(tuple, frame.select(*COLUMNS).collect())) for frame in (big, of_facts.join(hosts, "referral_host"))
     )
-    assert others == [found, found]
+    assert joined == found
     named = {(row[COLUMNS.index("page")], row[COLUMNS.index("device_name")], row[-1]) for row in found}
     assert named == {("/a", "Renamed", 2), ("unknown", None, 1), ("/b", None, 1)}
 
 
 @pytest.mark.campaign
-def test_all_models_have_the_same_rows(modelled: Deployment) -> None:
+def test_both_models_have_the_same_rows(modelled: Deployment) -> None:
     found = rows_of(modelled, EVERYTHING, *COLUMNS)
-    assert found == rows_of(modelled, NORMALIZED, *COLUMNS) == rows_of(modelled, STAR, *COLUMNS)
+    assert found == rows_of(modelled, NORMALIZED, *COLUMNS)
     assert found.total() > 40
     rows = {key: entry.rows_out for key, entry in modelled.published(OBT).items()}
     assert rows == {key: entry.rows_out for key, entry in modelled.published(VIEWS).items()}
@@ -94,7 +87,7 @@ def test_a_renamed_device_rewrites_the_weeks_that_show_it(modelled: Deployment, 
 
 
 @pytest.mark.campaign
-def test_late_page_views_reach_all_models(renamed: Deployment) -> None:
+def test_late_page_views_reach_both_models(renamed: Deployment) -> None:
     before, merged = renamed.published(OBT), renamed.versions()[DEVICES]
     late = event("10:55", "/late-view").replace(b"2026-01-05", NEXT_WEEK.encode())
     renamed.land(f"{NEXT_WEEK}T11", [late])
@@ -104,7 +97,7 @@ def test_late_page_views_reach_all_models(renamed: Deployment) -> None:
     assert renamed.run(for_=[OBT]).problems == []
     assert (renamed.versions()[DEVICES] > merged, renamed.published(OBT)[WEEK]) == (True, before[WEEK])
     found = rows_of(renamed, EVERYTHING, *COLUMNS)
-    assert found == rows_of(renamed, NORMALIZED, *COLUMNS) == rows_of(renamed, STAR, *COLUMNS)
+    assert found == rows_of(renamed, NORMALIZED, *COLUMNS)
     assert {row[COLUMNS.index("page")] for row in found} >= {"/late-view"}
 
 
@@ -117,7 +110,7 @@ def test_a_column_that_answers_no_question_is_refused() -> None:
     assert replace(BIG, columns=(*BIG.columns, asked)).columns[-1] == asked
     page = contract_pages.render([BIG])
     assert all(f"answers: {column.answers}" in page for column in BIG.columns)
-    assert {name for name, contract in EVERY.items() if ANSWERS in contract.patterns} == {OBT, STAR_HOSTS}
+    assert {name for name, contract in EVERY.items() if ANSWERS in contract.patterns} == {OBT}
 
 
 def test_a_question_is_no_promise_about_rows() -> None:
@@ -127,7 +120,7 @@ def test_a_question_is_no_promise_about_rows() -> None:
 
 def test_no_table_of_a_model_has_a_person() -> None:
     models = [one for one in CONTRACTS.values() if {"Normalizer", "Denormalizer"} & {*one.patterns}]
-    assert len(models) == 6
+    assert len(models) == 4
     assert [column.name for one in models for column in one.columns if column.of_a_person or column.personal] == []
 
 

@@ -11,9 +11,9 @@ from blogdata.patterns.storage import normalizer
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
 from quality.contracts import CONTRACTS
-from quality.contracts.visits_model import DEVICE, DEVICES, HOSTS, KEYS, VIEWS
+from quality.contracts.visits_model import DEVICE, DEVICES, KEYS, STAR_HOSTS, VIEWS
 from storage import modelled as weeks
-from storage.modelled import NORMALIZED, SNOWFLAKE, first_named, named_devices, rows_of
+from storage.modelled import NORMALIZED, TABLES, first_named, named_devices, rows_of
 
 __all__ = ("deploy",)
 
@@ -41,14 +41,14 @@ def test_what_is_joined_is_each_page_view_once(modelled: Deployment) -> None:
 
 @pytest.mark.campaign
 def test_no_table_has_a_row_of_another_one_twice(modelled: Deployment) -> None:
-    contracts = [CONTRACTS[name] for name in SNOWFLAKE]
+    contracts = [CONTRACTS[name] for name in TABLES]
     for contract in contracts:
         rows = modelled.rows(contract.dataset, *contract.identity)
         assert len(rows) == len(set(rows)) > 1
 
 
 def test_no_column_says_what_another_one_says() -> None:
-    contracts = [CONTRACTS[name] for name in SNOWFLAKE]
+    contracts = [CONTRACTS[name] for name in TABLES]
     said = [column.name for one in contracts for column in one.columns if column.name not in one.identity]
     assert len(said) == len(set(said)) == 4, "views, device_name, site and kind"
 
@@ -64,7 +64,7 @@ def test_a_renamed_device_is_one_row(modelled: Deployment, deploy: Deploy) -> No
     changed = [int(merge["operationMetrics"][f"numTargetRows{how}"]) for how in ("Updated", "Inserted", "Deleted")]
     assert changed == [1, 0, 0]
     assert named_devices(after) == {**names, device: "Renamed"}
-    assert [after.versions()[name] - versions[name] for name in (VIEWS, HOSTS)] == [0, 0]
+    assert [after.versions()[name] - versions[name] for name in (VIEWS, STAR_HOSTS)] == [0, 0]
     place = len(KEYS)
     assert rows_of(after, NORMALIZED, *KEYS, "device_name", "views") == {
         (*row[:place], "Renamed" if row[place - 2 : place] == device else row[place], row[-1]): count

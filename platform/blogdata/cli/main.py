@@ -40,10 +40,6 @@ COMMANDS = {
         "blogdata.cli.stream_command:stream",
         "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
     ),
-    "places": Deferred(
-        "blogdata.cli.places_command:places",
-        "Count the addresses whose place is known, and those that wait for an answer.",
-    ),
     "feed": Deferred(
         "blogdata.cli.feed_command:feed",
         "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",

@@ -65,10 +65,9 @@ def status(services: Names = None, as_json: Json = False) -> None:
 def examine(as_json: Json = False) -> None:
     """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
     from blogdata.orchestration import partner
-    from blogdata.services import locations
 
     settings = config.load()
-    kept = [open_(settings) for open_ in (partner.outbox, locations.journal_of)]
+    kept = [partner.outbox(settings)]
     findings = [*doctor.examine(settings, kept), *_lake(settings)]
     if as_json:
         say_json([finding.as_json() for finding in findings])

@@ -80,7 +80,7 @@ def clear(
         older_files.clear(lake, events, contract, since if began is None or contract.executed is None else began, note)
         for contract in of_persons
     ]
-    done += sqlite_rows.clear(settings, persons, note)
+    done.append(sqlite_rows.clear(settings, persons, note))
     done += exported.clear(settings, of_persons, note)
     values = {value for value in persons.values() if is_searched_for(value)}
     found = look(settings, all_, values)

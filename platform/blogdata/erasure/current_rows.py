@@ -1,6 +1,6 @@
 """Rows of newest versions that nothing computes again: their partitions are published anew without those of persons.
 
-They are rows of streams, of hours and deliveries whose landed files are gone, and answers about addresses. A row with a
+They are rows of streams, of hours and deliveries whose landed files are gone, and places of addresses. A row with a
 landed line is a person's if the line is, any other one by its fields. The rows are left out by a join with a view, so
 no value stands in a commit. The account of the partition says how many were `erased`: the ledger adds up, and what was
 computed from the partition is stale.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PLACE_OF_A_LINE = ("source_file", "source_offset")
-_KEY = "partition"
+KEY = "partition"
 """Column of found rows: the partition that they are in."""
 _OTHER = "_of_theirs_"
 """Prefix of the view's columns, which are named like those of the table."""
@@ -98,13 +98,13 @@ class Rows:
                     rows.append((key, line.file, line.offset))
         types = (pa.string(), pa.string(), pa.int64())
         cells: Sequence[Sequence[object]] = [*zip(*rows, strict=True)] or [(), (), ()]
-        return pa.table(dict(zip((_KEY, *PLACE_OF_A_LINE), map(pa.array, cells, types), strict=True)))
+        return pa.table(dict(zip((KEY, *PLACE_OF_A_LINE), map(pa.array, cells, types), strict=True)))
 
     def _by_fields(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
         fields = [column.name for column in contract.columns if column.name in FIELDS]
         column = contract.partition_column
         if contract.marks_rows and column is None:
-            table = self._marked_and_others(contract, fields)
+            table = self.marked_and_others(contract, fields)
         else:
             only = {} if column is None else {column: sorted(keys)}
             table = self.lake.columns(contract.dataset, [*([column] if column else []), *fields], only=only)
@@ -114,9 +114,9 @@ class Rows:
         if not theirs:
             return table.slice(0, 0)
         keys_of = cells[column] if column else pa.array([WHOLE_TABLE] * table.num_rows, pa.string())
-        return pa.table({_KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
+        return pa.table({KEY: keys_of, **{name: cells[name] for name in fields}}).filter(reduce(pc.or_, theirs))
 
-    def _marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
+    def marked_and_others(self, contract: Contract, fields: Sequence[str]) -> pa.Table:
         """Read all rows in the files of the newest version, those that are only marked as removed, too."""
         table, folder = self.lake.caught_up(contract.dataset), self.lake.folder(contract.dataset)
         paths = arrow.rows_of(table.get_add_actions(flatten=True), ["path"]) if table is not None else []
@@ -152,7 +152,7 @@ def take_out(
     # A table that is older than a column has it before its rows are read.
     there = carried(contract, rows.lake.caught_up(contract.dataset))
     tables.enforce(spark, rows.lake, there, engine_loaded=engine is Engine.TRANSACTION)
-    entries = rows.events.publications(contract.dataset, pc.unique(found[_KEY]).to_pylist())
+    entries = rows.events.publications(contract.dataset, pc.unique(found[KEY]).to_pylist())
     for keys in _judged_alike(entries):
         mine = {key: entries[key] for key in keys}
         frame = rows.lake.read(spark, contract.dataset)
@@ -195,14 +195,14 @@ def _erased(spark: SparkSession, frame: DataFrame, found: pa.Table, contract: Co
 
     column = contract.partition_column
     key = F.col(column) if column else F.lit(WHOLE_TABLE)
-    counted = _joined(spark, frame, found, "left_semi").groupBy(key.alias(_KEY)).agg(F.expr(contract.stands_for))
+    counted = _joined(spark, frame, found, "left_semi").groupBy(key.alias(KEY)).agg(F.expr(contract.stands_for))
     return {str(key): int(rows) for key, rows in counted.collect()}
 
 
 def _joined(spark: SparkSession, frame: DataFrame, found: pa.Table, how: str) -> DataFrame:
     from pyspark.sql import functions as F
 
-    names = [name for name in found.column_names if name != _KEY]
+    names = [name for name in found.column_names if name != KEY]
     theirs = found.select(names).group_by(names).aggregate([])
     view = spark.createDataFrame(theirs.rename_columns([_OTHER + name for name in names]))
     same = reduce(and_, (F.col(name).eqNullSafe(F.col(_OTHER + name)) for name in names))

@@ -104,13 +104,6 @@ OUTSIDE_TABLES = (
         cleared="not: they stand for what the partner has; the search names them",
     ),
     Place(
-        name="journal of the geolocation service",
-        files=("geolocation.sqlite*",),
-        values="addresses and their places; if a service is asked",
-        always=False,
-        cleared="the answers are deleted and overwritten, if the address is given",
-    ),
-    Place(
         name="events from outside",
         files=("landing/_events/*",),
         values="what a sender puts into an event, until its run exists; no value of a visit is expected there",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from types import MappingProxyType
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from blogdata.erasure import certificates, clearing
 from blogdata.erasure.cleared import Cleared
-from blogdata.erasure.current_rows import Rows
+from blogdata.erasure.current_rows import KEY, Rows
 from blogdata.erasure.journal import FILE, Erasure, Journal
 from blogdata.erasure.persons import landed_files
 from blogdata.erasure.plan import built_anew
@@ -18,6 +21,7 @@ from blogdata.erasure.taking_out import TakingOut, without_landed_files
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
 from blogdata.operations.job import Runs
@@ -25,6 +29,7 @@ from blogdata.orchestration.landing import bounds_of
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
+from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine
 from blogdata.services.config import Settings
@@ -42,7 +47,8 @@ COMPUTED = "computed again"
 """What the step has done that computes again what was computed from their lines."""
 
 
-NEVER_COMPUTED_AGAIN = (*STREAMED.values(), CONTRACTS["silver.places"])
+PLACES = CONTRACTS["silver.places"]
+NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
 """Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
 
 
@@ -67,24 +73,15 @@ class StillRemembered(PlatformError):
 
 
 def take_out(settings: Settings, erasure: Erasure) -> None:
-    """Take the persons out of what is not computed from landed files any more: streams, answers, hours without files.
+    """Take the persons out of what is not computed from landed files any more: streams, hours without files.
 
     Raises:
         StillRemembered: Some places could not be cleared yet.
     """
-    from assets.code_version import version
-
     look = _look(settings)
-    taking = TakingOut(
-        rows=Rows(lake=look.events.lake, events=look.events, landing=settings.landing, persons=erasure.persons),
-        run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
-        engine=Engine(settings.spark.writes),
-        spark=SparkResource(home=str(settings.home)).guard,
-        note=Journal.of(settings).note,
-    )
+    taking = _taking(settings, erasure, Rows)
     gone = without_landed_files(look, LANDED.values())
     done = [taking.of_dataset(LANDED[dataset], keys) for dataset, keys in gone.items()]
-    done.append(taking.of_dataset(CONTRACTS["silver.places"]))
     for stream in streamed_inputs(settings.checkpoints):
         done += taking.of_stream(stream)
     _require_cleared(done)
@@ -124,6 +121,34 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
                 GoOnForgetting(),
             ),
         )
+    if look.published(PLACES.dataset):
+        _require_cleared([_taking(settings, erasure, UnusedAddresses).of_dataset(PLACES)])
+
+
+class UnusedAddresses(Rows):
+    """Addresses that no visit has any more, instead of the persons': one that others have, too, stays."""
+
+    def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
+        """Find the rows of silver.places whose address is in no row of silver.visits."""
+        known = self.marked_and_others(contract, ["ip"])["ip"].cast(pa.string())
+        used = self.lake.columns("silver.visits", ["ip"])["ip"].cast(pa.string()).combine_chunks()
+        unused = known.filter(pc.invert(pc.is_in(known, used)))
+        if not len(unused):
+            return None
+        return pa.table({KEY: pa.array([WHOLE_TABLE] * len(unused), pa.string()), "ip": unused})
+
+
+def _taking(settings: Settings, erasure: Erasure, found: type[Rows]) -> TakingOut:
+    from assets.code_version import version
+
+    events = EventLog(Lake(root=str(settings.lake)))
+    return TakingOut(
+        rows=found(lake=events.lake, events=events, landing=settings.landing, persons=erasure.persons),
+        run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
+        engine=Engine(settings.spark.writes),
+        spark=SparkResource(home=str(settings.home)).guard,
+        note=Journal.of(settings).note,
+    )
 
 
 def clear(settings: Settings, erasure: Erasure) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from assets.code import code_of
+from assets.code import code
 from blogdata.lake import retired
 from blogdata.lake.lake import Lake
 from blogdata.operations.job import operation
@@ -42,7 +42,7 @@ def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[
         PlatformError: The rest of a table could not be removed; that of the others was.
     """
     access: LakeResource = context.resources.lake
-    run = run_context(context, code_of(context.resources.deployment.settings()).version)
+    run = run_context(context, code().version)
     retention = Retention(
         events=access.events,
         zone=access.landing_zone,

@@ -36,7 +36,6 @@ from blogdata.publish.write_faults import AuditFailed
 RESOURCES = frozenset({"spark", "lake", "deployment"})
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
 Compute = Callable[[Step], Mapping[str, Commit]]
-Pay = Callable[[Step], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,23 +70,6 @@ def computations(modules: Sequence[ModuleType]) -> dict[str, Computation]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaidStep:
-    """An expensive step that is executed before a dataset is published from what it has stored (Local Sequencer).
-
-    Args:
-        name: Name of the stored result, as `landing.name`; its asset and its step have it.
-        dataset: Name of the main dataset that is published from it.
-        description: Description in the Dagster UI.
-        pay: Takes a step of the dataset, stores the result, and returns metadata for Dagster.
-    """
-
-    name: str
-    dataset: str
-    description: str
-    pay: Pay
-
-
-@dataclass(frozen=True, kw_only=True)
 class LineageCode:
     """The computations of a deployment, its lineage and its code version.
 
@@ -95,13 +77,11 @@ class LineageCode:
         computations: Computations by main dataset.
         graph: The lineage.
         version: Digest of the code.
-        paid: The expensive steps that the deployment has, by main dataset.
     """
 
     computations: Mapping[str, Computation]
     graph: Graph
     version: str
-    paid: Mapping[str, PaidStep] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,29 +249,14 @@ def _computed(
     return step, commits
 
 
-def pay(context: Context, code: LineageCode, paid: PaidStep) -> Mapping[str, Any]:
-    """Execute the expensive step before a dataset's computation.
-
-    Args:
-        context: Dagster context of the step.
-        code: The lineage and the code version.
-        paid: The step.
-
-    Returns:
-        Metadata of the stored result.
-    """
-    with _step(context, code, code.graph.task_of(paid.dataset), (), None) as step:
-        return paid.pay(step)
-
-
 @contextmanager
 def _step(
     context: Context,
     code: LineageCode,
     task: Task,
     keys: Sequence[str],
-    attempt: int | None,
-    stale: Collection[str] = (),
+    attempt: int,
+    stale: Collection[str],
 ) -> Iterator[Step]:
     with context.resources.spark.guard() as spark, store_faults(task.main):
         yield Step(

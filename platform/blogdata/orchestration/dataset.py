@@ -16,14 +16,12 @@ from blogdata.orchestration.computation import (
     RESOURCES,
     Done,
     LineageCode,
-    PaidStep,
     Publication,
     access_of,
     compute,
     evaluation,
     log_event,
     partitions_of,
-    pay,
     refused_checks,
 )
 from blogdata.orchestration.freshness import freshness_of
@@ -55,12 +53,12 @@ class AssetBuilder:
     ended: bool = False
 
     def assets(self) -> list[dg.AssetsDefinition]:
-        """Build one asset definition per task that has a computation, and one per expensive step before these."""
+        """Build one asset definition per task that has a computation."""
         # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dg.BetaWarning)
             tasks = [task for task in self.code.graph.tasks if task.main in self.code.computations]
-            return [*map(self._asset, tasks), *map(self._paid, self.code.paid.values())]
+            return [*map(self._asset, tasks)]
 
     def _asset(self, task: Task) -> dg.AssetsDefinition:
         main = task.contracts[0]
@@ -86,29 +84,10 @@ class AssetBuilder:
 
         return asset
 
-    def _paid(self, paid: PaidStep) -> dg.AssetsDefinition:
-        contract = self.code.graph.contracts[paid.dataset]
-
-        @dg.asset(
-            key=asset_key(paid.name),
-            description=paid.description,
-            group_name="landing",
-            owners=[contract.owner],
-            deps=deps(contract),
-            required_resource_keys=set(RESOURCES),
-            code_version=self.code.version,
-        )
-        def asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-            with reported(context):
-                return dg.MaterializeResult(metadata=pay(context, self.code, paid))
-
-        return asset
-
     def _spec(self, contract: Contract) -> dg.AssetSpec:
-        paid = self.code.paid.get(contract.dataset)
         return dg.AssetSpec(
             **described(contract, self.code.version),
-            deps=[*deps(contract), *([asset_key(paid.name)] if paid else [])],
+            deps=deps(contract),
             freshness_policy=None if self.ended else freshness_of(contract),
         )
 

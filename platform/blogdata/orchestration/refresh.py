@@ -21,16 +21,14 @@ from blogdata.orchestration.computation import (
     RESOURCES,
     Done,
     LineageCode,
-    PaidStep,
     accepted,
     access_of,
     compute,
     evaluation,
     log_event,
-    pay,
     refused_checks,
 )
-from blogdata.orchestration.names import asset_key, op_of, step_of
+from blogdata.orchestration.names import op_of, step_of
 from blogdata.orchestration.partition_faults import joined
 from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.orchestration.replays import Since
@@ -80,9 +78,6 @@ def refresh_job(
             above = [done[name] for name in names] or [landing]
             # Of the steps that may run, the executor takes the one of highest priority; this keeps the lineage order.
             priority = {"dagster/priority": str(-len(done))}
-            if task.main in code.paid:
-                paid = code.paid[task.main]
-                above.append(_paid_step(code, task, paid).alias(step_of(paid.name)).tag(priority)(list(above)))
             step = _step(code, task).alias(step_of(task.main)).tag(priority)
             done.update(dict.fromkeys(task.datasets, step(above)))
         for contract, serve in served:
@@ -136,15 +131,6 @@ def _step(code: LineageCode, task: Task) -> dg.OpDefinition:
         f"Publish what is stale of {', '.join(task.datasets)}",
         {*RESOURCES, "request"},
         lambda context: Refresh(context, code).task(task),
-    )
-
-
-def _paid_step(code: LineageCode, task: Task, paid: PaidStep) -> dg.OpDefinition:
-    return op_failing_after_output(
-        op_of(paid.name),
-        paid.description,
-        {*RESOURCES, "request"},
-        lambda context: Refresh(context, code).pay(task, paid),
     )
 
 
@@ -204,30 +190,6 @@ class Refresh:
         if faults:
             show_failed(self._context, task, faults)
             raise failed(joined(faults, where=task.main, outcome="were not published"))
-
-    def pay(self, task: Task, paid: PaidStep) -> None:
-        """Execute the expensive step before a task, if this run computes it; other runs do not meanwhile.
-
-        Raises:
-            RetryRequested: A transient fault, as long as attempts are left.
-            Failure: Any other fault; the task publishes nothing in this run, and fails by it, too.
-        """
-        # The task itself refuses what is blocked.
-        if not self._is_selected(task) or set(task.datasets) & self._code.graph.downstream(self._request.blocked):
-            return
-        if todo := self._left(task, self._planner(), self._again(task), {}, 0):
-            with self._claimed(task, todo) as mine:
-                if mine:
-                    metadata = self._paid(task, paid)
-                    log_event(self._context, dg.AssetMaterialization(asset_key(paid.name), metadata=metadata))
-
-    def _paid(self, task: Task, paid: PaidStep) -> Mapping[str, Any]:
-        try:
-            return pay(self._context, self._code, paid)
-        except PlatformError as error:
-            if not error.transient or self._context.retry_number >= MAX_RETRIES:
-                self._request.leave_unpaid(task.main, error)
-            raise failure(self._context, error) from error
 
     def _newly_held(self, task: Task, planner: Planner) -> dict[str, PlatformError]:
         return {
@@ -356,8 +318,6 @@ class Refresh:
 
     def _computed(self, task: Task, keys: Sequence[str]) -> Done:
         attempt = self._context.retry_number + 1
-        if (unpaid := self._request.unpaid(task.main)) is not None:
-            return Done(faults=dict.fromkeys(keys or [WHOLE_TABLE], unpaid))
         try:
             return compute(self._context, self._code, task, keys, attempt=attempt, stale=self._not_asked)
         except PlatformError as error:

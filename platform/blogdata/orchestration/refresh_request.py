@@ -43,7 +43,6 @@ class Request(dg.ConfigurableResource["Request"]):
     few_again: int = 0
     _lock: Any = PrivateAttr(default_factory=Lock)
     _blocked: set[str] = PrivateAttr(default_factory=set)
-    _unpaid: dict[str, PlatformError] = PrivateAttr(default_factory=dict)
     _found: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     def block_downstream(self, datasets: Sequence[str]) -> None:
@@ -54,14 +53,6 @@ class Request(dg.ConfigurableResource["Request"]):
     def blocked(self) -> frozenset[str]:
         """Datasets whose downstream is blocked in this run."""
         return frozenset(self._blocked)
-
-    def leave_unpaid(self, dataset: str, why: PlatformError) -> None:
-        """Note that the expensive step before a dataset has failed in this run."""
-        self._unpaid[dataset] = why
-
-    def unpaid(self, dataset: str) -> PlatformError | None:
-        """Return why the expensive step before a dataset has failed; None if it has not."""
-        return self._unpaid.get(dataset)
 
     def held_before(self, look: Callable[[], Held]) -> Held:
         """Return the partitions that were held when this run started; computed by its first step, then cached."""

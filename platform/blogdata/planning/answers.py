@@ -1,4 +1,4 @@
-"""The reaches of answers that come later: questions without an answer, and the partitions that lack one."""
+"""The reach of answers that are looked up in a step of their own: the partitions that lack one."""
 
 from __future__ import annotations
 
@@ -6,31 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.planning import clock
 from blogdata.publish.contract import Edge, Look, Wanted
-from blogdata.publish.partitions import Grain, key_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unanswered:
-    """A whole table has questions without an answer; they are asked again (a dataset reads itself).
-
-    Args:
-        waiting: Name of its measure that counts them.
-    """
-
-    waiting: str
-
-    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
-        """Return the table if questions wait; its state changes every hour, so automation asks once an hour."""
-        entry = look.published(edge.below.dataset).get(WHOLE_TABLE)
-        count = int(entry.measures.get(self.waiting) or 0) if entry else 0
-        return {WHOLE_TABLE: f"{count} without an answer, {key_of(clock.now(), Grain.HOUR)}"} if count else {}
-
-    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
-        """Return nothing: a replay of the input finds the questions."""
-        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +25,7 @@ class Answers:
         """Find the partitions that lack answers, or never read any, and may find some now."""
         history = look.history(edge.above)
         counts = [(entry.version, int(entry.measures.get(self.answered) or 0)) for entry in history]
-        # A publication without a new answer, while the service is down, makes nothing stale.
+        # A publication without a new answer makes nothing stale.
         new = [counts[0][0]] if counts else []
         new += [version for (_, before), (version, count) in pairwise(counts) if count > before]
         newest = max(new, default=-1)

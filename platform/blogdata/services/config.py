@@ -20,7 +20,6 @@ from blogdata.services import (
     alert_settings,
     copy_settings,
     file_permissions,
-    location_settings,
     log_settings,
     partner_settings,
     postgres_settings,
@@ -32,7 +31,6 @@ from blogdata.services import (
 )
 from blogdata.services.alert_settings import AlertSettings
 from blogdata.services.copy_settings import Export
-from blogdata.services.location_settings import LocationSettings
 from blogdata.services.log_settings import LogSettings
 from blogdata.services.partner_settings import PartnerSettings
 from blogdata.services.postgres_settings import PostgresSettings
@@ -70,7 +68,6 @@ _ENVIRONMENT = {
     "SPARK_REMOTE": ("spark", "remote"),
     "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
     "BLOGDATA_STEPS_AT_ONCE": ("dagster", "steps_at_once"),
-    "BLOGDATA_GEOLOCATION": ("geolocation", "url"),
     "BLOGDATA_PARTNER": ("partner", "url"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
@@ -90,7 +87,6 @@ _FILE_KEYS = {
     "postgres": postgres_settings.KEYS,
     "tables": table_settings.KEYS,
     "alerting": alert_settings.ALERTING_KEYS,
-    "geolocation": location_settings.KEYS,
     "partner": partner_settings.KEYS,
     "copies": copy_settings.KEYS,
     "site": site_settings.KEYS,
@@ -163,7 +159,6 @@ class Settings:
         steps_at_once: How many steps of a run are executed side by side, at most.
         run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
         alerts: Who is told of what a person should know, and how often.
-        geolocation: Who is asked where addresses are.
         partner: The partner who gets events, and how they are sent.
         copies: Where copies of the tables go, and who may read them.
         logs: How access logs are read.
@@ -191,7 +186,6 @@ class Settings:
     secrets: SecretSettings = field(default_factory=SecretSettings)
     steps_at_once: int = 1
     alerts: AlertSettings = field(default_factory=AlertSettings)
-    geolocation: LocationSettings = field(default_factory=LocationSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
     copies: tuple[Export, ...] = ()
     logs: LogSettings = field(default_factory=LogSettings)
@@ -273,7 +267,6 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         dagster_secret=postgres_settings.password(dagster, storage, example="dagster"),
         steps_at_once=setting_values.whole(dagster, "steps_at_once", 1, 1, 8),
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
-        geolocation=location_settings.parse(values.get("geolocation", {})),
         partner=partner_settings.parse(values.get("partner", {})),
         copies=copy_settings.parse(values.get("copies", {}), home=home),
         logs=log_settings.parse(values.get("logs", {})),

@@ -149,7 +149,6 @@ def _privacy(settings: Settings) -> Iterator[Diagnosis]:
 
 def _secrets(settings: Settings) -> Iterator[Diagnosis]:
     names = (
-        settings.geolocation.secret,
         settings.partner.secret,
         settings.postgres.secret,
         settings.dagster_secret,

@@ -3,10 +3,9 @@
 Problem: most questions join page views with the same tables. Each query pays for the joins, and each of its authors has
 to know them.
 
-How it works: the joins are paid once, when the table is written (:func:`flatten`). In a star schema each thing has one
-row with all that is known of it, so a query joins it once: hosts with their sites and kinds. One Big Table has all of
-it in the rows of the facts. Both are computed from the tables of the Normalizer, so they have the same rows, and are
-refreshed when a dimension changes: a partition is stale while it shows something that the dimension no longer says
+How it works: the joins are paid once, when the table is written (:func:`flatten`). One Big Table has all that is known
+in the rows of the facts. It is computed from the tables of the Normalizer, so it has the same rows, and is refreshed
+when a dimension changes: a partition is stale while it shows something that the dimension no longer says
 (:class:`blogdata.planning.shown.Shown`). So a renamed device rewrites the weeks that name it, and no other. Repeated
 texts take little room: Parquet stores each of them once in a file (dictionary encoding).
 

@@ -4,10 +4,11 @@ Problem: every page view says what its device is called. If a name is corrected,
 found and written again, and one that is missed contradicts the others.
 
 How it works: rows of facts have only the keys of what they are about (:func:`refer`), and each entity is a table of its
-own with one row a key (:func:`entity`). What depends on a part of its attributes is a table again: a host belongs to a
-site, and the site is of a kind (snowflake schema). The keys are those that the sources have, so no number has to be
-given out, and a fact that is computed again has the same. The key of its contract refuses a thing that has two rows.
-An entity is merged (Merger): a changed name is one row, and no row of facts is written.
+own with one row a key (:func:`entity`). The keys are those that the sources have, so no number has to be given out, and
+a fact that is computed again has the same. The key of its contract refuses a thing that has two rows. An entity is
+merged (Merger): a changed name is one row, and no row of facts is written. It ends one join from the facts (star
+schema): a host's row has its site and the kind of that site. A table of sites (snowflake schema) would have each kind
+once, and cost every query a join more.
 
 The trap: facts about what the reference data does not have. An inner join drops them, so each sum is too small by
 another number. Here they refer to a row `unknown`, and the sums are those of the facts.
