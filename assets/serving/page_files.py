@@ -152,9 +152,10 @@ def _write(access: LakeResource, folder: Path, day: str, run_id: str) -> dg.Mate
     started_at, writers = datetime.now(timezone.utc), writers_of(day)
     version, rows = _read(access, day)
     split(writers, rows, folder, day)
-    receipt = {"version": version, "writers": [writer.name for writer in writers]}
+    receipt: dict[str, Any] = {"version": version, "writers": [writer.name for writer in writers]}
     if len(writers) > 1:
-        receipt.update(asdict(compare(*writers, folder, day)))
+        first, second = writers
+        receipt.update(asdict(compare(first, second, folder, day)))
     _report(folder, day, version, rows.num_rows, writers, run_id=run_id, started_at=started_at)
     write_whole(_receipt(folder, day), json.dumps(receipt).encode())
     return dg.MaterializeResult(metadata={PARTITION_ROWS: rows.num_rows, **receipt}, check_results=[_agrees(folder)])

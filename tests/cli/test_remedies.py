@@ -32,8 +32,8 @@ from blogdata.errors.remedies import (
     Rotate,
     Run,
     RunStream,
+    Settle,
     ShowCertificates,
-    ShowFeed,
     ShowLedger,
     ShowMigrations,
     ShowRights,
@@ -89,7 +89,7 @@ TYPED: list[tuple[Action, str]] = [
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),
     (TryAlerts(), "blogdata alerts --test"),
-    (ShowFeed(), "blogdata feed"),
+    (Settle(request="1f0c"), "blogdata job settle request=1f0c taken=true"),
 ]
 
 

@@ -52,12 +52,10 @@ secret = "hook"
 """
 COMMANDS = (
     ("run", "--for", "silver.places,serving.partner_feed,serving.daily_stats", "--json"),
-    ("feed", "--send"),
     ("alerts", "--test"),
     ("doctor",),
     ("status",),
     ("plan",),
-    ("feed",),
     ("forget", "nobody"),
     ("rights", "gold.page_stats", "--roles"),
     ("sql", "SELECT user_id FROM silver.visits LIMIT 1", "--as", "engineer"),

@@ -68,10 +68,6 @@ COMMANDS = {
         "blogdata.cli.places_command:places",
         "Count the addresses whose place is known, and those that wait for an answer.",
     ),
-    "feed": Deferred(
-        "blogdata.cli.feed_command:feed",
-        "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",
-    ),
     "metrics": Deferred(
         "blogdata.cli.metrics_command:metrics",
         "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.",

@@ -193,8 +193,11 @@ class TryAlerts(Action, words="send a test message on every channel"):
     """Send a test message on every channel of the alerts."""
 
 
-class ShowFeed(Action, words="show what goes to the partner"):
-    """Show what was sent to the partner, what waits, and what waits for a person."""
+@dataclass(frozen=True, kw_only=True)
+class Settle(Action, words="settle the request to the partner"):
+    """Say that the partner has the records of a request that it has not answered."""
+
+    request: str
 
 
 ACTIONS: dict[str, type[Action]] = {kind.__name__: kind for kind in Action.__subclasses__()}

@@ -97,13 +97,6 @@ OUTSIDE_TABLES = (
         cleared="the rows are deleted and overwritten; that the partner is to be told is noted",
     ),
     Place(
-        name="events received by the partner's stand-in",
-        files=("partner/*",),
-        values="tokens of them, and what they read; if such a receiver was run to try the feed with",
-        always=False,
-        cleared="not: they stand for what the partner has; the search names them",
-    ),
-    Place(
         name="journal of the geolocation service",
         files=("geolocation.sqlite*",),
         values="addresses and their places; if a service is asked",
