@@ -22,8 +22,8 @@ from blogdata.orchestration.calendar import calendar
 from blogdata.orchestration.dataset import AssetBuilder
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.run_values import values_only
-from blogdata.orchestration.split_files import shared_rows
 from blogdata.planning.observed import ended_at
+from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings, load
 from quality.contracts import LANDED
 from quality.data_docs import data_docs
@@ -59,7 +59,7 @@ def build(settings: Settings) -> dg.Definitions:
         *AssetBuilder(code=lineage, calendar=partitions, ended=ended).assets(),
         *[sink.asset(partitions, lineage.version) for sink in sinks],
     ]
-    resources = {**fixed(connections(settings)), "request": requested, "shared_rows": shared_rows, RUNS: runs}
+    resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}
     refresh = jobs.refresh(lineage, sinks, settings.steps_at_once).with_top_level_resources(resources)
     sensors, schedules = instigators([refresh, *jobs.refreshed(refreshed)], automatic=settings.run_automatically)
     return dg.Definitions(
@@ -67,7 +67,7 @@ def build(settings: Settings) -> dg.Definitions:
             *sources.specs(loaded),
             *refreshed,
             *map(streamed_datasets.assets, STREAMS),
-            *page_files.assets(partitions),
+            page_files(partitions[Grain.DAY]),
             frozen_years,
             ops.lineage,
             ops.report,

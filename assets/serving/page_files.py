@@ -2,60 +2,64 @@
 
 Their content system has read a CSV file of each day since before there was a lake: German headings, a semicolon between
 the columns, percents with two decimals. It moves to typed files. In the shadow phase both are written from one read and
-compared; from the cut-over on, only the new ones.
+compared; from the cut-over on, only the new ones. A day's receipt says from which version its files were written.
 """
-
-from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blogdata.orchestration.split_files import SplitFiles
-from blogdata.patterns.data_flow.exclusive_choice import Choice, Phase
-from blogdata.patterns.data_flow.parallel_split import Branch
-from blogdata.publish.partitions import Grain
+from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import PARTITION_ROWS, kept
+from blogdata.lake.lake import Lake
+from blogdata.orchestration.computation import access_of, partitions_of
+from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.names import asset_key
+from blogdata.orchestration.retries import reported
+from blogdata.patterns.data_flow.exclusive_choice import Choice, taken
+from blogdata.patterns.data_flow.parallel_split import Writer, compare, split
+from blogdata.patterns.ingestion.whole_files import write_whole
+from blogdata.patterns.observability import openlineage, reported_results
+from blogdata.patterns.observability.dataset_tracker import NAMESPACE
+from blogdata.planning.sources import input_not_published
+from blogdata.publish.contract import Contract
 from quality.contracts import CONTRACTS
 
-CSV, PARQUET = "csv", "parquet"
-_HEADINGS: Mapping[str, str] = {"page": "Seite", "events": "Aufrufe", "visits": "Besuche", "users": "Besucher"}
-_PERCENT = "Anteil in Prozent"
-COMPARED = pa.schema(
-    [
-        ("page", pa.string()),
-        ("events", pa.int64()),
-        ("visits", pa.int64()),
-        ("users", pa.int64()),
-        ("share", pa.float64()),
-    ]
-)
-"""What both files tell, as it is compared."""
+SOURCE = CONTRACTS["gold.page_stats"]
+KEY = asset_key("serving.page_stats_files")
+AGREES = "agrees"
+OWNER = "team:analytics"
+_COUNTS = ("events", "visits", "users")
+_HEADINGS = ("Seite", "Aufrufe", "Besuche", "Besucher", "Anteil in Prozent")
+
+
+def _told(row: Mapping[str, Any]) -> tuple[str | int, ...]:
+    return row["page"], *(row[name] for name in _COUNTS), f"{row['share'] * 100:.2f}"
 
 
 def to_csv(rows: pa.Table) -> bytes:
     """Write the rows as the content system expects them: UTF-8, quoted where needed, the most read page first."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
-    writer.writerow([*_HEADINGS.values(), _PERCENT])
-    for row in sorted(rows.to_pylist(), key=lambda row: (-row["events"], row["page"])):
-        writer.writerow([*(row[name] for name in _HEADINGS), f"{row['share'] * 100:.2f}"])
+    writer.writerow(_HEADINGS)
+    writer.writerows(map(_told, sorted(rows.to_pylist(), key=lambda row: (-row["events"], row["page"]))))
     return text.getvalue().encode()
 
 
-def from_csv(content: bytes) -> pa.Table:
+def from_csv(content: bytes) -> Iterator[tuple[str | int, ...]]:
     """Parse a CSV file as the content system does."""
-    rows = [
-        {
-            "page": row[_HEADINGS["page"]],
-            **{name: int(row[_HEADINGS[name]]) for name in ("events", "visits", "users")},
-            "share": float(row[_PERCENT]) / 100,
-        }
-        for row in csv.DictReader(io.StringIO(content.decode(), newline=""), delimiter=";")
-    ]
-    return pa.Table.from_pylist(rows, schema=COMPARED)
+    for row in csv.DictReader(io.StringIO(content.decode(), newline=""), delimiter=";"):
+        page, *counts, percent = (row[name] for name in _HEADINGS)
+        yield page, *map(int, counts), percent
 
 
 def to_parquet(rows: pa.Table) -> bytes:
@@ -65,29 +69,146 @@ def to_parquet(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def from_parquet(content: bytes) -> pa.Table:
-    """Read the columns of a Parquet file that both files have."""
-    return pq.read_table(pa.BufferReader(content), columns=COMPARED.names).cast(COMPARED)
+def from_parquet(content: bytes) -> Iterator[tuple[str | int, ...]]:
+    """Read from a Parquet file what the CSV file tells, with percents as that one has them."""
+    return map(_told, pq.read_table(pa.BufferReader(content)).to_pylist())
 
 
-CHOICE = Choice(
-    grain=Grain.DAY,
-    phases=(
-        Phase(name="csv only", branches=(CSV,)),
-        Phase(name="shadow", branches=(CSV, PARQUET), since="2026-01-01"),
-        Phase(name="parquet only", branches=(PARQUET,), since="2027-01-01"),
-    ),
-)
-page_files = SplitFiles(
-    name="page_stats",
-    contract=CONTRACTS["gold.page_stats"],
-    choice=CHOICE,
-    branches=(
-        Branch(name=CSV, file="page_stats.csv", encode=to_csv, decode=from_csv),
-        Branch(name=PARQUET, file="page_stats.parquet", encode=to_parquet, decode=from_parquet),
-    ),
-    key=("page",),
-    # Percents have two decimals.
-    tolerances={"share": 0.00005001},
-    owner="team:analytics",
-)
+CSV = Writer(name="csv", file="page_stats.csv", encode=to_csv, decode=from_csv)
+PARQUET = Writer(name="parquet", file="page_stats.parquet", encode=to_parquet, decode=from_parquet)
+CHOICE: Choice[Writer] = {
+    date.min: (CSV,),
+    date(2026, 1, 1): (CSV, PARQUET),
+    date(2027, 1, 1): (PARQUET,),
+}
+
+
+def writers_of(day: str) -> tuple[Writer, ...]:
+    """Find the writers of a day by its date."""
+    return taken(CHOICE, date.fromisoformat(day))
+
+
+def folder_of(access: LakeResource) -> Path:
+    """Return the folder of the files."""
+    return access.landing_path.parent / reported_results.EXPORTS / "page_stats"
+
+
+def due(lake: Lake, events: EventLog, folder: Path) -> dict[str, str]:
+    """Map the days whose files lack what is published to its version, the newest day first; no row is read."""
+    published = _published(lake, events)
+    return {
+        day: published[day] for day in sorted(published, reverse=True) if not _is_written(folder, day, published[day])
+    }
+
+
+def _is_written(folder: Path, day: str, version: str) -> bool:
+    file, writers = _receipt(folder, day), writers_of(day)
+    if not file.exists() or not all(writer.path(folder, day).is_file() for writer in writers):
+        return False
+    receipt = json.loads(file.read_bytes())
+    return (receipt["version"], receipt["writers"]) == (version, [writer.name for writer in writers])
+
+
+def _receipt(folder: Path, day: str) -> Path:
+    return folder / "receipts" / f"date={day}.json"
+
+
+def _published(lake: Lake, events: EventLog) -> Mapping[str, str]:
+    table = lake.caught_up(SOURCE.dataset)
+    if table is None:
+        return {}
+    # The versions of a table that was built anew count anew.
+    identity = str(table.metadata().id)[:8]
+    return {key: f"{identity}-{entry.version}" for key, entry in kept(events.publications(SOURCE.dataset)).items()}
+
+
+def page_files(partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
+    """Build the asset; it requires the resource `lake`. In a backfill each day is a run of its own."""
+
+    @dg.asset(
+        key=KEY,
+        description=f"{SOURCE.dataset} as files: one of each writer that the day takes, compared if there are two",
+        group_name="serving",
+        owners=[OWNER],
+        kinds={"csv", "parquet"},
+        tags={"pattern/parallel-split": "", "pattern/exclusive-choice": "", "pattern/concurrent-runner": ""},
+        deps=[asset_key(SOURCE.dataset)],
+        partitions_def=partitions,
+        required_resource_keys={"lake"},
+        check_specs=[
+            dg.AssetCheckSpec(AGREES, asset=KEY, description="No compared day has rows that differ (warning)")
+        ],
+    )
+    def page_stats_files(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        with reported(context):
+            access = access_of(context)
+            (day,) = partitions_of(context, "serving.page_stats_files")
+            yield _write(access, folder_of(access), day, context.run.run_id)
+
+    return page_stats_files
+
+
+def _write(access: LakeResource, folder: Path, day: str, run_id: str) -> dg.MaterializeResult[None]:
+    started_at, writers = datetime.now(timezone.utc), writers_of(day)
+    version, rows = _read(access, day)
+    split(writers, rows, folder, day)
+    receipt: dict[str, Any] = {"version": version, "writers": [writer.name for writer in writers]}
+    if len(writers) > 1:
+        first, second = writers
+        receipt.update(asdict(compare(first, second, folder, day)))
+    _report(folder, day, version, rows.num_rows, writers, run_id=run_id, started_at=started_at)
+    write_whole(_receipt(folder, day), json.dumps(receipt).encode())
+    return dg.MaterializeResult(metadata={PARTITION_ROWS: rows.num_rows, **receipt}, check_results=[_agrees(folder)])
+
+
+def _read(access: LakeResource, day: str) -> tuple[str, pa.Table]:
+    """Read a day whole, with its version; rows newer than the version make it due again, never unnoticed."""
+    published = _published(access.lake, access.events)
+    if day not in published:
+        raise input_not_published("serving.page_stats_files", [day], [SOURCE.dataset])
+    table = access.lake.caught_up(SOURCE.dataset)
+    assert table is not None
+    assert SOURCE.partition_column is not None
+    batches = list(access.batches(SOURCE.dataset, table.version(), SOURCE.partition_column, day))
+    # A day without a page view has no batch, either.
+    empty = pa.schema(table.schema().to_arrow()).empty_table()
+    return published[day], pa.Table.from_batches(batches) if batches else empty
+
+
+def _report(
+    folder: Path, day: str, version: str, rows: int, writers: Sequence[Writer], *, run_id: str, started_at: datetime
+) -> None:
+    """Leave the OpenLineage events of the files beside them, for the lineage (Dataset Tracker)."""
+    for writer in writers:
+        dataset = f"serving.page_stats_{writer.name}"
+        files = Contract(dataset=dataset, description=f"One {writer.name} file per day", owner=OWNER, columns=())
+        publication = openlineage.PublishedVersion(
+            dataset=dataset,
+            version=f"{day}@{version}",
+            run_id=run_id,
+            job="serving__page_stats_files",
+            started_at=started_at,
+            ended_at=datetime.now(timezone.utc),
+            inputs={SOURCE.dataset: int(version.split("-")[1])},
+            rows=rows,
+            bytes=writer.path(folder, day).stat().st_size,
+        )
+        events = openlineage.run_events(publication, {one.dataset: one for one in (files, SOURCE)}, NAMESPACE)
+        reported_results.leave(folder / reported_results.FOLDER, dataset, publication.version, events)
+
+
+def _agrees(folder: Path) -> dg.AssetCheckResult:
+    receipts = {
+        file.stem.removeprefix("date="): json.loads(file.read_bytes())
+        for file in _receipt(folder, "*").parent.glob("*.json")
+    }
+    compared = {day: receipt for day, receipt in sorted(receipts.items()) if "equal" in receipt}
+    differing = [day for day, receipt in compared.items() if receipt["only_first"] or receipt["only_second"]]
+    return dg.AssetCheckResult(
+        check_name=AGREES,
+        asset_key=KEY,
+        passed=not differing,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{len(differing)} of {len(compared)} days differ" if differing else None,
+        metadata={"compared": len(compared), "differing": differing},
+    )

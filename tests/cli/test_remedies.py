@@ -31,7 +31,7 @@ from blogdata.errors.remedies import (
     Rotate,
     Run,
     RunStream,
-    ShowFeed,
+    Settle,
     ShowLedger,
     ShowMigrations,
     ShowRights,
@@ -81,7 +81,7 @@ TYPED: list[tuple[Action, str]] = [
     (StartService(name="postgres"), "blogdata up postgres"),
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),
-    (ShowFeed(), "blogdata feed"),
+    (Settle(request="1f0c"), "blogdata job settle request=1f0c taken=true"),
 ]
 
 

@@ -18,7 +18,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PARTITION_NAME_TAG
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 
-from assets.serving.page_files import page_files
+from assets.serving import page_files
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, NEW_DATA, pool_of
@@ -45,7 +45,7 @@ class Queue:
         self.instance, self.definitions = instance, definitions
         self.daemon = QueuedRunCoordinatorDaemon(interval_seconds=1)
         assets = definitions.resolve_implicit_global_asset_job_def()
-        self.files = assets.get_subset(asset_selection={page_files.asset_of(name) for name in ("csv", "parquet")})
+        self.files = assets.get_subset(asset_selection={page_files.KEY})
         self.assets = assets
 
     def job(self, name: str) -> dg.JobDefinition:

@@ -14,7 +14,7 @@ from typing import Any
 from blogdata.patterns.data_value.http_target import HttpTarget
 from blogdata.patterns.data_value.outbox import Outbox
 from blogdata.patterns.data_value.outbox_account import Row
-from blogdata.simulator.partner import Partner, PartnerFaults
+from data_value.partner_server import Partner, PartnerFaults
 
 DAY = 24 * 3600.0
 PARTITION = "2026-01-05T10"

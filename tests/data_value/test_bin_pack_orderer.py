@@ -20,9 +20,8 @@ from blogdata.patterns.data_value.bin_pack_orderer import MOST_TRIES, pack
 from blogdata.patterns.data_value.http_target import HttpTarget
 from blogdata.patterns.data_value.ordered_delivery import NotTaken, Undelivered, deliver
 from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
-from blogdata.simulator.json_handler import JsonHandler
-from blogdata.simulator.partner import PartnerFaults
 from data_value.partner_feed import by_key, expected, outbox, partner, received, rows, target
+from data_value.partner_server import Answering, PartnerFaults
 
 LATER = "9999"
 
@@ -93,7 +92,7 @@ def test_bulk_requests_without_bins_break_the_order(tmp_path: Path) -> None:
 def test_every_fault_at_once_loses_nothing(tmp_path: Path) -> None:
     taken, file = rows(60, 6), tmp_path / "partner.jsonl"
     box = outbox(tmp_path, taken)
-    with partner(file, PartnerFaults.every(0.05, slow_seconds=0.15), seed=3) as server, target(server) as there:
+    with partner(file, PartnerFaults.every(0.05), seed=3) as server, target(server) as there:
         deliver(pack(box.due(before=LATER), size=20), box, there, patience=20)
         assert server.repeated > 0, "a record was sent twice and accepted once"
     assert by_key(received(file)) == expected(taken)
@@ -114,7 +113,7 @@ def test_every_fault_at_once_loses_nothing(tmp_path: Path) -> None:
 def test_an_answer_that_makes_no_sense_settles_nothing(answer: Any, tmp_path: Path) -> None:
     """Nobody knows which records were accepted: assuming all loses records, assuming none sends some twice."""
 
-    class Handler(JsonHandler):
+    class Handler(Answering):
         def respond(self, body: bytes) -> None:
             self.answer(200, answer)
 

@@ -47,11 +47,9 @@ secret = "hook"
 """
 COMMANDS = (
     ("run", "--for", "silver.places,serving.partner_feed,serving.daily_stats", "--json"),
-    ("feed", "--send"),
     ("doctor",),
     ("status",),
     ("plan",),
-    ("feed",),
     ("forget", "nobody"),
     ("rights", "gold.page_stats", "--roles"),
     ("sql", "SELECT user_id FROM silver.visits LIMIT 1", "--as", "engineer"),

@@ -21,9 +21,9 @@ from blogdata.orchestration.partner import outbox
 from blogdata.planning.findings import unsent
 from blogdata.services import config
 from blogdata.simulator.faults import FaultRates
-from blogdata.simulator.partner import Partner, PartnerFaults
 from blogdata.simulator.spec import SimulationSpec
 from data_value.partner_feed import partner, received, token
+from data_value.partner_server import Partner, PartnerFaults
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from quality.contracts import GRAPH, SERVED
@@ -77,15 +77,14 @@ def same(sent: Sent, expected: Sent) -> bool:
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Partner]:
     """A partner with a twentieth of its requests failing for each kind of fault."""
     file = tmp_path_factory.mktemp("partner") / "received.jsonl"
-    with partner(file, PartnerFaults.every(0.05, slow_seconds=0.6), seed=11) as server:
-        server.file = file  # type: ignore[attr-defined]
+    with partner(file, PartnerFaults.every(0.05), seed=11) as server:
         yield server
 
 
 @pytest.mark.campaign
 def test_the_partner_receives_exactly_the_truth(deploy: Deploy, api: Partner) -> None:
     blog = deploy("feeding")
-    file: Path = api.file  # type: ignore[attr-defined]
+    file = api.file
     rates = {one.name: 0.03 for one in fields(FaultRates) if one.name != "huge_line"}
     blog.simulate(SimulationSpec(days=1, visits_per_day=3000, seed=5, faults=FaultRates(**rates)))
     toml = blog.settings.home / "blogdata.toml"

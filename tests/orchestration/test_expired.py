@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.serving.page_files import page_files
+from assets.serving import page_files
 from blogdata.evidence.events import EventLog
 from blogdata.lake import expiry
 from blogdata.lake.lake import Lake
@@ -47,5 +47,5 @@ def test_hours_are_not_sent_to_the_partner(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_days_are_not_written_as_files(lake: Lake, tmp_path: Path) -> None:
-    events = published(lake, page_files.contract.dataset, "2026-01-05", "2026-01-06")
+    events = published(lake, page_files.SOURCE.dataset, "2026-01-05", "2026-01-06")
     assert [*page_files.due(lake, events, tmp_path / "files")] == ["2026-01-06"]

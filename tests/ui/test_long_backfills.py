@@ -30,7 +30,7 @@ FIRST = date(2026, 1, 5)
 LANDS = f"{NEXT}T23"
 """The hour that lands while the days before it are backfilled."""
 USERS = "silver.users_current"
-FILES = ("serving.page_stats_csv", "serving.page_stats_parquet", "serving.page_stats_compared")
+FILES = "serving.page_stats_files"
 LIMIT, BACKFILLS = 5, 2
 """What `dagster.yaml` allows at one time: runs, and runs of backfills."""
 
@@ -66,7 +66,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
         served.run("run", "--for", "gold.page_stats")
         served.start()
         users = backfills.launch(served, DAYS, USERS)
-        files = backfills.launch(served, DAYS, *FILES)
+        files = backfills.launch(served, DAYS, FILES)
         _until(lambda: len(_ended(served, files)) >= 4, "the first days' files")
         late.touch()
         sensor = served.switch_on("whatever_is_stale")

@@ -40,10 +40,6 @@ COMMANDS = {
         "blogdata.cli.stream_command:stream",
         "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
     ),
-    "feed": Deferred(
-        "blogdata.cli.feed_command:feed",
-        "Show what was sent to the partner and what waits; exit code 1 when a request waits for a person.",
-    ),
     "metrics": Deferred(
         "blogdata.cli.metrics_command:metrics",
         "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.",

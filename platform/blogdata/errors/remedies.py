@@ -167,8 +167,11 @@ class Diagnose(Action, words="check the deployment"):
     """Check everything the deployment needs."""
 
 
-class ShowFeed(Action, words="show what goes to the partner"):
-    """Show what was sent to the partner, what waits, and what waits for a person."""
+@dataclass(frozen=True, kw_only=True)
+class Settle(Action, words="settle the request to the partner"):
+    """Say that the partner has the records of a request that it has not answered."""
+
+    request: str
 
 
 ACTIONS: dict[str, type[Action]] = {kind.__name__: kind for kind in Action.__subclasses__()}

@@ -97,13 +97,6 @@ OUTSIDE_TABLES = (
         cleared="the rows are deleted and overwritten; that the partner is to be told is noted",
     ),
     Place(
-        name="events received by the partner's stand-in",
-        files=("partner/*",),
-        values="tokens of them, and what they read; if such a receiver was run to try the feed with",
-        always=False,
-        cleared="not: they stand for what the partner has; the search names them",
-    ),
-    Place(
         name="events from outside",
         files=("landing/_events/*",),
         values="what a sender puts into an event, until its run exists; no value of a visit is expected there",

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run, ShowFeed, ShowLedger, ShowMigrations
+from blogdata.errors.remedies import Remedy, Run, Settle, ShowLedger, ShowMigrations
 from blogdata.evidence import new_fields
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.finding import Finding, Severity
@@ -261,7 +261,10 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
                 owner=contract.owner,
                 severity=Severity.CRITICAL,
                 what=f"a request of {len(one.request.records)} records was not answered, and may not be repeated",
-                remedy=Remedy("ask the partner whether it has them, and settle it: ", ShowFeed()),
+                remedy=Remedy(
+                    "ask the partner whether it has them, and settle it; with taken=false they are sent again: ",
+                    Settle(request=one.request.id),
+                ),
                 partition=one.request.id,
             )
         lines = outbox.lines()
@@ -280,7 +283,7 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
                     contract,
                     "feed",
                     what=f"{count:,} records {what}",
-                    remedy=Remedy("see what the partner has: ", ShowFeed()),
+                    remedy=Remedy("see what the partner has: ", ShowLedger(dataset=contract.dataset)),
                     partition=name,
                     figures={"records": count},
                 )

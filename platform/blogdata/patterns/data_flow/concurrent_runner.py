@@ -12,8 +12,7 @@ run that materializes assets takes a slot in the pool of each table it writes (:
 slot. A failed run frees its slots; it stops no other.
 
 How Dagster cuts a backfill into runs: one of a table in the lake is a single run, which computes all its partitions
-in one commit. One of `serving.page_stats_csv`, `_parquet` and `_compared` is a run per day, and these are what the
-limit of two holds back.
+in one commit. One of `serving.page_stats_files` is a run per day, and these are what the limit of two holds back.
 
 Measured by the times in Dagster's run records, on two cores that other work kept busy: two backfills of 112 days were
 started at once through the API, `silver.users_current` (1 run) and the files (112 runs), and an hour landed. Until both

@@ -41,8 +41,6 @@ class BinPacker:
     """
 
     bulk = True
-    # A bin can be nearly full of the keys of the bin before: nothing is gained by a second one in flight.
-    in_flight = 1
 
     def __init__(self, records: Iterable[Delivery], *, size: int) -> None:
         self._size = size

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -59,16 +58,14 @@ class HttpTarget:
         self._key = key
         self._timeout = timeout
         self._record = record
-        self._local = threading.local()
-        self._opened: list[http.client.HTTPConnection] = []
+        self._connection: http.client.HTTPConnection | None = None
 
     def __enter__(self) -> HttpTarget:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The threads that opened them have ended.
-        for connection in self._opened:
-            connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def send(self, request: DeliveryRequest) -> Mapping[int, str]:
         """Send a request; see :class:`blogdata.patterns.data_value.ordered_delivery.Receiver`."""
@@ -108,22 +105,20 @@ class HttpTarget:
             return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            self._opened.remove(connection)
-            self._local.connection = None
+            self._connection = None
             raise self._fault(Undelivered, f"the partner did not answer: {type(error).__name__}") from error
 
     def _connected(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        connection = self._connection
         if connection is None or connection.sock is None:
             kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
             connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
-            self._opened.append(connection)
             try:
                 connection.connect()
             except OSError as error:
                 # Nothing was sent yet.
                 raise self._fault(NotTaken, f"the partner cannot be reached: {error}") from error
-            self._local.connection = connection
+            self._connection = connection
         return connection
 
     def _not_taken(self, headers: Mapping[str, str]) -> NotTaken:

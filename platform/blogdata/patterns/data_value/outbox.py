@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.errors.remedies import Remedy, ShowFeed, ShowLedger
+from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest, Forgotten, Open, OutboxLine, Row
 
 MOST_AT_ONCE = 100_000
@@ -214,19 +214,14 @@ class Outbox(SqliteStore):
         Raises:
             ConfigurationError: There is no such open request, or the name is empty.
         """
-        if not name:
-            # Every id begins with it: it would settle whichever request is the only open one.
-            raise ConfigurationError(
-                what="the name of the request is empty",
-                where="the outbox",
-                next_step=Remedy("choose one of: ", ShowFeed()),
-            )
-        found = [one.request for one in self.open() if one.request.id.startswith(name)]
+        every = [one.request for one in self.open()]
+        # Each id begins with an empty name: it would settle whichever request is the only open one.
+        found = [request for request in every if name and request.id.startswith(name)]
         if len(found) != 1:
             raise ConfigurationError(
-                what=f"no single open request is called {name}",
+                what=f"no single open request is called {name!r}",
                 where="the outbox",
-                next_step=Remedy("choose one of: ", ShowFeed()),
+                next_step="name one of: " + (", ".join(request.id for request in every) or "there is none"),
             )
         if taken:
             self.answered(found[0], ())
