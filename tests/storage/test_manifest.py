@@ -26,17 +26,14 @@ from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.lake.shares import MANIFEST
 from blogdata.orchestration.maintenance import Upkeep, maintain
 from blogdata.orchestration.vacuuming import Vacuuming
-from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import manifest
 from blogdata.patterns.storage.manifest import NotShareable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
-from blogdata.publish.target import Provenance
 from resources.spark import SparkResource
 from tidied import whole
-from toy import CONTRACT, HOURS, accounts, clicks, target
 from toy_members import DATASET, NOON, member
 
 PAGES = Contract(
@@ -138,23 +135,6 @@ def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) 
     assert read(where, "day") == OLD
     assert manifest.share(lake, PAGES).version == 1
     assert read(where, "day") == sorted([*NEW, OLD[2]])
-
-
-@pytest.mark.campaign
-def test_a_share_is_of_the_rows_that_the_platform_reads(spark: Any, tmp_path: Path) -> None:
-    """Published by the platform, twice: the manifest has the files of its version, and no other."""
-    lake = Lake(root=str(tmp_path))
-    for rows in (100, 40):
-        aim = target(tmp_path, f"run-{rows}")
-        overwrite_partitions(clicks(spark, rows), aim, HOURS, Provenance(accounts=accounts(rows)))
-        if rows == 100:
-            shared = manifest.share(lake, CONTRACT)
-    named = spark.read.parquet(*files_of(manifest.location(lake, CONTRACT.dataset)))
-    there = lake.read(spark, CONTRACT.dataset, shared.version)
-    columns = ["click", "stands_for", "page"]
-    assert sorted(map(tuple, named.select(*columns).collect())) == sorted(map(tuple, there.select(*columns).collect()))
-    assert named.count() == shared.rows == 100
-    assert len(list(Path(lake.path(CONTRACT.dataset)).rglob("*.parquet"))) > shared.files
 
 
 def test_the_files_of_a_share_outlive_a_vacuum(lake: Lake, read: Read) -> None:
