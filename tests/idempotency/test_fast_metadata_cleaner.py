@@ -213,10 +213,6 @@ def test_an_added_column_is_null_in_older_weeks(spark: Any, lake: Lake) -> None:
         publish(spark, lake, {OLD: {0}}, "narrower", contract=WEEKS)
 
 
-def pages(spark: Any, lake: Lake) -> set[tuple[str, str | None]]:
-    return {(row["week"], row["page"]) for row in lake.read(spark, WEEKS.dataset).collect()}
-
-
 def test_a_dataset_without_periods_is_refused(spark: Any, lake: Lake) -> None:
     whole = replace(WEEKS, partitioning=None)
     with pytest.raises(ConfigurationError, match="replaced by period"):

@@ -1,4 +1,4 @@
-"""What moves rows beside the publications of datasets: loads that land them, copies for others, the rotation of a key.
+"""What moves rows beside the publications of datasets: loads that land them, and copies for others.
 
 Each is declared by how its source changes, by what is killed, and by what readers have to find once it is done.
 """
@@ -28,12 +28,10 @@ class Places:
     Args:
         folder: A new folder.
         database: Returns the address of an empty database.
-        spark: Returns the address of a Spark Connect server.
     """
 
     folder: Path
     database: Callable[[], str]
-    spark: Callable[[], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +43,6 @@ class Mover(ABC):
     """
 
     name: ClassVar[str]
-    longest: ClassVar[int] = 150
-    """It is killed at most so many milliseconds after it began."""
-    appears: ClassVar[bool] = True
-    """Whether readers find each part as it was before, or as it is in the source."""
     home: Path
 
     @classmethod
