@@ -40,9 +40,8 @@ def test_the_truth_of_every_fault_equals_recounts(faulty: tuple[Path, Truth]) ->
     assert {hour.state for hour in truth.hours} == {"landed", "empty", "missing"}
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_truth_of_default_rates_equals_recounts(tmp_path: Path, seed: int) -> None:
-    truth = simulate(SimulationSpec(days=1, visits_per_day=4000, seed=seed), tmp_path)
+def test_the_truth_of_default_rates_equals_recounts(tmp_path: Path) -> None:
+    truth = simulate(SimulationSpec(days=1, visits_per_day=4000, seed=1), tmp_path)
     assert_truth_equals_the_recount(truth, tmp_path)
 
 
@@ -87,13 +86,6 @@ def test_equal_specs_give_equal_bytes(tmp_path: Path) -> None:
     first, again, other = (contents(tmp_path / str(number)) for number in range(3))
     assert first == again
     assert first != other
-
-
-def test_gzip_and_plain_hold_the_same_lines(tmp_path: Path) -> None:
-    simulate(SimulationSpec(days=1, visits_per_day=500, seed=4), tmp_path / "plain")
-    simulate(SimulationSpec(days=1, visits_per_day=500, seed=4, gzip=True), tmp_path / "gzip")
-    assert oracle.count(tmp_path / "plain") == oracle.count(tmp_path / "gzip")
-    assert list((tmp_path / "gzip").glob("visits/*/*/*.json.gz"))
 
 
 def test_a_second_simulation_changes_nothing(tmp_path: Path) -> None:
@@ -162,15 +154,6 @@ def test_every_folder_is_flagged_without_partial_files(faulty: tuple[Path, Truth
     assert not list(landing.rglob(".*"))
 
 
-def test_a_file_holds_at_most_a_parts_lines(
-    faulty: tuple[Path, Truth],
-) -> None:
-    landing, _ = faulty
-    parts = list(landing.glob("visits/*/*/visits-*.json"))
-    assert max(path.read_bytes().count(b"\n") for path in parts) == 40
-    assert any(path.name == "visits-00002.json" for path in parts)
-
-
 def test_users_are_full_daily_snapshots(faulty: tuple[Path, Truth]) -> None:
     landing, truth = faulty
     days = [
@@ -210,10 +193,3 @@ def test_events_name_devices_of_a_changing_catalogue(tmp_path: Path) -> None:
         for raw, _ in oracle.lines_of(folder):
             technical = json.loads(raw)["context"]["technical"]
             assert (technical["device_type"], technical["device_version"]) in known
-
-
-def test_no_visits_at_all_still_lands_flagged_hours(tmp_path: Path) -> None:
-    truth = simulate(SimulationSpec(days=1, visits_per_day=0, seed=1), tmp_path)
-    assert truth.total("lines") == 0
-    assert len(list(tmp_path.glob("visits/*/*/_SUCCESS"))) == 24
-    assert_truth_equals_the_recount(truth, tmp_path)

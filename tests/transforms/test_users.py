@@ -154,9 +154,8 @@ def test_current_users_are_delivered_or_in_rejected_rows(spark: Any) -> None:
     assert [(user, login, times) for user, login, *_, times in again] == [("d", "new", 1)]
 
 
-@pytest.mark.parametrize("seed", [7, pytest.param(8, marks=pytest.mark.campaign)])
-def test_the_history_equals_a_daily_derivation(spark: Any, seed: int) -> None:
-    draw = random.Random(seed)
+def test_the_history_equals_a_daily_derivation(spark: Any) -> None:
+    draw = random.Random(7)
     rows = [
         rejected(day, f"u{user}", offset=offset)
         if draw.random() < 0.3
@@ -171,10 +170,9 @@ def test_the_history_equals_a_daily_derivation(spark: Any, seed: int) -> None:
     assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(rows)
 
 
-@pytest.mark.parametrize("seed", [7, pytest.param(8, marks=pytest.mark.campaign)])
-def test_the_history_is_the_same_however_it_is_continued(spark: Any, seed: int) -> None:
+def test_the_history_is_the_same_however_it_is_continued(spark: Any) -> None:
     """With all columns, days without a usable row among the deliveries, and an empty merge."""
-    draw = random.Random(seed)
+    draw = random.Random(7)
     days = sorted(draw.sample(range(1, 29), 8))
     rows = [
         rejected(day, f"u{user}", offset=offset)
