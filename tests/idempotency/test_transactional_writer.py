@@ -191,6 +191,16 @@ def test_concurrent_readers_follow_a_commit_once(world: World, crashed: World) -
 
 
 @pytest.mark.campaign
+def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) -> None:
+    with Held(lambda: world.write(30, "two", HOURS[:1], probe=probe), probe, "audited") as held:
+        world.write(90, "three", HOURS[1:])
+    assert held.error is None
+    now = disputes_among(30, HOURS[:1]) | disputes_among(90, HOURS[1:])
+    assert world.disputed() == (now, now)
+    assert world.problems() == []
+
+
+@pytest.mark.campaign
 @pytest.mark.matrix(8)
 @pytest.mark.parametrize("phase", ["companion.written", "audited"])
 def test_one_of_two_runs_publishes_both_tables(world: World, probe: Probe, phase: str) -> None:
