@@ -1,6 +1,6 @@
-"""Laws of loads and copies: cut off, run twice, two at once, in any order, while the source changes.
+"""Laws of loads: cut off, run twice, two at once, in any order, while the source changes.
 
-Each law is stated once and holds for each mover that needs no Spark; what readers find is compared with the source.
+Each law is stated once and holds for each load; what readers find is compared with the source.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Any
 import pytest
 
 from laws.movers import Mover, Places
-from laws.movers_of_copies import PassthroughReplicator
 from laws.movers_of_loads import ByWindows, ChangedUsers, DevicesTable, LegacyVisits, ProviderVisits
 from lineage.expected_ads import Row
 from lineage.worker import Worker
 
-MOVERS = (DevicesTable, LegacyVisits, ChangedUsers, ProviderVisits, PassthroughReplicator)
+MOVERS = (DevicesTable, LegacyVisits, ChangedUsers, ProviderVisits)
 MOMENTS = 8
 CHANGES = ("replace", "rename", "symlink", "unlink", "mkdir", "utime")
 """What changes names and times of files."""

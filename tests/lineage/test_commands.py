@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,7 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import newest_tags, under_way
 from parquet import codecs
-from quality.contracts import DECLARED
+from quality.contracts import CONTRACTS, DECLARED
 from terminals import last_screen
 
 
@@ -60,6 +61,26 @@ def test_commands_import_and_open_no_more_than_is_recorded(deployment: Deploymen
 def shown(deployment: Deployment, columns: int, *arguments: str) -> list[str]:
     command = [sys.executable, "-m", "blogdata", *arguments]
     return last_screen(command, columns=columns, BLOGDATA_HOME=str(deployment.settings.home))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("columns", [80, 140])
+def test_a_terminal_shows_names_uncut_and_each_line_whole(deployment: Deployment, columns: int) -> None:
+    published = {name for name in CONTRACTS if deployment.events.publications(name)}
+    assert published <= {line.split()[0] for line in shown(deployment, columns, "ledger")[1:]}
+    replay = shown(deployment, columns, "plan", "--replay", "bronze.visits", "--partitions", "all")
+    planned = {word for line in replay for word in line.split()}
+    assert {"gold.visits_cube_weekly", "silver.sessions_pending", "silver.visits_enriched"} <= planned
+
+
+@pytest.mark.campaign
+def test_a_narrow_terminal_shows_the_steps_of_a_run(deployment: Deployment) -> None:
+    """The run executes one dataset again, so that a real step ends on a terminal."""
+    run = shown(deployment, 80, "run", "--select", "gold.page_stats")
+    said = [line for line in run if "warning: " not in line]
+    assert said[0] == "what was asked for"
+    assert re.fullmatch(r"  gold\.page_stats +\d+ rows +[\d.]+ s +\d+ rows/s", said[1]), said
+    assert re.fullmatch(r"done in \d+ s: 1 runs, \d+ rows published", said[2]), said
 
 
 def test_public_view_hides_personal_and_technical_columns(said: Said) -> None:
@@ -354,6 +375,19 @@ def test_repair_finds_and_recomputes_damaged_tables(said: Said, deployment: Depl
     assert deployment.contents() == before
     assert deployment.problems() == []
     assert json.loads(said("repair", "--json")[1]) == []
+
+
+@pytest.mark.campaign
+def test_a_person_validates_any_dataset(said: Said, deployment: Deployment, tmp_path: Path) -> None:
+    code, out, _ = said("validate", "silver.visits", "--json")
+    (found,) = json.loads(out)
+    assert (code, found["dataset"]) == (0, "silver.visits")
+    assert {"few_conflicts", "identified"} <= {promise["rule"] for promise in found["promises"]}
+    code, out, _ = said("validate", "gold.page_stats", "--newest", "1", "--out", str(tmp_path / "docs"))
+    assert (code, "promises kept" in out) == (0, True)
+    assert (tmp_path / "docs" / "index.html").is_file()
+    code, _, err = said("validate", "gold.nothing")
+    assert (code, "no dataset is called gold.nothing" in err) == (2, True)
 
 
 def test_a_job_profiles_new_partitions(said: Said) -> None:
