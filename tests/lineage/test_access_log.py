@@ -28,7 +28,6 @@ from blogdata.cli.main import app
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.log_queue import split_all
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from lineage import brute_force
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from oracle import OracleTruth
@@ -105,42 +104,6 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
     entries = blog.deployment.published("silver.visits").values()
     assert sum(entry.rows_in for entry in entries) == len(blog_log.LINES)
     assert sum(entry.rows_out for entry in entries) == UNIQUE
-
-
-def test_unique_page_views_per_hour_match_the_oracle(blog: Blog) -> None:
-    hours = Counter(blog.deployment.rows("silver.visits", "event_hour"))
-    assert hours == Counter({key: hour.unique for key, hour in blog.counted.event_hours.items()})
-    assert sum(hours.values()) == UNIQUE
-    assert len(blog.deployment.rows("silver.visit_conflicts", "raw")) == CONFLICTS
-
-
-def test_visit_count_matches_the_oracle(blog: Blog) -> None:
-    rows = blog.deployment.rows("silver.visits", "visit_id", "user_id")
-    users: dict[str, set[str]] = {}
-    for visit, user in rows:
-        users.setdefault(visit, set()).add(user)
-    assert None not in users
-    assert len(users) == VISITS == blog.counted.log_visits
-    assert all(len(found) == 1 for found in users.values())
-
-
-def test_sessions_are_those_plain_python_finds(blog: Blog) -> None:
-    lines = brute_force.Lines()
-    delivered = [*oracle.arrival_folders(blog.deployment.landing)]
-    for hour, folder in delivered:
-        raws = [raw for raw, _ in oracle.lines_of(folder)]
-        for offset, verdict in enumerate(oracle.judge_logs(raws, hour)):
-            if verdict.client and not verdict.filtered_by:
-                view = {"user_id": " ".join(verdict.client), "visit_id": "", "page": verdict.identity[-1]}
-                line = brute_force.Line(hour, folder.name, offset, json.dumps(view).encode(), verdict)
-                lines.winners.setdefault((verdict.time, *verdict.identity), line)
-    found = Counter(
-        (one.hour, one.completed, one.started, one.ended, one.pages[0], one.pages[-1], len(one.pages), one.new)
-        for one in brute_force.sessions(lines, until=max(hour for hour, _ in delivered))
-    )
-    columns = ("event_hour", "is_completed", "started_at", "ended_at", "entry_page", "exit_page", "pages", "new_pages")
-    assert Counter(blog.deployment.rows("silver.sessions", *columns)) == found
-    assert len(set(blog.deployment.rows("silver.sessions", "session_id"))) == VISITS
 
 
 def test_log_visits_are_private_and_ids_hide_addresses(blog: Blog) -> None:

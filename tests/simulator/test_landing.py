@@ -40,11 +40,6 @@ def test_the_truth_of_every_fault_equals_recounts(faulty: tuple[Path, Truth]) ->
     assert {hour.state for hour in truth.hours} == {"landed", "empty", "missing"}
 
 
-def test_the_truth_of_default_rates_equals_recounts(tmp_path: Path) -> None:
-    truth = simulate(SimulationSpec(days=1, visits_per_day=4000, seed=1), tmp_path)
-    assert_truth_equals_the_recount(truth, tmp_path)
-
-
 @pytest.mark.parametrize("fault", LINE_FAULTS)
 def test_a_single_fault_has_only_its_effect(tmp_path: Path, fault: str) -> None:
     rates = FaultRates.none(**{fault: 0.005 if fault == "huge_line" else 0.2})
@@ -55,28 +50,6 @@ def test_a_single_fault_has_only_its_effect(tmp_path: Path, fault: str) -> None:
     assert (copies > 0) == (fault in ("duplicate", "conflict"))
     assert (truth.total("conflicts") > 0) == (fault == "conflict")
     assert (dead > 0) == (fault not in ("duplicate", "conflict", "late", "minutes_late", "unknown_field"))
-
-
-def test_without_faults_every_line_is_a_unique_event(tmp_path: Path) -> None:
-    spec = SimulationSpec(days=7, visits_per_day=300, seed=1, faults=FaultRates.none())
-    truth = simulate(spec, tmp_path)
-    assert truth.total("lines") == truth.total("valid") == truth.total("unique") == 2100
-    assert truth.total("late") == truth.total("dead") == 0
-    assert_truth_equals_the_recount(truth, tmp_path)
-
-
-def test_sessions_cross_hours_and_have_distinct_times(tmp_path: Path) -> None:
-    simulate(SimulationSpec(days=1, visits_per_day=3000, seed=3, faults=FaultRates.none()), tmp_path)
-    seen: dict[str, list[str]] = {}
-    for _, folder in oracle.arrival_folders(tmp_path):
-        for raw, _ in oracle.lines_of(folder):
-            event = json.loads(raw)
-            time = oracle.iso_time(event["event_time"])
-            assert time is not None
-            seen.setdefault(event["visit_id"], []).append(time.isoformat())
-    assert 2.5 < 3000 / len(seen) < 6
-    assert any(len({time[:13] for time in times}) > 1 for times in seen.values())
-    assert all(len(set(times)) == len(times) for times in seen.values())
 
 
 def test_equal_specs_give_equal_bytes(tmp_path: Path) -> None:
@@ -96,14 +69,6 @@ def test_a_second_simulation_changes_nothing(tmp_path: Path) -> None:
     assert (first.already_there, second.already_there) == (False, True)
     assert (second.hours, second.event_hours, second.users) == (first.hours, first.event_hours, first.users)
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-
-
-def test_another_spec_into_one_landing_zone_is_refused(tmp_path: Path) -> None:
-    simulate(SimulationSpec(days=1, visits_per_day=200, seed=2), tmp_path)
-    before = contents(tmp_path)
-    with pytest.raises(LandingOccupied, match="visits_per_day is 200, not 300"):
-        simulate(SimulationSpec(days=1, visits_per_day=300, seed=2), tmp_path)
-    assert contents(tmp_path) == before
 
 
 def test_a_landing_zone_with_real_data_is_refused(tmp_path: Path) -> None:
