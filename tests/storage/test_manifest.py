@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -289,63 +286,3 @@ def test_what_cannot_be_shared_is_said(tmp_path: Path) -> None:
         manifest.share(Lake(root=str(tmp_path)), PAGES)
     with pytest.raises(ConfigurationError, match="in an object store"):
         manifest.share(Lake(root="s3://bucket/lake"), PAGES)
-
-
-KILLED = """
-import json, os, pathlib, shutil, signal, sys
-from blogdata.lake.lake import Lake
-from blogdata.patterns.storage import manifest
-from storage.test_manifest import PAGES, files_of
-
-lake, steps = Lake(root=sys.argv[1]), 0
-where = manifest.location(lake, PAGES.dataset)
-kept = where.parent.with_name("kept")
-shutil.copytree(where.parent, kept, symlinks=True)
-
-def dying(change, at):
-    def step(*arguments, **options):
-        global steps
-        if steps == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        steps += 1
-        return change(*arguments, **options)
-    return step
-
-for at in range(100):
-    shutil.rmtree(where.parent)
-    shutil.copytree(kept, where.parent, symlinks=True)
-    child = os.fork()
-    if not child:
-        for name in ("mkdir", "write_text", "rename", "symlink_to", "replace", "unlink"):
-            setattr(pathlib.Path, name, dying(getattr(pathlib.Path, name), at))
-        shutil.rmtree = dying(shutil.rmtree, at)
-        manifest.share(lake, PAGES)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    print(json.dumps({"killed": status == signal.SIGKILL, "files": sorted(files_of(where))}))
-    if status != signal.SIGKILL:
-        sys.exit(status)
-"""
-"""A program that is killed before each change of the file system in turn, and says what readers then find."""
-
-
-def test_a_share_that_dies_leaves_a_whole_manifest(lake: Lake) -> None:
-    """Whenever it dies, readers find the manifest before or the new one, and the next share completes it."""
-    home = manifest.location(lake, PAGES.dataset).parent
-    for _ in range(2):
-        manifest.share(lake, PAGES)
-        before = sorted(files_of(home / "current"))
-        publish_monday(lake)
-    environment = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, lake.root], capture_output=True, text=True, check=True, env=environment
-    )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    after = found[-1]["files"]
-    assert [one["killed"] for one in found] == [True] * (len(found) - 1) + [False]
-    assert len(found) > 8
-    assert before != after
-    seen = [one["files"] for one in found]
-    switched = seen.index(after)
-    assert seen == [before] * switched + [after] * (len(seen) - switched)
-    assert len(list(home.iterdir())) == 3
