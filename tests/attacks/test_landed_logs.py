@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shutil
@@ -60,31 +59,6 @@ def taken(landing: Path) -> Counter[bytes]:
 
 def once(data: bytes) -> Counter[bytes]:
     return Counter(data.splitlines(keepends=True))
-
-
-def test_a_log_that_is_rotated_and_landed_each_hour_is_taken_once(tmp_path: Path) -> None:
-    server, landing = tmp_path / "server", tmp_path / "landing"
-    server.mkdir()
-    current, last, packed = (server / name for name in ("access.log", "access.log.1", "access.log.2.gz"))
-    written = 0
-    for hour in range(1, 60):
-        with current.open("ab") as file:
-            file.write(lines(written, 60 * hour - 7))
-            written = 60 * hour - 7
-        if hour % 12 == 0:
-            # Lines written between the last landing and the rotation are in the rotated log only.
-            with current.open("ab") as file:
-                file.write(lines(written, 60 * hour))
-                written = 60 * hour
-            if last.exists():
-                packed.write_bytes(gzip.compress(last.read_bytes()))
-            current.replace(last)
-            current.write_bytes(b"")
-        for file_ in (packed, last, current):
-            if file_.exists():
-                land(file_, landing / "access_logs")
-        assert split_all(landing) == []
-    assert taken(landing) == once(lines(0, written))
 
 
 def test_a_log_keeps_its_copy_when_another_one_has_taken_its_name(tmp_path: Path) -> None:

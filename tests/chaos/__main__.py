@@ -14,11 +14,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos import log, moves
+from chaos import log
 from chaos.bench import Bench
 from chaos.draws import WRITERS, drawn
 from chaos.log import ROOT, Kept
-from chaos.movers import Mover
 from chaos.round import Done, Hit, Round, is_empty
 
 RESULTS = ROOT / "var" / "chaos"
@@ -34,25 +33,24 @@ def main(arguments: Sequence[str]) -> int:
     for variable in [name for name in os.environ if name.startswith(("BLOGDATA_", "SPARK_", "DAGSTER_"))]:
         if variable not in ("BLOGDATA_JARS", "BLOGDATA_JAVA", "BLOGDATA_MAVEN_MIRROR"):
             del os.environ[variable]
-    chosen = given.writers or [*WRITERS, *moves.MOVERS]
-    writers, movers = ([name for name in chosen if name in known] for known in (WRITERS, moves.MOVERS))
+    writers = given.writers or WRITERS
     kept = Kept(RESULTS, given.seed)
     if given.round is not None:
-        return _repeat(given.seed, given.round, writers, movers)
-    fine = all([_campaign(kept, given.seed, given.kills, writers), _moved(kept, given.seed, given.kills, movers)])
-    for line in kept.totals(chosen):
+        return _repeat(given.seed, given.round, writers)
+    fine = _campaign(kept, given.seed, given.kills, writers)
+    for line in kept.totals(writers):
         print(line)
     return 0 if fine else 1
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make chaos", description="Kill every writer, and see what is left.")
-    parser.add_argument("writers", nargs="*", metavar="WRITER", help="datasets, loads, copies; default: all")
+    parser.add_argument("writers", nargs="*", metavar="WRITER", help="datasets; default: all")
     parser.add_argument("-n", "--kills", type=int, default=10, help="kills of each writer")
     parser.add_argument("--seed", type=int, default=1, help="what everything is drawn from")
     parser.add_argument("--round", type=int, help="repeat the kills of this round only, and leave everything there")
     given = parser.parse_args(arguments)
-    unknown = sorted(set(given.writers) - {*WRITERS, *moves.MOVERS})
+    unknown = sorted(set(given.writers) - {*WRITERS})
     if unknown:
         parser.error(f"no writer is called {', '.join(unknown)}")
     if given.kills < 1 or given.seed < 0:
@@ -96,46 +94,9 @@ def _one(bench: Bench, kept: Kept, seed: int, writers: Sequence[str]) -> bool:
     return not done.problems
 
 
-def _moved(kept: Kept, seed: int, kills: int, movers: Sequence[str]) -> bool:
-    if not _left(kept, kills, movers):
-        return not any(each["problems"] for each in kept.rounds)
-    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
-    print(f"movers: {folder}, {sum(_left(kept, kills, movers).values())} kills to go", flush=True)
-    fine, services = False, moves.Services(folder)
-    try:
-        for name in _left(kept, kills, movers):
-            mover = moves.MOVERS[name].made(services.places(name))
-            while name in _left(kept, kills, movers):
-                _move(mover, kept.next_round, seed, folder, kept)
-        fine = not any(each["problems"] for each in kept.rounds)
-    finally:
-        services.stop()
-        if fine:
-            shutil.rmtree(folder, ignore_errors=True)
-    return fine
-
-
-def _move(mover: Mover, number: int, seed: int, folder: Path, kept: Kept | None = None) -> Done:
-    began = time.monotonic()
-    kills = moves.drawn(seed, number, mover.name)
-    done = moves.done(mover, folder / "rounds" / str(number), kills, _tell)
-    if kept is not None:
-        kept.keep(number, done)
-    _say(number, done, time.monotonic() - began)
-    return done
-
-
-def _repeat(seed: int, number: int, writers: Sequence[str], movers: Sequence[str]) -> int:
+def _repeat(seed: int, number: int, writers: Sequence[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     print(f"round {number} in {folder}", flush=True)
-    services = moves.Services(folder)
-    try:
-        made = [moves.MOVERS[name].made(services.places(name)) for name in movers]
-        problems = [problem for mover in made for problem in _move(mover, number, seed, folder / mover.name).problems]
-    finally:
-        services.stop()
-    if not writers:
-        return 1 if problems else 0
     bench = Bench.create(folder / "bench", _world(seed, number), heap=HEAP, archive=RESULTS)
     try:
         began = time.monotonic()
@@ -143,7 +104,7 @@ def _repeat(seed: int, number: int, writers: Sequence[str], movers: Sequence[str
     finally:
         bench.servers.stop()
     _say(number, done, time.monotonic() - began)
-    return 1 if done.problems or problems else 0
+    return 1 if done.problems else 0
 
 
 def _tell(hit: Hit) -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,6 @@ from blogdata.cli import report_command
 from blogdata.cli.main import app
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.output import NOTHING_PUBLISHED
-from blogdata.evidence.event import Event
-from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import Lake
 from blogdata.services import config
 from page_view_rows import random_views, write
 
@@ -93,30 +89,3 @@ def test_a_report_that_fails_is_a_warning(home: Path) -> None:
     (home / "report.html").mkdir()
     (warning,) = report_command.made_after_a_run(settings, Outcome())
     assert warning.startswith("the report was not made: ")
-
-
-@pytest.mark.campaign
-def test_a_run_with_nothing_to_do_writes_only_a_page_that_is_out_of_date(home: Path) -> None:
-    settings, page = config.load(overrides={"BLOGDATA_HOME": str(home)}), home / "report.html"
-    events = EventLog(Lake(root=str(settings.lake)))
-
-    def is_written(outcome: Outcome | None = None, *, at: datetime | None = None) -> bool:
-        if at is not None:
-            os.utime(page, (at.timestamp(), at.timestamp()))
-        before = page.stat().st_ino if page.exists() else None
-        assert report_command.made_after_a_run(settings, outcome or Outcome()) == []
-        return page.stat().st_ino != before
-
-    # The first command also records publications missing from the event log.
-    assert (is_written(), is_written(), is_written()) == (True, True, False)
-    assert is_written(Outcome(runs=1))
-    assert is_written(Outcome(problems=["an hour waits for a person"]))
-    assert not is_written()
-    events.append([Event(kind="note", dataset="bronze.visits")])
-    assert is_written(), "something was recorded"
-    recorded, now = events.changed_at(), datetime.now(timezone.utc)
-    assert recorded is not None
-    assert is_written(at=recorded), "it may have been recorded after the figures were read"
-    assert not is_written(at=recorded + timedelta(milliseconds=1))
-    assert is_written(at=now - timedelta(hours=1)), "its ages are old"
-    assert is_written(at=now + timedelta(hours=1)), "the clock was set back"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -268,29 +267,6 @@ def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[] ['blogdata.services.dagster_internals', 'blogdata.services.dagster_storage']", (
         done.stderr
     )
-
-
-@pytest.mark.campaign
-def test_a_broken_location_leaves_the_other_loaded(tmp_path: Path) -> None:
-    """Each location is loaded in its own process: an error in one does not affect the other."""
-    project = code_locations.ROOT / "analytics"
-    if not (project / ".venv" / "bin" / "python").exists():
-        pytest.skip("needs analytics/.venv: make setup")
-    (tmp_path / "broken.py").write_text("import not_there\n", encoding="utf-8")
-    module = {"executable_path": str(project / "interpreter"), "working_directory": str(code_locations.ROOT)}
-    sound = {**module, "module_name": "analytics.definitions", "location_name": "sound"}
-    broken = {**module, "module_name": "broken", "location_name": "broken", "working_directory": str(tmp_path)}
-    workspace = tmp_path / "workspace.yaml"
-    workspace.write_text(json.dumps({"load_from": [{"python_module": broken}, {"python_module": sound}]}))
-    command = [sys.executable, "-m", "dagster", "definitions", "validate", "--workspace", str(workspace)]
-    home = dagster_home.render(config.load({"BLOGDATA_HOME": str(tmp_path / "home")}))
-    environ = {**os.environ, "DAGSTER_HOME": str(home)}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    output = done.stdout + done.stderr
-    assert done.returncode != 0
-    assert "Validation failed for code location broken" in output
-    assert "No module named 'not_there'" in output
-    assert "Validation successful for code location sound" in output
 
 
 def test_without_its_environment_only_the_platform_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

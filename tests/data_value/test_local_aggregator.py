@@ -114,28 +114,8 @@ def test_rows_that_lie_apart_are_refused(
     assert "Distributed Aggregator" in refused.value.next_step
 
 
-@pytest.mark.campaign
-def test_the_partitioning_is_that_of_the_version(spark: Any, lake: Lake) -> None:
-    clicks(lake, HOURS[:2])
-    table = pa.table({"hour": [HOURS[0]], "page": ["/1"], "who": ["u1"]})
-    write_deltalake(lake.path(DATASET), table, mode="overwrite", schema_mode="overwrite", partition_by=["page"])
-    with pytest.raises(RowsNotTogether, match="partitioned by page"):
-        local_aggregator.aggregate(spark, stored(lake, version=2), ("hour", "who"), MEASURES)
-    assert local_aggregator.aggregate(spark, stored(lake), BY, MEASURES).count() == 10
-
-
 def test_large_partitions_are_dealt_first() -> None:
     rows = {"a": 2_000, "b": 200, "c": 400, "d": 600, "e": 800}
     assert local_aggregator.dealt(rows, 2) == [("a",), ("b", "c", "d", "e")]
     assert local_aggregator.dealt(rows, 9) == [("a",), ("e",), ("d",), ("c",), ("b",)]
     assert local_aggregator.dealt({}, 4) == []
-
-
-@pytest.mark.campaign
-def test_trusting_the_partitioning_doubles_groups(spark: Any, lake: Lake) -> None:
-    """Without the check of the log, tasks that each read a part of a group output the group twice."""
-    clicks(lake, by=[])
-    halves = [lake.read(spark, DATASET, version).coalesce(1) for version in (0, 1)]
-    halves[1] = halves[1].exceptAll(halves[0])
-    groups = [distributed_aggregator.aggregate(half, BY, MEASURES[:1]) for half in halves]
-    assert groups[0].union(groups[1]).count() == 2 * len(HOURS) * 5

@@ -176,10 +176,9 @@ def test_a_session_waits_for_its_watermark(session: Any, tmp_path: Path) -> None
     assert sorted(each[3] for each in live.rows()) == ["A", "B"]
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.campaign)])
-def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path, seed: int) -> None:
+def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) -> None:
     rows = drawn(3)
-    live, draw = Live(session, tmp_path), random.Random(seed)
+    live, draw = Live(session, tmp_path), random.Random(1)
     expected = batch(session, rows)
     assert len(expected) > 20
     # Any order within a batch; a session cut off by a batch continues in the next.

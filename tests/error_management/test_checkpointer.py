@@ -181,15 +181,6 @@ def test_opening_a_checkpoint_names_its_damaged_file(tmp_path: Path, name: str, 
     assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
 
 
-def test_a_damaged_checkpoint_names_its_stream(tmp_path: Path) -> None:
-    root = tmp_path / "srv" / "v2" / "checkpoints"
-    checkpoint = used(open_checkpoint(root, SPEC), 1, committed=1)
-    (Path(checkpoint.location) / "metadata").write_bytes(b"{")
-    with pytest.raises(CheckpointDamaged) as refused:
-        open_checkpoint(root, SPEC)
-    assert "blogdata stream visits --new-checkpoint" in refused.value.next_step
-
-
 def test_a_plausible_altered_file_fails_its_checksum(tmp_path: Path) -> None:
     checkpoint = used(open_checkpoint(tmp_path, SPEC), 2, committed=1)
     file = Path(checkpoint.location) / "sources/0/1"

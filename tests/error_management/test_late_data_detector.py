@@ -109,11 +109,6 @@ def test_a_min_stream_waits_for_all_known_sources() -> None:
     assert state.advance([("c", at("05:00"))], ALLOWED, SLOWEST).watermark == at("08:45")
 
 
-def test_a_lower_candidate_does_not_lower_the_watermark() -> None:
-    found = progress([reading("05", "05:59"), reading("06", "04:10"), reading("07", "07:01")], ALLOWED).watermarks
-    assert found["2026-01-31T07"] == at("05:44")
-
-
 def test_partitions_without_a_past_have_no_watermark() -> None:
     found = progress([reading("05", None), reading("06", "06:10")], ALLOWED, keys=["2026-01-31T07"]).watermarks
     assert found == {

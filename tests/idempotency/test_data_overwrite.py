@@ -18,11 +18,10 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake import arrow
 from blogdata.lake.commit import Account, Added, Commit
 from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.target import Additions, Engine, Provenance
 from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, RowsOutsidePredicate
-from laws.stepping import Held, Probe
-from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
+from toy import CONTRACT, HOURS, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)
 both_engines = pytest.mark.parametrize("engine", list(Engine))
@@ -40,15 +39,6 @@ def hundred(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clicked(hundred: Path, tmp_path: Path) -> Path:
     """A copy of that lake for each test."""
     return shutil.copytree(hundred, tmp_path / "clicked")
-
-
-@pytest.mark.campaign
-@both_engines
-def test_running_twice_in_one_run_publishes_once(spark: Any, lake_root: Path, engine: Engine) -> None:
-    first = overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance())
-    again = overwrite_partitions(clicks(spark), target(lake_root, engine=engine), HOURS, Provenance())
-    assert again.repeated
-    assert again.version == first.version == Lake(root=str(lake_root)).version(CONTRACT.dataset)
 
 
 @both_engines
@@ -164,40 +154,3 @@ def test_a_plain_overwrite_would_have_deleted_the_neighbours(spark: Any, clicked
     one_hour = clicks(spark, 10).where(F.col("hour") == HOURS[0])
     one_hour.write.format("delta").mode("overwrite").save(f"{clicked}/silver/clicks")
     assert {row[0] for row in resting(clicked)} == {HOURS[0]}
-
-
-@pytest.mark.campaign
-def test_a_table_without_partitions_is_replaced_whole(spark: Any, lake_root: Path) -> None:
-    for run, rows in (("one", 10), ("two", 4)):
-        overwrite_table(clicks(spark, rows), target(lake_root, run, contract=WHOLE), Provenance())
-    assert len(resting(lake_root, "silver.whole")) == 4
-    with pytest.raises(ConfigurationError):
-        overwrite_table(clicks(spark), target(lake_root), Provenance())
-    with pytest.raises(ConfigurationError):
-        overwrite_partitions(clicks(spark), target(lake_root), (), Provenance())
-
-
-@pytest.mark.campaign
-@pytest.mark.matrix(16)
-@pytest.mark.parametrize("phase", ["audited", "written", "opened"])
-def test_of_two_runs_on_a_partition_one_publishes(spark: Any, clicked: Path, tmp_path: Path, phase: str) -> None:
-    probe = Probe(tmp_path / "probe")
-    aim = target(clicked, "slow", probe=str(probe.folder))
-    with Held(lambda: overwrite_partitions(clicks(spark, 20), aim, HOURS, Provenance()), probe, phase) as slow:
-        # Nothing of the slow run is visible while it is in progress.
-        assert len(resting(clicked)) == 100
-        overwrite_partitions(clicks(spark, 60), target(clicked, "fast"), HOURS, Provenance())
-    assert isinstance(slow.error, ConcurrentWrite)
-    assert slow.error.transient
-    assert len(resting(clicked)) == 60
-
-
-@pytest.mark.campaign
-def test_runs_on_different_partitions_both_publish(spark: Any, clicked: Path, tmp_path: Path) -> None:
-    probe = Probe(tmp_path / "probe")
-    first = clicks(spark, 20).where(F.col("hour") == HOURS[0])
-    second = clicks(spark, 60).where(F.col("hour") == HOURS[1])
-    aim = target(clicked, "a", probe=str(probe.folder))
-    with Held(lambda: overwrite_partitions(first, aim, HOURS[:1], Provenance()), probe, "audited"):
-        overwrite_partitions(second, target(clicked, "b"), HOURS[1:], Provenance())
-    assert len(resting(clicked)) == 10 + 30

@@ -213,41 +213,6 @@ def test_an_added_column_is_null_in_older_weeks(spark: Any, lake: Lake) -> None:
         publish(spark, lake, {OLD: {0}}, "narrower", contract=WEEKS)
 
 
-def pages(spark: Any, lake: Lake) -> set[tuple[str, str | None]]:
-    return {(row["week"], row["page"]) for row in lake.read(spark, WEEKS.dataset).collect()}
-
-
-@pytest.mark.campaign
-def test_a_year_before_a_column_freezes_with_nulls(spark: Any, lake: Lake) -> None:
-    narrower = replace(WEEKS, columns=WEEKS.columns[:1], rules=(), key=())
-    with pytest.raises(IncompatibleSchema, match="click: was removed"):
-        freeze(spark, target(Path(lake.root), "narrower", contract=narrower), final_before=NEW)
-    (year,) = freeze(spark, target(Path(lake.root), "freeze", contract=WIDER), final_before=NEW)
-    assert (year.partitions, year.rows) == ((OLD, LAST), 5)
-    assert there(spark, lake) == BEFORE
-    assert pages(spark, lake) == {(OLD, None), (LAST, None), (NEW, None)}
-    assert problems(lake) == []
-
-
-@pytest.mark.campaign
-def test_a_corrected_frozen_week_shows_the_new_column(spark: Any, lake: Lake) -> None:
-    freeze(spark, target(Path(lake.root), "freeze", contract=WEEKS), final_before=NEW)
-    publish(spark, lake, {LAST: {9}}, "corrected", contract=WIDER, thaw=True)
-    assert pages(spark, lake) == {(OLD, None), (LAST, "/page"), (NEW, None)}
-    assert there(spark, lake) == {**BEFORE, LAST: {9}}
-
-
-@pytest.mark.campaign
-def test_a_year_freezes_once_its_week_is_republished(spark: Any, lake: Lake) -> None:
-    aim = target(Path(lake.root), "freeze", contract=WEEKS)
-    assert EventLog(lake).take_back(WEEKS.dataset, partitions=[LAST]) == [LAST]
-    assert freeze(spark, aim, final_before=NEW) == []
-    publish(spark, lake, {LAST: {2, 3, 4}}, "repaired")
-    (year,) = freeze(spark, aim, final_before=NEW)
-    assert year.partitions == (OLD, LAST)
-    assert there(spark, lake) == BEFORE
-
-
 def test_a_dataset_without_periods_is_refused(spark: Any, lake: Lake) -> None:
     whole = replace(WEEKS, partitioning=None)
     with pytest.raises(ConfigurationError, match="replaced by period"):

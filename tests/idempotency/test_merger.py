@@ -19,10 +19,9 @@ from blogdata.publish import tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.target import Engine, Provenance
-from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, ConcurrentWrite, UnmarkedChange
+from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, UnmarkedChange
 from blogdata.publish.writes import Merge
 from idempotency.executing import step
-from laws.writers import meanwhile
 from toy import LETTERS, resting, target
 
 Change = tuple[str, str | None, bool | None]
@@ -95,21 +94,6 @@ def test_figure_4_4_unconditional_inserts_keep_removed_rows(spark: Any, abc: Let
 
 
 @pytest.mark.campaign
-@every_engine
-def test_table_4_1_merges_inserts_updates_and_deletes(spark: Any, lake_root: Path, engine: Engine) -> None:
-    letters = Letters(spark, lake_root, engine)
-    deliveries: list[tuple[list[Change], list[tuple[str, str]]]] = [
-        (new("A"), [("A", "new")]),
-        ([("A", "updated", False), *new("B")], [("A", "updated"), ("B", "new")]),
-        ([("B", None, True), *new("C")], [("A", "updated"), ("C", "new")]),
-        (new("MNO"), [("A", "updated"), ("C", "new"), ("M", "new"), ("N", "new"), ("O", "new")]),
-    ]
-    for changes, expected in deliveries:
-        letters.merge(*changes, rows=len(expected))
-        assert letters.rows() == expected
-
-
-@pytest.mark.campaign
 def test_table_4_2_replayed_deliveries_show_wrong_rows(letters: Letters) -> None:
     """Why a backfill needs the Stateful Merger: rows of later deliveries are present while older ones run again."""
     eight = [("A", "updated", False), *new("B")]
@@ -165,22 +149,6 @@ def test_a_change_without_a_mark_is_refused(spark: Any, lake_root: Path, abc: Le
         assert letters.rows() == before, change
 
 
-@pytest.mark.campaign
-@every_engine
-def test_concurrent_first_merges_conflict_without_the_jar(
-    spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    letters = Letters(spark, lake_root, Engine.CHECKPOINT)
-    aim = target(lake_root, "other", engine, LETTERS)
-    frame = spark.createDataFrame(new("B"), "letter STRING, says STRING, is_deleted BOOLEAN")
-    meanwhile(monkeypatch, lambda: merge(frame, aim, Provenance(), deleted=DELETED))
-    with pytest.raises(ConcurrentWrite):
-        letters.merge(*new("A"))
-    assert letters.rows() == [("B", "new")]
-    letters.merge(*new("A"))
-    assert letters.rows() == [("A", "new"), ("B", "new")]
-
-
 @every_engine
 def test_concurrent_first_full_deliveries_never_mix(
     spark: Any, lake_root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
@@ -204,44 +172,6 @@ def test_concurrent_first_full_deliveries_never_mix(
     assert Letters(spark, lake_root).rows() == [("A", "slow")]
 
 
-@pytest.mark.campaign
-def test_without_the_jar_removed_rows_stay_removed(
-    spark: Any, lake_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contract = replace(LETTERS, write=Merge())
-
-    def merged(run: str, engine: Engine, *changes: Change) -> Commit:
-        frame = spark.createDataFrame(list(changes), "letter STRING, says STRING, is_deleted BOOLEAN")
-        return merge(frame, target(lake_root, run, engine, contract), Provenance(), deleted=DELETED)
-
-    def rows() -> list[tuple[str, ...]]:
-        return sorted(tuple(row) for row in Lake(root=str(lake_root)).read(spark, LETTERS.dataset).collect())
-
-    merged("first", Engine.TRANSACTION, *new("ABCDEFGH"))
-    # With deletion vectors the data file is unchanged.
-    meanwhile(monkeypatch, lambda: merged("removal", Engine.TRANSACTION, ("B", None, True)))
-    with pytest.raises(ConcurrentWrite):
-        merged("slow", Engine.CHECKPOINT, *new("X"))
-    assert rows() == [(letter, "new") for letter in "ACDEFGH"]
-    # A commit that moved no row conflicts with nothing.
-    meanwhile(monkeypatch, lambda: merged("nothing", Engine.TRANSACTION, *new("A")))
-    merged("slow", Engine.CHECKPOINT, *new("X"))
-    assert rows() == [(letter, "new") for letter in "ACDEFGHX"]
-    # It does not matter either that nothing is written.
-    meanwhile(monkeypatch, lambda: merged("more", Engine.TRANSACTION, *new("Y")))
-    with pytest.raises(ConcurrentWrite):
-        merged("all gone", Engine.CHECKPOINT, *[(letter, None, True) for letter in "ACDEFGHX"])
-    assert rows() == [(letter, "new") for letter in "ACDEFGHXY"]
-
-
-@pytest.mark.campaign
-def test_a_delivery_that_changes_nothing_writes_no_file(abc: Letters) -> None:
-    commit = abc.merge(*new("AB"), ("D", None, True))
-    assert commit.info["files"] == 0
-    assert commit.rows_out == 3
-    assert commit.metadata()["dagster/row_count"] == 3
-
-
 @every_engine
 def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters, engine: Engine) -> None:
     delivered = spark.createDataFrame([("A", "new"), ("C", "changed"), ("D", "new")], "letter STRING, says STRING")
@@ -253,22 +183,6 @@ def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters, engine: 
         deleted=DELETED,
     )
     assert abc.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]
-
-
-@pytest.mark.campaign
-def test_null_is_a_value_like_others(letters: Letters) -> None:
-    letters.merge(("A", None, False))
-    letters.merge(("A", "something", False))
-    assert letters.rows() == [("A", "something")]
-    letters.merge(("A", None, False))
-    assert letters.rows() == [("A", None)]
-
-
-@pytest.mark.campaign
-def test_a_wrong_account_is_refused_before_publication(abc: Letters) -> None:
-    with pytest.raises(AuditFailed, match="account"):
-        abc.merge(*new("D"), rows=3)
-    assert abc.rows() == [("A", "new"), ("B", "new"), ("C", "new")]
 
 
 def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -129,41 +128,6 @@ def test_the_files_of_a_copy_become_read_only(spark: Any, lake: Lake) -> None:
     files = [file for file in folder.rglob("*") if file.is_file()]
     assert {file.suffix for file in files} >= {".parquet", ".json"}
     assert [file.name for file in files if file.stat().st_mode & 0o222] == []
-
-
-@pytest.mark.campaign
-def test_readers_see_either_the_old_or_new_copy(spark: Any, lake: Lake) -> None:
-    load(spark, lake, 10, "r0")
-    done = threading.Event()
-
-    def loads() -> None:
-        try:
-            for number in (1, 2):
-                load(spark, lake, 10 + number, f"r{number}")
-        finally:
-            done.set()
-
-    writing = threading.Thread(target=loads)
-    writing.start()
-    seen = []
-    while not done.is_set():
-        seen.append(there(spark, lake))
-    writing.join()
-    seen.append(there(spark, lake))
-    assert set(seen) <= {10, 11, 12}
-    assert seen == sorted(seen)
-    assert (seen[0], seen[-1]) == (10, 12)
-
-
-@pytest.mark.campaign
-def test_an_older_table_is_adopted_with_its_versions(spark: Any, lake: Lake) -> None:
-    frame = spark.range(7).selectExpr("'h' AS hour", "id AS click", "1L AS stands_for", "'/' AS page")
-    before = overwrite_table(frame, target(Path(lake.root), "r0", contract=THINGS), Provenance())
-    commit = load(spark, lake, 10, "r1")
-    assert commit.version > before.version
-    assert (there(spark, lake), there(spark, lake, before.version)) == (10, 7)
-    assert lake.row_counts(THINGS.dataset, None, before.version) == {WHOLE_TABLE: 7}
-    assert [entry.rows_out for entry in EventLog(lake).history(THINGS.dataset)] == [7, 10]
 
 
 def test_a_dataset_with_partitions_has_no_copies(spark: Any, lake: Lake) -> None:

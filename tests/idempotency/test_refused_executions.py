@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration.step import FullDelivery
-from blogdata.publish.incompatibilities import IncompatibleSchema
 from blogdata.publish.partitions import Grain
 from blogdata.publish.write_faults import (
     AmbiguousChange,
@@ -29,16 +28,6 @@ from idempotency.executing import CONTRACT, DAILY, DAYS, Table, step
 
 pytestmark = pytest.mark.matrix(7)
 IN_DAYS = replace(CONTRACT, write=InOrder(period=Grain.DAY))
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("day", [DAYS[0], DAYS[2]])
-def test_a_refused_merge_undoes_its_restoration(daily: Table, day: str) -> None:
-    before, versions = daily.rows(), daily.versions()
-    with pytest.raises(AuditFailed, match="account"):
-        daily.execute(day, rows=99)
-    assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
-    assert daily.problems() == []
 
 
 def with_a_lost_file(table: Table) -> Any:
@@ -86,25 +75,8 @@ def test_every_permanent_merge_error_undoes_the_restoration(
     assert daily.problems() == []
 
 
-@pytest.mark.campaign
-def test_a_mismatched_contract_undoes_the_restoration(spark: Any, daily: Table) -> None:
-    before, versions = daily.rows(), daily.versions()
-    narrower = replace(daily.contract, columns=daily.contract.columns[:1])
-    with pytest.raises(IncompatibleSchema):
-        Table(spark, daily.root, DAILY, contract=narrower).execute(DAYS[2])
-    assert (daily.rows(), daily.versions(), daily.gone()) == (before, versions, [])
-
-
 def contended(before: Any) -> Any:
     raise ConcurrentWrite(what="another run was first", where=CONTRACT.dataset, next_step="it is retried")
-
-
-@pytest.mark.campaign
-def test_a_broken_computation_undoes_the_restoration(daily: Table) -> None:
-    before, versions = daily.rows(), daily.versions()
-    with pytest.raises(ZeroDivisionError):
-        daily.execute(DAYS[2], changes=lambda _: 1 // 0)
-    assert (daily.rows(), daily.versions(), daily.gone(), daily.problems()) == (before, versions, [], [])
 
 
 @pytest.fixture(scope="module")

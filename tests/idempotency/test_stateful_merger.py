@@ -28,8 +28,8 @@ from blogdata.publish.publish import restate
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
 from blogdata.publish.writes import InOrder, Replace
-from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, SEVEN, TABLE_4_1, TEN, Table
-from laws.stepping import Held, Probe
+from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, TABLE_4_1, TEN, Table
+from laws.stepping import Probe
 from laws.writers import meanwhile
 from tidied import whole
 from toy import target
@@ -65,14 +65,6 @@ def hourly(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[En
         return Hours(table, seen)
 
     return execute
-
-
-@pytest.mark.campaign
-def test_table_4_3_lists_the_version_per_execution(hourly: Callable[[Engine], Hours]) -> None:
-    table = hourly(Engine.TRANSACTION).table
-    assert table.versions() == {SEVEN: 1, EIGHT: 2, NINE: 3, TEN: 4}
-    assert table.operations() == ["CREATE TABLE", *["MERGE"] * 4], "a normal run restores nothing"
-    assert due(CONTRACT, table.events.executions(CONTRACT.dataset), ["2026-01-05T11"]) == ["2026-01-05T11"]
 
 
 @pytest.mark.campaign
@@ -169,30 +161,6 @@ def test_figure_4_7_restoring_keeps_an_earlier_compaction(daily: Table) -> None:
 
 
 @pytest.mark.campaign
-def test_figure_4_7_each_execution_is_restored_to_the_version_before_it(
-    spark: Any, daily: Table, tmp_path: Path
-) -> None:
-    """Versions are those of the figure; the days are four days later, because four others come before them."""
-    fifth, sixth, seventh, eighth = (f"2024-10-{day:02}" for day in range(9, 13))
-    daily.deliveries.update({day: [(day, "new", False)] for day in (fifth, sixth, seventh, eighth)})
-    for day in (fifth, sixth):
-        daily.execute(day)
-        daily.compact()
-    daily.execute(seventh)
-    daily.execute(eighth)
-    assert daily.operations()[5:] == ["MERGE", "OPTIMIZE", "MERGE", "OPTIMIZE", "MERGE", "MERGE"]
-    assert [daily.versions()[day] for day in (fifth, sixth, seventh, eighth)] == [5, 7, 9, 10]
-    other = Table(spark, shutil.copytree(daily.root, tmp_path / "other"), daily.deliveries, contract=daily.contract)
-    daily.execute(seventh)
-    assert daily.files(11) == daily.files(8) != daily.files(7), "version 9 - 1, not that of the day before"
-    assert [daily.versions().get(day) for day in (fifth, sixth, seventh, eighth)] == [5, 7, 12, None]
-    other.execute(eighth)
-    assert other.files(11) == other.files(9), "version 10 - 1, made by the day before"
-    assert [other.versions()[day] for day in (fifth, sixth, seventh, eighth)] == [5, 7, 9, 12]
-    assert daily.problems() == other.problems() == []
-
-
-@pytest.mark.campaign
 def test_a_backfill_equals_a_rebuild_from_scratch(spark: Any, daily: Table, tmp_path: Path) -> None:
     daily.deliveries["2024-10-06"] = [("A", None, True), ("Z", "corrected", False)]
     assert daily.backfill("2024-10-06") == list(DAYS[1:])
@@ -203,33 +171,6 @@ def test_a_backfill_equals_a_rebuild_from_scratch(spark: Any, daily: Table, tmp_
     assert daily.rows() == rebuilt.rows()
     assert daily.gone() == []
     assert daily.problems() == []
-
-
-@pytest.mark.campaign
-def test_a_missed_execution_is_merged_in_its_place(daily: Table) -> None:
-    daily.deliveries["2024-10-06, later"] = [("A", "late", False), ("C", None, True)]
-    assert daily.backfill("2024-10-06, later") == ["2024-10-06, later", *DAYS[2:]]
-    assert daily.rows(6) == [("A", "late")], "merged into the second day's state"
-    assert daily.rows() == [("A", "7th"), ("D", "7th"), ("E", "8th")]
-
-
-@pytest.mark.campaign
-def test_the_same_run_repeats_its_commit_and_rows(daily: Table) -> None:
-    before = daily.rows()
-    first = daily.execute(DAYS[3], run="again")
-    second = daily.execute(DAYS[3], run="again")
-    assert (second.version, second.repeated) == (first.version, True)
-    assert dict(second.entries) == dict(first.entries)
-    assert daily.rows() == before
-
-
-@pytest.mark.campaign
-def test_an_empty_first_execution_can_run_again(spark: Any, lake_root: Path) -> None:
-    table = Table(spark, lake_root, {DAYS[0]: [("A", None, True)], DAYS[1]: [("B", "new", False)]})
-    table.execute(DAYS[0])
-    table.execute(DAYS[0])
-    table.execute(DAYS[1])
-    assert (table.rows(), table.gone(), table.problems()) == ([("B", "new")], [], [])
 
 
 @pytest.mark.campaign
@@ -249,18 +190,6 @@ def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe,
     daily.execute(DAYS[2], run="cut off")
     assert daily.backfill() == [DAYS[3]]
     assert (daily.rows(), daily.versions()) == (before, dict(zip(DAYS, (1, 2, 6, 7), strict=True)))
-
-
-@pytest.mark.campaign
-def test_of_two_executions_at_once_one_is_refused(daily: Table, probe: Probe) -> None:
-    before = daily.rows()
-    with Held(lambda: daily.execute(DAYS[1], run="slow", probe=str(probe.folder)), probe, "audited") as slow:
-        daily.execute(DAYS[3], run="fast")
-    assert isinstance(slow.error, ConcurrentWrite), slow.error
-    assert slow.error.transient
-    assert daily.rows() == before
-    assert daily.backfill(DAYS[1]) == list(DAYS[1:])
-    assert daily.rows() == before
 
 
 @pytest.mark.campaign

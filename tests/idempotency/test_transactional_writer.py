@@ -20,7 +20,6 @@ from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
-from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.idempotency.transactional_writer import Together, overwrite_together
@@ -261,18 +260,6 @@ def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> No
         assert {click for _, click in resting(watched.world.root, BESIDE.dataset, at)} == disputes_among(size)
 
 
-@pytest.mark.campaign
-def test_without_rows_the_companion_is_not_even_computed(world: World) -> None:
-
-    def bomb(frame: Any) -> Any:
-        return frame.withColumn("click", F.raise_error(F.lit("was computed")).cast("bigint"))
-
-    done = world.write(2, "two", disputes=bomb)
-    assert done.companions[BESIDE.dataset].info["files"] == 0
-    assert world.disputed() == (set(), set())
-    assert world.problems() == []
-
-
 @both_engines
 @pytest.mark.parametrize(
     ("change", "rule"),
@@ -296,16 +283,6 @@ def test_a_companion_that_breaks_its_contract_blocks_both(world: World, engine: 
 def test_a_companion_of_another_shape_is_refused(world: World) -> None:
     with pytest.raises(SchemaMismatch):
         world.write(30, "two", disputes=lambda frame: frame.drop("click"))
-
-
-@pytest.mark.campaign
-def test_a_wrong_main_table_account_is_refused(world: World) -> None:
-    frame = clicks(world.spark, 60)
-    aim = target(world.root, "two", contract=MAIN)
-    wrong = Provenance(accounts={hour: Account(rows_in=1) for hour in HOURS})
-    with pytest.raises(AuditFailed) as refused:
-        overwrite_together(frame, aim, HOURS, wrong, companions=[])
-    assert refused.value.dataset == MAIN.dataset
 
 
 def test_a_table_not_declared_a_companion_is_refused(world: World) -> None:

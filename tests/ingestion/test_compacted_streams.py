@@ -16,18 +16,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.lake.unneeded import MARGIN, READABLE
 from blogdata.orchestration import maintenance
 from blogdata.orchestration.maintenance import Due, Upkeep
 from blogdata.orchestration.upkeep import actions
 from blogdata.patterns.ingestion import compactor
-from blogdata.patterns.ingestion.compactor import MANY
 from blogdata.publish.partitions import Grain, key_of
 from tidied import whole
 from toy import CONTRACT, target
@@ -125,27 +122,3 @@ def test_hundreds_of_small_commits_become_a_file_an_hour(spark: Any, tmp_path: P
     assert sum(file.bytes for file in after) < bytes_before / 20
     assert stream.clicks() == list(range(batches))
     assert stream.maintain(START + timedelta(hours=2)) == []
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(("hours", "batches"), [(4, 24), (12, 50)], ids=["short", "12 hours"])
-def test_a_look_at_a_stream_costs_as_at_the_start(spark: Any, tmp_path: Path, hours: int, batches: int) -> None:
-    stream = Stream(spark, tmp_path / "lake")
-    costs = []
-    for number in range(hours):
-        now = stream.an_hour(number, batches)
-        costs.append(stream.cost())
-        stream.maintain(now)
-    # Small ones are those of the hour that has ended, of the one before, to which late rows are added, and of the one
-    # before that, which has come to rest; the others have a file, and late rows too few to be worth a rewrite.
-    bound = 3 * batches + hours * MANY
-    assert stream.batches == hours * batches > bound
-    assert all(cost.log <= CHECKPOINT_EVERY + 1 and cost.files <= bound for cost in costs), costs
-    # The end of the stream: the last hours come to rest.
-    stream.maintain(now + timedelta(hours=2))
-    assert stream.cost().files <= hours * MANY
-    assert stream.clicks() == list(range(stream.batches))
-    # The disk, too, when nobody can need the small files any more.
-    stream.maintain(now + READABLE + 2 * MARGIN)
-    assert len(list(stream.folder.glob("hour=*/*.parquet"))) == stream.cost().files
-    assert stream.clicks() == list(range(stream.batches))

@@ -19,7 +19,6 @@ import pytest
 from blogdata.evidence import ledger
 from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
 from blogdata.orchestration import maintenance, owners
@@ -29,10 +28,8 @@ from blogdata.orchestration.upkeep import actions
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, SMALL_BYTES, TARGET_BYTES, DataFile
-from blogdata.planning import clock
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish
-from blogdata.publish.schedule import Runs
 from blogdata.publish.target import Engine, Provenance
 from laws.stepping import Held, Probe
 from tidied import whole
@@ -168,18 +165,6 @@ def test_nothing_is_due_while_rows_are_added(table: Table) -> None:
     assert [due.partitions for due in whole(maintenance.look(table.upkeep(), ACTIONS, [LIVE]))] == [HOURS]
 
 
-@pytest.mark.campaign
-def test_an_hour_within_the_lookback_is_left(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "now", lambda: NOW)
-    late = replace(LIVE, runs=Runs(lookback=1))
-    assert whole(maintenance.look(table.upkeep(), ACTIONS, [late])) == []
-    append_one = clicks(table.spark, 2, first=9000).selectExpr("'2026-01-05T02' AS hour", "click", "stands_for", "page")
-    change = AppendBatch(stream="clicks", batch=BATCHES, turn=BATCHES)
-    aim = target(table.root, "next", contract=LIVE)
-    publish(append_one, aim, change=change, partitions=["2026-01-05T02"], provenance=Provenance())
-    assert [due.partitions for due in whole(maintenance.look(table.upkeep(), ACTIONS, [late]))] == [HOURS[:1]]
-
-
 def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> None:
     with Held(lambda: table.maintain(probe), probe, "audited") as held:
         append(table.spark, table.root, BATCHES)
@@ -189,14 +174,6 @@ def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> Non
     append(table.spark, table.root, BATCHES + 1)
     assert table.rows() == table.expected(BATCHES + 2)
     assert table.problems() == []
-
-
-@pytest.mark.campaign
-def test_a_batch_goes_on_beside_a_whole_compaction(table: Table, probe: Probe) -> None:
-    with Held(lambda: append(table.spark, table.root, BATCHES, probe), probe, "audited") as held:
-        (done,) = table.maintain()
-    assert (held.error, done.left) == (None, "")
-    assert table.rows() == table.expected(BATCHES + 1)
 
 
 def overwrite(table: Table) -> None:
@@ -211,19 +188,6 @@ def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
     assert [done.left for done in table.maintain()] == [BUSY]
     assert table.lake.version(LIVE.dataset) == version
     claims.release(["2026-01-05T23"], owner)
-
-
-@pytest.mark.campaign
-def test_a_partition_that_is_replaced_meanwhile_is_as_published(table: Table, probe: Probe) -> None:
-    found: list[Done] = []
-    with Held(lambda: found.extend(table.maintain(probe)), probe, "audited") as held:
-        overwrite(table)
-        replaced = table.rows()
-    assert held.error is None
-    assert [done.left for done in found] == ["another run published the same partitions while this one was writing"]
-    assert table.rows() == replaced
-    assert [done.due.partitions for done in table.maintain()] == [HOURS[1:]]
-    assert table.rows() == replaced
 
 
 def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
@@ -253,16 +217,6 @@ def test_without_the_engine_it_is_left(table: Table) -> None:
     upkeep = replace(table.upkeep(), engine=Engine.CHECKPOINT)
     (done,) = whole(maintenance.maintain(upkeep, ACTIONS, [LIVE]))
     assert "without the engine's jar" in done.left
-
-
-@pytest.mark.campaign
-def test_one_table_is_compacted_as_a_whole(spark: Any, tmp_path: Path) -> None:
-    unpartitioned = replace(LIVE, dataset="silver.whole", partitioning=None)
-    aim, change = target(tmp_path, "run", contract=unpartitioned), AppendBatch(stream="clicks", batch=0)
-    publish(clicks(spark, ROWS, tasks=MANY), aim, change=change, partitions=(), provenance=Provenance())
-    upkeep = replace(Table(spark, tmp_path).upkeep(), lake=Lake(root=str(tmp_path)))
-    (done,) = whole(maintenance.maintain(upkeep, ACTIONS, [unpartitioned]))
-    assert (done.due.partitions, done.due.files, done.files) == ((WHOLE_TABLE,), MANY, 1)
 
 
 def test_a_small_file_fits_twice_into_a_new_one() -> None:

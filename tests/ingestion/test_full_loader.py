@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,29 +118,6 @@ def test_the_source_account_is_held_against_the_rows(spark: Any, lake: Lake) -> 
     with pytest.raises(AuditFailed, match=r"account\.accounted"):
         overwrite_table(rows(spark, 99, "tuesday"), target(lake, "r2"), whole)
     assert stored(lake) == (100, {"day 0"})
-
-
-def wait_for(file: Path, alive: Callable[[], bool]) -> None:
-    while not file.exists():
-        assert alive(), f"the write ended before {file.name}"
-
-
-@pytest.mark.campaign
-def test_a_reader_sees_old_rows_until_the_commit(spark: Any, lake: Lake, tmp_path: Path) -> None:
-    probe = tmp_path / "probe"
-    probe.mkdir()
-    (probe / "written.hold").touch()
-    (probe / "audited.hold").touch()
-    writing = threading.Thread(
-        target=overwrite_table, args=(rows(spark, 120, "tuesday"), target(lake, "r2", probe), Provenance())
-    )
-    writing.start()
-    for phase in ("written", "audited"):
-        wait_for(probe / f"{phase}.reached", writing.is_alive)
-        assert there(spark, lake) == (100, {"day 0"})
-        (probe / f"{phase}.hold").unlink()
-    writing.join()
-    assert there(spark, lake) == (120, {"tuesday"})
 
 
 def test_readers_never_see_an_empty_or_mixed_table(spark: Any, lake: Lake) -> None:

@@ -162,21 +162,6 @@ def test_a_damaged_compressed_log_is_refused_whole(tmp_path: Path) -> None:
     assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log.gz"]
 
 
-def test_only_a_grown_logs_tail_is_taken(tmp_path: Path) -> None:
-    first, tail = line(0) + line(3), line(4) + line(3700)
-    put(tmp_path, first)
-    split(tmp_path)
-    before = {path: path.stat().st_mtime_ns for path in parts(tmp_path)}
-    assert unsplit_logs(tmp_path) == []
-    put(tmp_path, first + tail)
-    assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log"]
-    report = split(tmp_path)
-    assert [part.offset for part in report.parts] == [len(first), len(first) + len(line(4))]
-    assert joined(tmp_path) == first + tail
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert split(tmp_path).parts == ()
-
-
 def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
     data = line(0) + line(2)
     for cut in range(1, len(data)):

@@ -11,7 +11,6 @@ import subprocess
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -92,20 +91,6 @@ def test_followed_commits_are_remembered_after_transactions_expire(lake: Lake) -
     time.sleep(1.2)
     commit(lake, 3)
     assert lake.version(BESIDE) == 4
-
-
-@pytest.mark.campaign
-def test_followed_commits_are_remembered_after_a_spark_checkpoint(spark: Any, lake: Lake) -> None:
-    for number in range(3):
-        commit(lake, number)
-    assert lake.version(BESIDE) == 3
-    time.sleep(1.2)
-    for _ in range(2):
-        spark.sql(f"ALTER TABLE delta.`{lake.path(BESIDE)}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
-    assert list(Path(lake.path(BESIDE), "_delta_log").glob("*.checkpoint*.parquet"))
-    commit(lake, 3)
-    assert lake.version(BESIDE) == 6, "two commits by Spark, and one followed commit"
-    assert lake.row_counts(BESIDE, "key") == {KEY: 3}
 
 
 def test_a_companion_without_its_main_table_is_empty(lake: Lake) -> None:

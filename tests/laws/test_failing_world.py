@@ -7,24 +7,22 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from blogdata.errors import DiskFull, PlatformError
 from blogdata.evidence import damage, ledger, repair
-from blogdata.evidence.damage import Damage, DamageKind
+from blogdata.evidence.damage import Damage
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.repair import BeyondMending
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake
-from blogdata.lake.store_faults import DataFileDamaged, LogDamaged, StoreNotWritable, store_faults
+from blogdata.lake.store_faults import StoreNotWritable, store_faults
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.target import Provenance
 from toy import CONTRACT, HOURS, accounts, clicks, table, target
@@ -109,27 +107,6 @@ def test_a_whole_table_has_no_damage(world: World, expected: list[Any]) -> None:
     assert world.problems() == []
 
 
-def test_a_cut_off_checkpoint_is_replaced_by_commits(world: World, expected: list[Any]) -> None:
-    newest = sorted(world.log.glob("*.checkpoint*.parquet"))[-1]
-    cut(newest)
-    with pytest.raises(LogDamaged, match="blogdata job repair"):
-        world.lake.version(DATASET)
-    with pytest.raises(LogDamaged, match="blogdata job repair"):
-        publish(world.spark, world.root, "again")
-    assert [(one.kind, one.file) for one in world.inspect()] == [(DamageKind.CHECKPOINT, newest)]
-    (done,) = world.mend()
-    assert newest.name in done
-    assert world.inspect() == []
-    assert sorted(tuple(row) for row in world.rows()) == expected
-    assert world.problems() == []
-    assert publish(world.spark, world.root, "again").rows_out == ROWS
-
-
-def no_commits(world: World) -> None:
-    cut(sorted(world.log.glob("*.checkpoint*.parquet"))[-1])
-    world.commits()[-2].unlink()
-
-
 def commit_below_others(world: World) -> None:
     # Together with the newest checkpoint, which would contain the commit's content.
     sorted(world.log.glob("*.checkpoint*.parquet"))[-1].unlink()
@@ -137,14 +114,9 @@ def commit_below_others(world: World) -> None:
     cut(world.commits()[-2])
 
 
-@pytest.mark.parametrize(
-    "harm", [pytest.param(no_commits, marks=pytest.mark.campaign), commit_below_others], ids=lambda harm: harm.__name__
-)
-def test_a_log_that_cannot_be_mended_begins_anew(
-    world: World, expected: list[Any], harm: Callable[[World], None]
-) -> None:
+def test_a_log_that_cannot_be_mended_begins_anew(world: World, expected: list[Any]) -> None:
     before = world.commits()[-1]
-    harm(world)
+    commit_below_others(world)
     in_bronze = replace(CONTRACT, dataset="bronze.clicks")
     shutil.copytree(world.folder, world.root / "bronze" / "clicks")
     with pytest.raises(BeyondMending, match="backup"):
@@ -159,50 +131,6 @@ def test_a_log_that_cannot_be_mended_begins_anew(
     assert commit.version > int(before.stem)
     assert sorted(tuple(row) for row in world.rows()) == expected
     assert (world.inspect(), world.problems()) == ([], [])
-
-
-@pytest.mark.parametrize("emptied", [False, pytest.param(True, marks=pytest.mark.campaign)], ids=["cut off", "emptied"])
-def test_a_cut_off_commit_is_published_again(world: World, expected: list[Any], emptied: bool) -> None:
-    newest = world.commits()[-1]
-    lost = world.lake.version(DATASET)
-    assert lost is not None
-    before = sorted(tuple(row) for row in world.rows(lost - 1))
-    if emptied:
-        newest.write_bytes(b"")
-    else:
-        cut(newest)
-        with pytest.raises(LogDamaged, match="as-of"):
-            world.lake.version(DATASET)
-    assert sorted(tuple(row) for row in world.rows(lost - 1)) == before, "readers keep the last good version"
-    assert [(one.kind, one.version) for one in world.inspect()] == [(DamageKind.COMMIT, lost)]
-    (done,) = world.mend()
-    assert f"to be computed again: {SECOND[0]}" in done
-    assert sorted(tuple(row) for row in world.rows()) == before
-    assert list(world.events.publications(DATASET)) == [HOURS[0]], "lost publications no longer count"
-    commit = publish(world.spark, world.root, "anew", SECOND)
-    assert commit.version == lost + 1, "no version number is reused"
-    assert sorted(tuple(row) for row in world.rows()) == expected
-    assert sorted(world.events.publications(DATASET)) == list(HOURS)
-    assert world.problems() == []
-
-
-@pytest.mark.parametrize("harm", [Path.unlink, pytest.param(cut, marks=pytest.mark.campaign)], ids=["gone", "cut off"])
-def test_a_lost_data_file_costs_only_its_partition(
-    world: World, expected: list[Any], harm: Callable[[Path], None]
-) -> None:
-    files = [Path(uri) for uri in DeltaTable(str(world.folder)).file_uris()]
-    lost = next(file for file in files if HOURS[1] in str(file))
-    harm(lost)
-    with pytest.raises(DataFileDamaged, match="blogdata job repair"):
-        world.rows()
-    assert world.lake.read(world.spark, DATASET).where(F.col("hour") == HOURS[0]).collect()
-    assert [(one.kind, one.file, one.partition) for one in world.inspect()] == [(DamageKind.DATA, lost, HOURS[1])]
-    world.mend()
-    assert list(world.events.publications(DATASET)) == [HOURS[0]]
-    publish(world.spark, world.root, "anew", SECOND)
-    assert sorted(tuple(row) for row in world.rows()) == expected
-    assert world.inspect() == []
-    assert world.problems() == []
 
 
 def test_a_clock_set_back_changes_no_order(world: World, expected: list[Any]) -> None:

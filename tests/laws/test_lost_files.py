@@ -28,7 +28,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
+from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import InOrder, Merge
 from idempotency.test_fast_metadata_cleaner import BEFORE, LAST, NEW, OLD, WEEKS
 from toy import LETTERS, target
@@ -279,29 +279,6 @@ def test_whole_frozen_weeks_stay_frozen_beside_a_loss(world: World) -> None:
         world.compute("late", OLD, LAST)
     world.compute("again", LAST)
     assert world.inspect() == []
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("world", ["executed"], indirect=True)
-def test_a_restoration_that_is_lost_has_not_happened(world: World) -> None:
-    expected = world.rows()
-    restored = world.step("restores", *DAYS[2:])
-
-    def contended(_: Any) -> Any:
-        raise ConcurrentWrite(what="another run was first", where=MERGED.dataset, next_step="it is retried")
-
-    with pytest.raises(ConcurrentWrite):
-        restored.publish(lambda _: FullDelivery(rows=contended, account=Account(rows_in=1)))
-    assert [mark.restored for mark in world.events.executions(MERGED.dataset)][-1] is not None
-    for kind in ("*.json", "*.checkpoint.parquet"):
-        # Delta writes a checkpoint with each restoration, which alone would still contain it.
-        cut(max((world.folder / "_delta_log").glob(kind)))
-    assert "ask for it once more" in world.mend()[-1]
-    assert world.rows() == expected
-    assert world.problems() == []
-    world.compute("later", *DAYS[2:])
-    assert world.rows() == expected
-    assert world.problems() == []
 
 
 @pytest.mark.campaign

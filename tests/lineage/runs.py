@@ -6,60 +6,14 @@ only one run, as the platform does.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
-from types import TracebackType
 
 import dagster as dg
 
-from blogdata.cli.outcome import Outcome
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.names import asset_key, step_of
 from blogdata.services import dagster_home
 from lineage.deployment import Deployment
-
-
-class Background:
-    """A run in its own thread; its exception is raised again when its outcome is requested."""
-
-    def __init__(self, deployment: Deployment, select: tuple[str, ...] = (), day: str | None = None) -> None:
-        self._deployment = deployment
-        self._select = select
-        self._day = day
-        self._outcome: Outcome | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"run of {select or 'all'}")
-
-    def __enter__(self) -> Background:
-        """Start the run."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Wait for the end of the run."""
-        self._thread.join()
-
-    @property
-    def working(self) -> bool:
-        """Whether it still runs."""
-        return self._thread.is_alive()
-
-    def outcome(self) -> Outcome:
-        """Wait for the end of the run; return its outcome."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._outcome is not None
-        return self._outcome
-
-    def _run(self) -> None:
-        try:
-            hours = None if self._day is None else (self._day, self._day)
-            self._outcome = self._deployment.run(select=self._select, hours=hours)
-        except BaseException as error:  # noqa: BLE001 - raised again by outcome()
-            self._error = error
 
 
 def retries(deployment: Deployment, dataset: str) -> list[str]:
@@ -97,9 +51,3 @@ def evaluations(deployment: Deployment, dataset: str, check: str) -> list[dg.Ass
     # A run plans its checks before it evaluates them.
     made = dg.DagsterEventType.ASSET_CHECK_EVALUATION
     return [event.asset_check_evaluation_data for event in events if event is not None and event.event_type == made]
-
-
-def last_run(deployment: Deployment) -> dg.DagsterRunStatus:
-    """Return the final status of the newest run."""
-    with dagster_home.open_instance(deployment.settings) as instance:
-        return instance.get_run_records(limit=1)[0].dagster_run.status

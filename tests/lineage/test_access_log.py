@@ -28,12 +28,9 @@ from blogdata.cli.main import app
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.log_queue import split_all
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from declared import OF_COMPLETE_WEEKS, OF_ENDED_WEEKS
-from lineage import brute_force
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from oracle import OracleTruth
-from quality.contracts import CONTRACTS, GRAPH
 
 pytestmark = pytest.mark.campaign
 VIEWS = len(blog_log.VIEWS)
@@ -100,45 +97,6 @@ def test_the_run_succeeds_and_the_ledger_adds_up(blog: Blog) -> None:
     assert blog.deployment.problems() == []
 
 
-def test_only_datasets_with_a_source_are_computed_once(blog: Blog) -> None:
-    with_input = GRAPH.with_input(["landing.visits"]) - (OF_COMPLETE_WEEKS - OF_ENDED_WEEKS)
-    assert blog.planned
-    assert blog.planned - with_input == set()
-    asked = {name for name, one in CONTRACTS.items() if one.main in {*LOOKED_AT, *GRAPH.upstream(LOOKED_AT)}}
-    with_input &= asked
-    assert blog.deployment.versions().keys() - {"ops.events"} == with_input
-    history = {name: blog.deployment.events.history(name) for name in CONTRACTS}
-    commits = {name: len({one.version for one in entries}) for name, entries in history.items() if entries}
-    assert commits == dict.fromkeys(with_input, 1)
-
-
-def test_every_line_is_in_bronze_byte_for_byte(blog: Blog) -> None:
-    raw = blog.deployment.rows("bronze.visits", "raw")
-    assert Counter(line + b"\n" for line in raw) == Counter(blog_log.LINES)
-    assert set(blog.deployment.rows("bronze.visits", "format")) == {"combined"}
-
-
-def test_landing_a_rotated_log_each_hour_equals_landing_all_of_it_at_once(blog: Blog, tmp_path: Path) -> None:
-    (tmp_path / "whole.log").write_bytes(b"".join(blog_log.LINES))
-    land_logs(tmp_path / "landing", str(tmp_path / "whole.log"))
-    (split,) = split_all(tmp_path / "landing", hour_of_combined, now=datetime(2026, 1, 1, tzinfo=timezone.utc))
-    assert split.report is not None
-    once = Counter(
-        (part.hour, line) for part in split.report.parts for line in part.path.read_bytes().rstrip(b"\n").split(b"\n")
-    )
-    assert Counter(map(tuple, blog.deployment.rows("bronze.visits", "arrival_hour", "raw"))) == once
-
-
-def test_every_line_is_page_view_filtered_or_dead(blog: Blog) -> None:
-    rows = blog.deployment.rows("bronze.visits", "reasons", "filtered_by")
-    dead = [reasons for reasons, _ in rows if reasons]
-    filtered = Counter(name for reasons, name in rows if name is not None)
-    assert filtered == blog.counted.filtered() == blog_log.FILTERED
-    assert dead == [] == [*blog.counted.reasons()]
-    assert len(rows) - sum(filtered.values()) == VIEWS
-    assert sum(arrival.events for arrival in blog.counted.arrivals.values()) == VIEWS
-
-
 def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
     counted = {name: total(blog, "silver.visits", f"filtered.{name}") for name in blog_log.FILTERED}
     assert counted == blog_log.FILTERED
@@ -146,48 +104,6 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
     entries = blog.deployment.published("silver.visits").values()
     assert sum(entry.rows_in for entry in entries) == len(blog_log.LINES)
     assert sum(entry.rows_out for entry in entries) == UNIQUE
-
-
-def test_a_log_is_a_source_of_its_own_for_the_watermark(blog: Blog) -> None:
-    measures = [entry.measures for entry in blog.deployment.published("bronze.visits").values()]
-    assert {one["max_event_time"] for one in measures} == {None}
-    assert all(one["max_logged_time"] for one in measures if one["visits"])
-
-
-def test_unique_page_views_per_hour_match_the_oracle(blog: Blog) -> None:
-    hours = Counter(blog.deployment.rows("silver.visits", "event_hour"))
-    assert hours == Counter({key: hour.unique for key, hour in blog.counted.event_hours.items()})
-    assert sum(hours.values()) == UNIQUE
-    assert len(blog.deployment.rows("silver.visit_conflicts", "raw")) == CONFLICTS
-
-
-def test_visit_count_matches_the_oracle(blog: Blog) -> None:
-    rows = blog.deployment.rows("silver.visits", "visit_id", "user_id")
-    users: dict[str, set[str]] = {}
-    for visit, user in rows:
-        users.setdefault(visit, set()).add(user)
-    assert None not in users
-    assert len(users) == VISITS == blog.counted.log_visits
-    assert all(len(found) == 1 for found in users.values())
-
-
-def test_sessions_are_those_plain_python_finds(blog: Blog) -> None:
-    lines = brute_force.Lines()
-    delivered = [*oracle.arrival_folders(blog.deployment.landing)]
-    for hour, folder in delivered:
-        raws = [raw for raw, _ in oracle.lines_of(folder)]
-        for offset, verdict in enumerate(oracle.judge_logs(raws, hour)):
-            if verdict.client and not verdict.filtered_by:
-                view = {"user_id": " ".join(verdict.client), "visit_id": "", "page": verdict.identity[-1]}
-                line = brute_force.Line(hour, folder.name, offset, json.dumps(view).encode(), verdict)
-                lines.winners.setdefault((verdict.time, *verdict.identity), line)
-    found = Counter(
-        (one.hour, one.completed, one.started, one.ended, one.pages[0], one.pages[-1], len(one.pages), one.new)
-        for one in brute_force.sessions(lines, until=max(hour for hour, _ in delivered))
-    )
-    columns = ("event_hour", "is_completed", "started_at", "ended_at", "entry_page", "exit_page", "pages", "new_pages")
-    assert Counter(blog.deployment.rows("silver.sessions", *columns)) == found
-    assert len(set(blog.deployment.rows("silver.sessions", "session_id"))) == VISITS
 
 
 def test_log_visits_are_private_and_ids_hide_addresses(blog: Blog) -> None:
@@ -220,13 +136,6 @@ def test_all_requests_are_counted_also_those_that_are_no_page_views(blog: Blog) 
     assert kinds["feed"] >= blog_log.FILTERED["feed"]
     assert kinds["crawler"] + kinds["monitoring"] >= blog_log.FILTERED["crawler"]
     assert {hours for *_, hours in rows} == {14, 24}
-
-
-def test_landing_the_same_log_again_changes_nothing(blog: Blog) -> None:
-    land_logs(blog.deployment.landing, *blog.files)
-    before = blog.deployment.versions()
-    assert blog.deployment.run(for_=LOOKED_AT).runs == 0
-    assert blog.deployment.versions() == before
 
 
 def test_rerunning_one_hour_keeps_its_visit_ids(blog: Blog) -> None:

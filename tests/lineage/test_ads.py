@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assets import corrected
 from blogdata.cli.outcome import Outcome
-from blogdata.evidence import new_fields
-from blogdata.patterns.error_management.dead_letter_replay import Correction, land_corrections
 from blogdata.planning import detectors
 from blogdata.planning import observed as planned
 from blogdata.planning.arrivals import Arrivals
@@ -35,7 +32,6 @@ SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**R
 DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts")
 # The displays without the visit events.
 JOINED = ("silver.visits_with_ads", "gold.campaign_stats", "gold.campaign_audience_hourly")
-NEXT, BAD = "2026-01-06T00", "2026-01-06T01"
 POSITION = ("source_file", "source_offset")
 
 
@@ -134,87 +130,6 @@ def test_a_second_run_publishes_nothing(world: World) -> None:
     again = world.deployment.run(for_=DATASETS)
     assert (again.runs, again.problems) == (0, [])
     assert world.deployment.versions() == before
-
-
-@dataclass(frozen=True)
-class After:
-    """The day after a run with a late display, a corrected dead letter, and an hour that is refused.
-
-    Args:
-        changed: The partitions that the run published, by dataset.
-        corrected: The hour of arrival of the dead letter.
-        stale: What the command that takes corrections says is to be computed again.
-        refused: The problems of the run.
-    """
-
-    changed: dict[str, set[str]]
-    corrected: str
-    stale: dict[str, list[str]]
-    refused: str
-
-
-@pytest.fixture(scope="module")
-def after(world: World) -> After:
-    deployment = world.deployment
-    line = next(line for line in world.lines.dead if "missing_field:campaign" in line.verdict.reasons)
-    display = {"ad_id": "ad-0002", "page": "/", "visit_id": "corrected", "campaign": "c"}
-    payload = json.dumps({**display, "display_time": f"{line.arrival_hour}:00:00Z"})
-    correction = Correction(source_file=line.file, source_offset=line.offset, payload=payload)
-    judged = corrected.of_one_table([correction])
-    dead = deployment.rows("bronze.ad_dead_letters", *POSITION)
-    land_corrections([correction], dead, deployment.landing, letters=judged.letters)
-    stale = corrected.stale_after([correction], judged, deployment.landing, deployment.events)
-
-    display = {"ad_id": "ad-0001", "page": "/late", "visit_id": "late", "campaign": "late"}
-    late = {**display, "display_time": "2026-01-05T14:05:00Z", "slot": 3}
-    deployment.land(NEXT, [json.dumps(late).encode()], name="ads.json", table="ads")
-    good = json.dumps({**display, "visit_id": "v", "display_time": f"{BAD}:10:00Z"}).encode()
-    deployment.land(BAD, [*[b"{}"] * 120, good], name="ads.json", table="ads")
-    before = {name: deployment.published(name) for name in DATASETS}
-    refused = "\n".join(deployment.run(for_=DATASETS).problems)
-    changed = {
-        name: {
-            key
-            for key, entry in deployment.published(name).items()
-            if key not in before[name] or entry.version != before[name][key].version
-        }
-        for name in DATASETS
-    }
-    return After(changed=changed, corrected=line.arrival_hour, stale=dict(stale), refused=refused)
-
-
-@pytest.mark.campaign
-def test_late_and_corrected_displays_recompute_exactly_their_hours(world: World, after: After) -> None:
-    # The hour of arrival is an hour of display, too, but has no displays.
-    assert after.changed == {
-        "bronze.ads": {NEXT, BAD, after.corrected},
-        "bronze.ad_dead_letters": {NEXT, BAD, after.corrected},
-        **{name: {"2026-01-05T14", NEXT, after.corrected} for name in DATASETS[2:]},
-    }
-    assert world.deployment.published("silver.ads")[NEXT].rows_out == 0
-    assert ("late", 1) in world.deployment.rows("silver.ads", "visit_id", "occurrences")
-    assert world.deployment.problems() == []
-    assert "slot" in {field.name for field in new_fields.seen(world.deployment.events, "bronze.ads")}
-
-
-@pytest.mark.campaign
-def test_a_corrected_dead_letter_becomes_a_display(world: World, after: After) -> None:
-    assert {name: after.stale[name] for name in DATASETS} == {name: [after.corrected] for name in DATASETS}
-    assert ("corrected", after.corrected) in world.deployment.rows("silver.ads", "visit_id", "display_hour")
-
-
-@pytest.mark.campaign
-def test_an_hour_of_dead_letters_waits_for_a_person(world: World, after: After) -> None:
-    deployment = world.deployment
-    assert "120 of 121 rows (99.2%) are rejected" in after.refused
-    assert f"bronze.ad_dead_letters {BAD}" in after.refused
-    assert "blogdata run --accept dead_letters" in after.refused
-    assert len(deployment.pasted(after.refused)) == 1
-    assert BAD not in deployment.published("silver.ads")
-    assert deployment.run(for_=DATASETS, accept="dead_letters").problems == []
-    assert deployment.published("silver.ads")[BAD].rows_out == 1
-    assert deployment.problems() == []
-    assert deployment.run(for_=DATASETS).runs == 0
 
 
 def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:

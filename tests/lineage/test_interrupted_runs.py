@@ -8,10 +8,8 @@ import time
 
 import pytest
 
-from blogdata.errors import DiskFull
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Commit
-from declared import DAILY, WEEKLY
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import event
@@ -26,12 +24,11 @@ def stay() -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.campaign), 2])
 def test_an_interrupted_run_is_completed_by_the_next(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], at_once: int
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("BLOGDATA_STEPS_AT_ONCE", str(at_once))
-    made = deploy(f"interrupted-{at_once}")
+    monkeypatch.setenv("BLOGDATA_STEPS_AT_ONCE", "2")
+    made = deploy("interrupted")
     made.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
     monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
     said = Said(monkeypatch, capsys)
@@ -52,44 +49,3 @@ def test_an_interrupted_run_is_completed_by_the_next(
     assert made.run(for_=["silver.visits"]).runs == 0
     assert made.problems() == []
     assert sorted(made.rows("silver.visits", "page")) == ["/a", "/b"]
-
-
-@pytest.mark.campaign
-def test_an_unfinished_replay_names_its_resume_command(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A replay is not stored: the partitions it had left to run are not stale."""
-    deployment = deploy("unfinished")
-    deployment.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
-    assert deployment.run().problems == []
-    monkeypatch.setenv("BLOGDATA_HOME", str(deployment.settings.home))
-    said = Said(monkeypatch, capsys)
-    arguments = ("plan", "--replay", "silver.visits", "--partitions", "2026-01-05T10..2026-01-05T10", "--yes")
-    record = EventLog.record
-
-    def interrupted(log: EventLog, commit: Commit) -> None:
-        record(log, commit)
-        if commit.dataset == "silver.visits_enriched":
-            os.kill(os.getpid(), signal.SIGINT)
-            stay()
-
-    def failed(log: EventLog, commit: Commit) -> None:
-        record(log, commit)
-        if commit.dataset == "silver.visits_enriched":
-            raise DiskFull("here")
-
-    rest = f"what was published stays; for the rest run again: blogdata {' '.join(arguments)}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(EventLog, "record", interrupted)
-        code, _, err = said(*arguments)
-        assert (code, err) == (130, f"stopped; {rest}\n")
-        patch.setattr(EventLog, "record", failed)
-        code, out, _ = said(*arguments)
-        assert (code, out.splitlines()[-1]) == (1, rest)
-    before = deployment.versions()
-    assert said("plan", "--json")[0] == 0
-    assert said(*arguments)[0] == 0
-    after = deployment.versions()
-    there = {*DAILY, *WEEKLY} & before.keys()
-    assert {dataset for dataset in there if after[dataset] > before[dataset]} == there
-    assert there >= {"gold.page_stats", "gold.visits_weekly"}

@@ -24,8 +24,6 @@ HOURS = {
     "2026-01-05T13": [3, 2],
     "2026-01-05T14": [1],
 }
-READERS = ("silver.sessions", "gold.requests_daily", "silver.visits")
-"""One for each kind of row that a list of crawlers changes: sessions, requests, page views."""
 
 
 def fill(deployment: Deployment, *datasets: str) -> None:
@@ -43,10 +41,6 @@ def offered(deployment: Deployment) -> list[str]:
     asked = CliRunner().invoke(app, ["plan", "--json"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
     assert asked.exit_code == 0, asked.output
     return json.loads(asked.stdout).get("offered", {}).get("bronze.visits", [])  # type: ignore[no-any-return]
-
-
-def no_session(*_: object) -> None:
-    raise AssertionError("no table is read twice for the same lists")
 
 
 def upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,40 +63,3 @@ def test_an_upgrade_of_a_list_offers_the_hours_it_changes_until_they_ran_again(
     assert deployment.run(hours=(changed[0], changed[-1]), select=["bronze.visits"]).problems == []
     assert offered(deployment) == []
     assert set(deployment.rows("bronze.visits", "crawler")) == {None, "search", "ai_crawler"}
-
-
-@pytest.mark.campaign
-def test_an_upgrade_of_a_list_and_another_setting_offer_the_hours_they_change(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deployment = deploy("before")
-    fill(deployment, *READERS)
-    with monkeypatch.context() as unread:
-        unread.setattr("blogdata.cli.sql_command.session", no_session)
-        assert offered(deployment) == []
-    older = deployment.versions()
-    upgrade(monkeypatch)
-    changed = ["2026-01-05T10", "2026-01-05T14"]
-    assert offered(deployment) == changed
-    monkeypatch.setattr("blogdata.cli.sql_command.session", no_session)
-    assert offered(deployment) == changed
-    asked = CliRunner().invoke(app, ["plan"], env={"BLOGDATA_HOME": str(deployment.settings.home)})
-    assert "--replay bronze.visits --partitions 2026-01-05T10,2026-01-05T14" in " ".join(asked.stdout.split())
-    assert deployment.run(for_=READERS).runs == 0
-    assert {**deployment.versions(), "ops.events": 0} == {**older, "ops.events": 0}
-    assert deployment.replay("bronze.visits", *changed).problems == []
-    assert offered(deployment) == []
-    assert set(deployment.rows("bronze.visits", "crawler")) == {None, "search", "ai_crawler"}
-
-    fresh = deploy("fresh")
-    fill(fresh, *READERS)
-    found = fresh.contents()
-    assert {*READERS} <= found.keys()
-    assert found == {name: deployment.contents_of(name) for name in found}
-    assert fresh.problems() == deployment.problems() == []
-
-    monkeypatch.undo()
-    upgrade(monkeypatch)
-    with (deployment.settings.home / "blogdata.toml").open("a", encoding="utf-8") as settings:
-        settings.write('[logs.exclude]\naddresses = ["192.0.2.4"]\n')
-    assert offered(deployment) == ["2026-01-05T13"]

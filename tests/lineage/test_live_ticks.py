@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -14,9 +13,7 @@ import dagster as dg
 import pytest
 
 from assets.streamed_datasets import assets
-from assets.transforms.live_batches import DEAD_LETTERS
 from assets.transforms.live_visits import STREAM
-from blogdata.cli import stream_command
 from blogdata.evidence.appended import appended
 from blogdata.evidence.claims import Claims
 from blogdata.orchestration import owners
@@ -24,16 +21,14 @@ from blogdata.orchestration import stream as streams
 from blogdata.orchestration.checks import CONTRACT, LEDGER
 from blogdata.orchestration.late_share import LATE
 from blogdata.orchestration.measures import MEASURES
-from blogdata.orchestration.names import ACCEPT, asset_key
+from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.stream import StreamLost
 from blogdata.patterns.error_management.streamed_files import left_out_in, left_out_warnings
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource, sources
-from blogdata.publish.audit import Violation
-from blogdata.publish.write_faults import AuditFailed
 from lineage import live
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.live import BRONZE, HOURS, SET_ASIDE, STREAMED, VISITS, problems
+from lineage.live import BRONZE, HOURS, SET_ASIDE, STREAMED, VISITS
 from resources import connections
 
 NO_HOUR = "2026-13-45T99"
@@ -115,33 +110,6 @@ def test_every_tick_reports_checks_even_without_new_rows(
     assert rows(robbed) == {}
 
 
-@pytest.mark.campaign
-def test_a_failing_tick_reports_its_earlier_publications(
-    deploy: Deploy, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = deploy("live-failing")
-    made.land(HOURS[1], [event("10:05", "/a"), *[b"{"] * 1000])
-    stopped = ticked(made, instance)
-    assert not stopped.success
-    assert rows(stopped) == {asset_key(BRONZE): 1001, asset_key(VISITS): 1, asset_key(SET_ASIDE): 0}
-    assert failed(stopped) == []
-    # The next batch is refused by one check; the rows that the batch before it added are reported with that.
-    run = streams.run
-
-    def refused(*given: Any, **more: Any) -> None:
-        run(*given, **more)
-        raise AuditFailed(BRONZE, [Violation(rule="made_up", partition=HOURS[1], found=1, detail="of a test")])
-
-    monkeypatch.setattr(streams, "run", refused)
-    made.land(HOURS[1], [event("10:06", "/b")], name="more.json")
-    ran = ticked(made, instance, **{ACCEPT: DEAD_LETTERS})
-    assert not ran.success
-    assert rows(ran) == {asset_key(BRONZE): 1, asset_key(VISITS): 1, asset_key(SET_ASIDE): 0}
-    assert failed(ran) == [(asset_key(BRONZE), CONTRACT)]
-    assert len(ran.get_asset_check_evaluations()) == 2 * len(STREAMED) + 2
-    assert problems(made) == []
-
-
 def test_a_stream_ends_when_its_claim_is_taken(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     made = deploy("live-lease")
     made.land(HOURS[1], [event("10:05", "/a")])
@@ -168,18 +136,3 @@ def test_a_stream_ends_when_its_claim_is_taken(deploy: Deploy, monkeypatch: pyte
     other.join()
     assert len(times) == 3, "the claim had been renewed twice by then"
     assert elsewhere.held().keys() == {STREAM.name}, "a claim of another run is not released"
-
-
-@pytest.mark.campaign
-def test_stream_command_names_the_files_it_skips(
-    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = deploy("live-misnamed")
-    made.land(NO_HOUR, [event("10:06", "/b")]).with_name("passwd.json").symlink_to("/etc/passwd")
-    monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    stream_command.stream(once=True)
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"{BRONZE}: 0 rows" in said
-    assert f"1 files lie in folders whose names are no hour, and are not taken in: {LOST};" in said
-    assert "1 links are not followed or entries not read, and nothing is taken in through them:" in said

@@ -14,20 +14,18 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import oracle
 from assets.transforms.live_batches import DEAD_LETTERS
 from assets.transforms.live_visits import STREAM
 from blogdata.evidence.appended import appended
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.stream_faults import StreamFailed
-from blogdata.patterns.error_management.checkpointer import IncompatibleCheckpoint, checkpoints, stream_offset_rows
+from blogdata.patterns.error_management.checkpointer import checkpoints, stream_offset_rows
 from blogdata.patterns.error_management.dead_letter import TooManyDeadLetters
 from blogdata.patterns.error_management.streamed_files import LandedFileGone
 from lineage import live
@@ -36,7 +34,6 @@ from lineage.deployment import Deployment, event
 from lineage.live import (
     BRONZE,
     HOURS,
-    ONE_BY_ONE,
     SET_ASIDE,
     STREAMED,
     VISITS,
@@ -47,7 +44,6 @@ from lineage.live import (
     tick,
     verdicts_of,
 )
-from parquet import codecs
 from quality.contracts import CONTRACTS
 
 
@@ -69,22 +65,6 @@ def straight(world: Deployment, deploy: Deploy) -> Deployment:
 def expected(straight: Deployment) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of its tables."""
     return contents(straight)
-
-
-@pytest.mark.campaign
-def test_streamed_tables_are_written_with_zstd(straight: Deployment) -> None:
-    found = codecs(straight.settings.lake)
-    assert [found[name.replace(".", "/")] for name in STREAMED] == [{"ZSTD"}] * len(STREAMED)
-
-
-@pytest.mark.campaign
-def test_streamed_verdicts_match_the_plain_python_model(straight: Deployment) -> None:
-    verdicts, _, _ = model(straight.landing, in_order(straight))
-    assert verdicts_of(straight) == verdicts
-    assert set(verdicts.values()) == {"first", "late", "duplicate", "conflict"}
-    counted = oracle.count(straight.landing)
-    assert len(straight.rows(BRONZE, "raw")) == sum(hour.lines for hour in counted.arrivals.values())
-    assert problems(straight) == []
 
 
 @pytest.mark.campaign
@@ -114,34 +94,6 @@ def test_streamed_and_batch_tables_hold_the_same_rows(straight: Deployment) -> N
     # Events in order are equal; late events are in the batch tables, and set aside by the stream.
     batch = [row for row in straight.rows("silver.visits", *columns) if tuple(row[at] for at in place_at) not in late]
     assert sorted(batch, key=repr) == sorted(straight.rows(VISITS, *columns), key=repr)
-
-
-@pytest.mark.campaign
-def test_offset_rows_name_the_files_of_each_batch(straight: Deployment) -> None:
-    folder = straight.settings.home / "checkpoints"
-    rows = stream_offset_rows(folder)
-    assert [(row[2], row[6]) for row in rows] == [(0, True), (1, True), (2, True)]
-    writer = checkpoints(folder)[0].writer
-    named = {f"{writer}/{row[2]}": {str(Path(file).relative_to(straight.landing)) for file in row[5]} for row in rows}
-    held: dict[str, set[str]] = {}
-    for batch, file in straight.rows(BRONZE, "batch", "source_file"):
-        held.setdefault(batch, set()).add(file)
-    assert held == named
-
-
-@pytest.mark.campaign
-def test_a_tick_without_new_files_publishes_nothing(straight: Deployment, expected: dict[str, Any]) -> None:
-    before = straight.lake.versions(STREAMED)
-    tick(straight)
-    assert straight.lake.versions(STREAMED) == before
-
-
-@pytest.mark.campaign
-def test_a_changed_key_refuses_the_existing_checkpoint(straight: Deployment) -> None:
-    before = straight.lake.versions(STREAMED)
-    with pytest.raises(IncompatibleCheckpoint, match="key was"):
-        tick(straight, replace(ONE_BY_ONE, key=("visit_id",)))
-    assert straight.lake.versions(STREAMED) == before
 
 
 CUTS = ((BRONZE, 0, "committed"), (SET_ASIDE, 1, "committed"), (VISITS, 1, "written"), (BRONZE, 2, "committed"))

@@ -85,13 +85,6 @@ def test_full_loader_of_a_table_has_the_rows_of_files_and_their_guards(
     assert loading.problems() == []
 
 
-def test_full_loader_names_a_table_that_is_not_there(loading: Deployment) -> None:
-    landed = sorted(loading.landing.rglob("*.json"))
-    with clock_at(datetime.now(timezone.utc) + timedelta(days=5)):
-        assert "there is no such table" in str(loading.run(for_=["bronze.devices"]).problems)
-    assert sorted(loading.landing.rglob("*.json")) == landed
-
-
 def _visit(source: psycopg.Connection, page: str, at: str, came: str | None) -> None:
     source.execute(
         "INSERT INTO legacy_visits (visit_id, event_time, user_id, page, browser, device_version, ingestion_time)"

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import oracle
-from blogdata.cli.main import app
 from lineage import worker
 from lineage.conftest import Deploy
 from lineage.phases import Hold
@@ -86,24 +84,6 @@ def test_late_lines_rerun_only_hours_whose_visits_change(deploy: Deploy) -> None
 
 
 @pytest.mark.campaign
-def test_removing_a_first_page_view_reassigns_its_visit(deploy: Deploy) -> None:
-    deployment = deploy("vanished")
-    first = deployment.land("2026-01-05T10", [view("10:50", "/a")], name="one.log")
-    deployment.land("2026-01-05T10", [view("10:55", "/a.css")], name="other.log")
-    deployment.land("2026-01-05T11", [view("11:05", "/b")], name="access.log")
-    assert deployment.run().problems == []
-    before = dict(deployment.rows("silver.visits", "page", "visit_id"))
-    assert before["/a"] == before["/b"]
-    first.unlink()
-    assert deployment.run(accept="size").problems == []
-    after = deployment.contents()
-    assert dict(deployment.rows("silver.visits", "page", "visit_id")).keys() == {"/b"}
-    assert deployment.rows("silver.visits", "visit_id") != [before["/b"]]
-    assert deployment.run(hours=("2026-01-05T10", "2026-01-05T11"), select=["silver.visits"]).problems == []
-    assert deployment.contents() == after
-
-
-@pytest.mark.campaign
 def test_hours_published_after_an_unseen_late_line_rerun(deploy: Deploy, tmp_path: Path) -> None:
     deployment = deploy("overtaken")
     deployment.land("2026-01-05T10", [view("10:20", "/a")], name="access.log")
@@ -123,25 +103,3 @@ def test_hours_published_after_an_unseen_late_line_rerun(deploy: Deploy, tmp_pat
     assert deployment.run().problems == []
     assert len(set(deployment.rows("silver.visits", "visit_id"))) == 1
     assert deployment.run().runs == 0
-
-
-@pytest.mark.campaign
-def test_a_later_log_keeps_existing_visit_ids(deploy: Deploy, tmp_path: Path) -> None:
-    """Figure 4-8 through the platform: 10:09 has its id when 09:55 arrives, in another log and an earlier hour."""
-    deployment = deploy("second-log")
-    home = {"BLOGDATA_HOME": str(deployment.settings.home)}
-
-    def land(name: str, *lines: bytes) -> dict[str, str]:
-        log = tmp_path / name
-        log.write_bytes(b"".join(line + b"\n" for line in lines))
-        assert CliRunner().invoke(app, ["land", "logs", str(log)], env=home).exit_code == 0
-        assert deployment.run().problems == []
-        return dict(deployment.rows("silver.visits", "page", "visit_id"))
-
-    before = land("one.log", view("10:09", "/b"), view("10:12", "/c"), view("11:30", "/d"))
-    assert before["/b"] == before["/c"] != before["/d"]
-    after = land("other.log", view("09:55", "/a"), view("10:55", "/e", n=2))
-    assert {page: after[page] for page in before} == before
-    assert after["/a"] == before["/b"]
-    assert len(set(after.values())) == 3 == oracle.count(deployment.landing).log_visits
-    assert deployment.problems() == []

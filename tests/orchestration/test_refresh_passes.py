@@ -177,19 +177,6 @@ def test_a_replay_is_computed_in_pieces(lake: LakeResource, monkeypatch: pytest.
     assert [len(keys) for keys in free] == [7, 7, 9]
 
 
-@pytest.mark.campaign
-def test_sessions_that_go_on_are_computed_again_in_many_pieces(
-    lake: LakeResource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A year has a hundred pieces; how far ahead a step looks ends with the hours, however many pieces there were."""
-    monkeypatch.setattr(refresh, "MOST_AGAIN", 1)
-    hours = range(19)
-    sessions(lake, dict.fromkeys(hours, 1), read=visits(lake, *hours))
-    again = {"silver.sessions": [hour(number) for number in hours]}
-    found = passes(lake, lake.lake.version("silver.visits") or 0, grows=True, again=again, lane="again")
-    assert found == [[number] for number in hours]
-
-
 def test_a_replay_in_pieces_computes_what_was_asked_for(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refresh, "MOST_AGAIN", 4)
     hours = range(20)

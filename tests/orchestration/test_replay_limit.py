@@ -132,13 +132,6 @@ def test_a_ui_replay_omits_the_limited_table(deployment: Deployment) -> None:
         assert replays.unfinished(lake.events) == []
 
 
-@pytest.mark.campaign
-def test_refused_days_stop_no_span(deployment: Deployment) -> None:
-    assert deployment.run(hours=("2027-01-05", "2027-01-05"), select=[DATASET]).problems == []
-    (problem,) = deployment.run().problems
-    assert WITHOUT in problem
-
-
 @pytest.mark.parametrize(
     ("partitions", "found"),
     [

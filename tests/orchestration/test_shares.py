@@ -65,24 +65,10 @@ def test_each_hour_is_compared_with_those_before_it() -> None:
     assert judged([*before, *[hour(number, 100) for number in range(169, 240)]], hour(168, 400)).passed
 
 
-def test_hours_of_few_rows_give_no_warning() -> None:
-    assert judged(QUIET, hour(168, 9, rows=10)).passed
-
-
-def test_quiet_hours_are_judged_by_their_sampling_error() -> None:
-    busy = [hour(number, 380 + number % 40, rows=5000) for number in range(168)]
-    assert judged(busy, hour(168, 2, rows=112)).passed
-    assert not judged(busy, hour(168, 90, rows=5000)).passed
-
-
 def test_a_new_filter_is_compared_with_nothing_removed() -> None:
     none = [hour(number, 0) for number in range(168)]
     told = "2026-01-12T00: 'crawler' removed 50.0% of the rows, usual are 0.0%"
     assert judged(none, hour(168, 500)).description == told
-
-
-def test_a_first_hour_gives_no_warning() -> None:
-    assert judged([], hour(0, 900)).passed
 
 
 def letters(number: int, dead: int, rows: int) -> Entry:

@@ -211,18 +211,6 @@ def test_a_killed_database_is_restarted_and_retried(shop: Shop, monkeypatch: pyt
     assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
 
 
-def test_a_refused_row_fails_without_retry_or_change(shop: Shop) -> None:
-    shop.publish(MONDAY)
-    assert shop.run(MONDAY, MONDAY).success
-    with psycopg.connect(postgres.up(shop.settings)) as connection:
-        connection.execute(f"ALTER TABLE {shop.schema}.returns ADD CHECK (day < '{TUESDAY}')")
-    shop.publish(TUESDAY)
-    result = shop.run(TUESDAY, TUESDAY)
-    assert (result.success, checks(result)) == (False, [False])
-    assert "STEP_UP_FOR_RETRY" not in [event.event_type_value for event in result.all_events]
-    assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
-
-
 def test_refused_days_are_named_and_others_served(shop: Shop) -> None:
     shop.publish(*DAYS)
     assert shop.run(MONDAY, MONDAY).success

@@ -16,7 +16,6 @@ import pytest
 
 from blogdata.cli.pipeline import Pipeline
 from blogdata.errors import ConfigurationError
-from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import Upstream
@@ -94,21 +93,6 @@ def test_a_person_publishes_it_all_the_same(days: Days) -> None:
     commit = days.publish({MONDAY: 5_000}, accepted={GUARD})
     assert days.shown() == {MONDAY: 5_000}
     assert warnings(commit.entries[MONDAY]) == [VOLUME]
-
-
-@pytest.mark.campaign
-def test_a_weekend_or_an_unfinished_day_is_no_fault(days: Days) -> None:
-    days.publish({SATURDAY: 5_000})
-    days.publish({MONDAY: 5_000}, hours=12)
-    assert days.shown() == {MONDAY: 5_000, SATURDAY: 5_000}
-    assert EventLog(days.lake).publications(PAGES.dataset)[MONDAY].rows_in == 5_000
-
-
-@pytest.mark.campaign
-def test_a_long_log_that_lands_at_once_is_published_with_its_quiet_days(spark: Any, lake_root: Path) -> None:
-    new = Days(spark, lake_root, Engine.TRANSACTION)
-    new.publish({**BEFORE, MONDAY: 5_000})
-    assert new.shown() == {MONDAY: 5_000}
 
 
 def test_only_a_dataset_that_asks_has_the_guard(tmp_path: Path) -> None:

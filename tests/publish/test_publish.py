@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.lake.commit import Account, Commit
+from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
@@ -91,41 +91,6 @@ def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -
     assert not bring("clicks-2", next_turn(lake, CONTRACT.dataset)).repeated
     assert next_turn(lake, CONTRACT.dataset) == 2
     assert len(resting(lake_root)) == 200
-
-
-@pytest.mark.campaign
-@both_engines
-def test_a_lost_row_is_refused_before_publication(spark: Any, lake_root: Path, engine: Engine) -> None:
-    overwrite_partitions(clicks(spark), target(lake_root, "one", engine), HOURS, Provenance(accounts=accounts()))
-    before = resting(lake_root)
-    with pytest.raises(AuditFailed, match=r"account\.accounted") as refused:
-        overwrite_partitions(
-            clicks(spark).where("click <> 3"),
-            target(lake_root, "two", engine),
-            HOURS,
-            Provenance(accounts=accounts()),
-        )
-    assert [item.partition for item in refused.value.violations] == [HOURS[1]]
-    assert resting(lake_root) == before
-
-
-@pytest.mark.campaign
-@both_engines
-def test_a_refused_batch_names_all_its_violations(spark: Any, lake_root: Path, engine: Engine) -> None:
-    bad = clicks(spark).withColumn("click", F.when(F.col("click") < 4, F.lit(-1)).otherwise(F.col("click")))
-    with pytest.raises(AuditFailed) as refused:
-        overwrite_partitions(
-            bad, target(lake_root, engine=engine), HOURS, Provenance(accounts={HOURS[0]: Account(rows_in=1)})
-        )
-    named = {(item.rule, item.partition) for item in refused.value.violations}
-    assert named == {
-        ("positive", HOURS[0]),
-        ("positive", HOURS[1]),
-        ("unique.click", HOURS[0]),
-        ("unique.click", HOURS[1]),
-        ("account.accounted", HOURS[0]),
-    }
-    assert resting(lake_root) == []
 
 
 @both_engines

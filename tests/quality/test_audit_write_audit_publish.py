@@ -12,7 +12,7 @@ import pytest
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish import refused
-from blogdata.publish.audit import guard_of, lifted_audits, warnings
+from blogdata.publish.audit import warnings
 from blogdata.publish.schema import Audit, Failed
 from blogdata.publish.target import Engine, Provenance
 from blogdata.publish.write_faults import AuditFailed
@@ -69,24 +69,3 @@ def test_refused_rows_are_kept_until_they_expire(spark: Any, lake_root: Path, en
     assert refused.expire(lake, now=datetime.now(timezone.utc)) == []
     assert refused.expire(lake, now=datetime.now(timezone.utc) + refused.KEPT + timedelta(minutes=1)) == [again]
     assert refused.kept(lake) == []
-
-
-@pytest.mark.campaign
-def test_a_person_lifts_a_false_alarm_of_one_audit(spark: Any, lake_root: Path) -> None:
-    rows, strict = clicks(spark, 200), _with(FEW)
-    with pytest.raises(AuditFailed) as failed:
-        overwrite_partitions(rows, target(lake_root, contract=strict), HOURS, Provenance())
-    assert "if it is a false alarm" in failed.value.next_step
-    guard = guard_of(CONTRACT.dataset, "few")
-    assert guard in failed.value.next_step
-    assert lifted_audits([guard, "size"], "gold.clicks") == frozenset(), "others may have an audit of that name"
-    lifted = lifted_audits([guard, "size"], CONTRACT.dataset)
-    lifting = replace(target(lake_root, contract=strict, run="2"), lifted=lifted)
-    negative = rows.selectExpr("hour", "-1 - click AS click", "stands_for", "page")
-    with pytest.raises(AuditFailed, match="positive"):
-        overwrite_partitions(negative, lifting, HOURS, Provenance())
-    commit = overwrite_partitions(rows, lifting, HOURS, Provenance())
-    assert commit.info["lifted"] == ["few"]
-    assert [warnings(entry) for entry in commit.entries.values()] == [["few"], ["few"]]
-    with pytest.raises(AuditFailed):
-        overwrite_partitions(rows, target(lake_root, contract=strict, run="3"), HOURS, Provenance())

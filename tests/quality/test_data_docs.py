@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,15 +13,9 @@ from assets.ops import LINEAGE
 from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish import tables
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Provenance, Target
-from blogdata.services import dagster_home
 from blogdata.services.config import Settings
-from blogdata.services.spark_connect import SparkServer
-from docs.pages import ROOT
-from lineage.deployment import Deployment
-from lineage.runs import evaluations
 from quality.contracts import CONTRACTS
 from quality.data_docs import KEY, DataDocsConfig, check_name, data_docs
 
@@ -112,66 +102,11 @@ def test_a_doubled_row_warns_and_stops_nothing(spark: Any, home: Path) -> None:
     assert not any("canary" in page.read_text() for page in index.parent.rglob("*.html"))
 
 
-@pytest.mark.campaign
-def test_only_the_newest_partitions_are_validated_on_request(spark: Any, home: Path) -> None:
-    result = run_docs(Server(spark), home, newest=1)
-    assert checks(result)[check_name(LATE.dataset)].passed
-
-
 def test_datasets_without_a_table_pass_their_check(spark: Any, home: Path) -> None:
     found = checks(run_docs(Server(spark), home, newest=1))
     assert set(found) == {check_name(name) for name in CONTRACTS}
     assert found["gold_page_stats"].passed
     assert found["gold_page_stats"].description == "nothing is published yet"
-
-
-@pytest.mark.campaign
-def test_a_promise_not_evaluated_is_an_error(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(root=str(tmp_path / "lake"))
-    late_rows(spark).drop("watermark").write.format("delta").partitionBy("arrival_hour").save(lake.path(LATE.dataset))
-    result = run_docs(Server(spark), tmp_path, newest=0)
-    assert result.success
-    found = checks(result)[check_name(LATE.dataset)]
-    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "broken: columns; could not be evaluated: " in found.description
-    assert "behind_watermark" in found.description
-    assert "[UNRESOLVED_COLUMN" in found.description
-    assert "None" not in found.description
-    assert list(found.metadata["broken"].value) == ["columns"]
-    assert found.metadata["errors"].value["behind_watermark"].startswith("[UNRESOLVED_COLUMN")
-    (event,) = result.asset_materializations_for_node("ops__data_docs")
-    assert event.metadata["not_evaluated"].value == 1
-
-
-@pytest.mark.campaign
-@pytest.mark.slow
-def test_data_docs_job_starts_no_second_spark(spark: Any, spark_server: SparkServer, tmp_path: Path) -> None:
-    deployment = Deployment.create(tmp_path / "home", spark_server.url)
-    for contract in CONTRACTS.values():
-        tables.create_or_evolve(spark, deployment.lake, contract)
-    publish(spark, deployment.lake)
-    # The only Java that the process can find; it needs none besides the server's.
-    java = tmp_path / "java" / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path / 'another_spark'))}\nexit 1\n")
-    java.chmod(0o755)
-    # Settings of the tests' own sessions are not in the environment of a run.
-    own = ("BLOGDATA_", "SPARK_", "DAGSTER_")
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(own)},
-        "BLOGDATA_HOME": str(deployment.settings.home),
-        "DAGSTER_HOME": str(dagster_home.render(deployment.settings)),
-        "JAVA_HOME": str(java.parent.parent),
-    }
-    command = [sys.executable, "-m", "dagster", "job", "execute", "-m", "definitions", "-j", "data_docs"]
-    run = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert not (tmp_path / "another_spark").exists()
-    assert run.returncode == 0, run.stderr
-    found = {name: evaluations(deployment, "ops.data_docs", check_name(name)) for name in CONTRACTS}
-    assert {name: [one.description for one in newest if not one.passed] for name, newest in found.items()} == {
-        name: [] for name in CONTRACTS
-    }
-    assert all(str(newest[0].description).endswith("promises kept") for newest in found.values())
 
 
 def test_observing_assets_stay_out_of_the_graph(settings: Settings) -> None:

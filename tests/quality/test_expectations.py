@@ -129,30 +129,6 @@ def test_every_broken_promise_is_named_with_its_count(broken: tuple[Validation, 
     assert broken[0].errors == []
 
 
-@pytest.mark.campaign
-def test_keys_repeated_across_partitions_are_no_duplicates(spark: Any) -> None:
-    assert Project().validate(spark.createDataFrame(GOOD, ROWS), ACCOUNTS).passed
-
-
-@pytest.mark.campaign
-def test_a_missing_column_fails_only_its_own_promises(spark: Any) -> None:
-    found = Project().validate(spark.createDataFrame(GOOD, ROWS).drop("email"), ACCOUNTS)
-    assert {result.rule for result in found.broken} == {"columns"}
-    assert {result.rule for result in found.errors} == {"type.email", "not_null.email", "no_brace", "looks_right"}
-
-
-@pytest.mark.campaign
-def test_a_column_of_another_type_fails(spark: Any) -> None:
-    frame = spark.createDataFrame(GOOD, ROWS)
-    found = Project().validate(frame.withColumn("id", frame["id"].cast("string")), ACCOUNTS)
-    assert [result.rule for result in found.broken] == ["type.id"]
-
-
-@pytest.mark.campaign
-def test_an_empty_table_breaks_no_promise_about_rows(spark: Any) -> None:
-    assert Project().validate(spark.createDataFrame([], ROWS), ACCOUNTS).passed
-
-
 def test_a_frame_is_judged_in_its_own_session(spark: Any, session: Any) -> None:
     # In this session another session's view has the same name and other rows.
     assert Project().validate(spark.createDataFrame(GOOD, ROWS), ACCOUNTS).passed
@@ -220,12 +196,3 @@ def test_every_link_of_the_first_page_leads_somewhere(broken: tuple[Validation, 
     links = re.findall(r"href='([^']+)'", (broken[1] / "index.html").read_text())
     assert len(links) == 2
     assert all((broken[1] / link).is_file() for link in links)
-
-
-@pytest.mark.campaign
-def test_rendering_again_replaces_all_pages(spark: Any, tmp_path: Path) -> None:
-    for rows in (BAD, GOOD):
-        rendered(spark.createDataFrame(rows, ROWS), ACCOUNTS, tmp_path / "docs")
-    assert [item.name for item in tmp_path.iterdir()] == ["docs"]
-    assert len(list((tmp_path / "docs" / "validations").rglob("*.html"))) == 1
-    assert "class='passed'" in (tmp_path / "docs" / "index.html").read_text()

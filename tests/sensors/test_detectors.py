@@ -16,7 +16,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import detector_checks
 from assets.detector_checks import deployment_of
 from blogdata.evidence.claims import Claims
 from blogdata.evidence.event import DETECTION
@@ -114,11 +113,6 @@ def verdict(lake: LakeResource, detector: str, dataset: str, now: datetime = NOW
 
 def found(lake: LakeResource, now: datetime = NOW) -> dict[str, Finding]:
     return {one.identity: one for one in standing(deployment_of(lake, now))}
-
-
-def missed(lake: LakeResource, now: datetime) -> set[str]:
-    """List the missed promises: late or absent data."""
-    return {name for name, one in found(lake, now).items() if one.source in (FLOW, SLA)}
 
 
 def recorded(lake: LakeResource, detector: str, dataset: str) -> list[str]:
@@ -229,24 +223,6 @@ def test_sources_that_stop_together_are_one_finding(lake: LakeResource) -> None:
     assert str(stopped[0].remedy) == "ask the producer whether it has stopped"
 
 
-@pytest.mark.campaign
-def test_a_simulation_that_ended_raises_no_alarm(
-    lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance
-) -> None:
-    """Its producers are done, not interrupted; data landed for times after its end are judged as usual."""
-    publish_hours(lake, land_hours(lake, range(40, -1, -1)), at=NOW)
-    later = NOW + 5 * HOUR
-    assert missed(lake, later) == {"flow/bronze.visits"}
-    (lake.landing_path / ENDED).write_text(f"{ended(key(0)).isoformat()}\n")
-    assert missed(lake, later) == set()
-    ticked(later)
-    evaluation = shown(instance, FLOW, "bronze.visits")
-    assert evaluation.passed
-    assert evaluation.description == f"not judged: the simulation ended at {ended(key(0)):%Y-%m-%d %H:%M} UTC"
-    land_hours(lake, [-1])
-    assert "flow/bronze.visits" in missed(lake, later)
-
-
 @pytest.mark.parametrize("content", ["soon", "", "9" * 100, "2026-01-05T03:00:00+00:00 and more"])
 def test_an_invalid_end_of_data_is_ignored(lake: LakeResource, content: str) -> None:
     (lake.landing_path / ENDED).write_text(content)
@@ -303,29 +279,6 @@ def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> No
     publish(lake.lake, "bronze.users", "load_date", {days[0]: 990})
     ticked()
     assert recorded(lake, SKEW, "bronze.users") == ["fewer rows", QUIET]
-
-
-@pytest.mark.campaign
-def test_old_data_are_one_ended_flow(lake: LakeResource) -> None:
-    keys = [f"2025-03-{day:02d}T{hour:02d}" for day in range(3, 6) for hour in range(24)]
-    for name in keys:
-        land(lake, "visits", name, {"a.json": "{}\n"})
-    publish_hours(lake, keys, at=NOW)
-    standing = found(lake, datetime.now(timezone.utc))
-    assert [(name, one.severity) for name, one in standing.items()] == [("flow/bronze.visits", Severity.WARNING)]
-
-
-@pytest.mark.campaign
-def test_a_person_executes_the_checks(lake: LakeResource, instance: dg.DagsterInstance) -> None:
-    keys = [f"2025-03-03T{hour:02d}" for hour in range(24)]
-    for name in keys:
-        land(lake, "visits", name, {"a.json": "{}\n"})
-    every = dg.AssetSelection.all_asset_checks()
-    run = dg.materialize(detector_checks.CHECKS, selection=every, instance=instance, resources={"lake": lake})
-    assert run.success
-    assert not shown(instance, FLOW, "bronze.visits").passed
-    assert shown(instance, SLA, "gold.page_stats").passed
-    assert recorded(lake, FLOW, "bronze.visits") == ["ended"]
 
 
 def test_a_tick_is_seen_from_outside(lake: LakeResource, ticked: Ticked) -> None:

@@ -216,14 +216,6 @@ def test_a_day_is_ready_after_its_last_hour(lake: LakeResource) -> None:
     assert "gold.referral_stats" not in ready(lake)
 
 
-def test_sensor_requests_changes_made_before_its_start(lake: LakeResource, tick: Any) -> None:
-    enriched(lake.lake, finer(DAY, Grain.DAY, Grain.HOUR), read=0)
-    assert (
-        "gold.audience_hourly 2026-01-05T00 and 23 more"
-        in tick(whatever_is_stale).run_requests[0].tags["blogdata/about"]
-    )
-
-
 def test_a_fault_keeps_nothing_else_waiting(lake: LakeResource, tick: Any, launched: Any) -> None:
     land(lake, "visits", HOUR, {"a.json.gz": "torn"})
     land(lake, "visits", "2026-01-05T04", {"a.json": "{}\n"})
@@ -283,16 +275,6 @@ def test_a_file_after_the_flag_is_requested(lake: LakeResource, tick: Any, capsy
     assert f"bronze.visits {HOUR}" in data.run_requests[0].tags["blogdata/about"]
     tick(whatever_is_stale, data.cursor)
     assert "straggler.json" not in warned(capsys), "said once, not at every tick"
-
-
-def test_a_rewritten_file_of_equal_size_is_requested(lake: LakeResource, tick: Any) -> None:
-    file = land(lake, "visits", HOUR, {"a.json": '{"a": 1}\n'}) / "a.json"
-    first, before = keys(tick(whatever_is_stale)), file.stat()
-    file.write_text('{"a": 2}\n')
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    # Names and sizes alone would not show the change.
-    assert file.stat().st_size == before.st_size
-    assert keys(tick(whatever_is_stale)) != first
 
 
 def test_touched_files_are_requested_once(lake: LakeResource, tick: Any, launched: Any) -> None:

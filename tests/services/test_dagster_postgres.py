@@ -92,17 +92,6 @@ def test_no_file_or_instance_reference_holds_the_password(
     assert not [file for file in stored.home.rglob("*") if file.is_file() and password.encode() in file.read_bytes()]
 
 
-@pytest.mark.campaign
-def test_processes_opening_an_empty_database_together_succeed(stored: Settings, tmp_path: Path) -> None:
-    # With separate homes: the lock of one home would let them in one by one.
-    homes = [replace(stored, home=tmp_path / name) for name in ("a", "b", "c")]
-    started = [elsewhere(RUNS, each) for each in homes]
-    runs = {process.communicate(timeout=300)[0].strip() for process in started}
-    assert [process.returncode for process in started] == [0, 0, 0]
-    with dagster_home.open_instance(stored) as instance:
-        assert {run.run_id for run in instance.get_runs()} == runs
-
-
 def test_postgres_storage_requires_its_address_setting(stored: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     home = dagster_home.render(stored)
     monkeypatch.delenv("BLOGDATA_DAGSTER_STORAGE")

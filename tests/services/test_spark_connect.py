@@ -76,17 +76,6 @@ def test_a_small_heap_holds_the_windows_of_a_busy_visitor(own: Settings) -> None
         spark_session.release(session)
 
 
-@pytest.mark.campaign
-def test_delta_tables_are_written_and_read_over_connect(own: Settings, tmp_path: Path) -> None:
-    session = spark_session.attach(spark_connect.running_server(own).url)
-    try:
-        session.range(3).write.format("delta").save(str(tmp_path / "table"))
-        assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
-        assert session.sql("SELECT current_timezone()").collect()[0][0] == "UTC"
-    finally:
-        spark_session.release(session)
-
-
 def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
     server = spark_connect.running_server(own)
     with pytest.raises(spark_probe.SparkServerUnreachable, match="UNAUTHENTICATED"):
@@ -142,16 +131,6 @@ def test_a_reused_process_number_is_left_alone(own: Settings) -> None:
     # Then the server itself had no owner; it must not keep its port and its memory.
     assert f"process {server.pid}) was stopped" in again.notices[1]
     assert again.pid not in (server.pid, os.getpid())
-
-
-@pytest.mark.campaign
-def test_a_damaged_state_file_costs_a_restart(own: Settings) -> None:
-    server = spark_connect.running_server(own)
-    (own.home / "services" / "spark" / "server.json").write_text('{"pid":')
-    again = spark_connect.running_server(own)
-    assert again.pid != server.pid
-    assert server.process is not None
-    assert not processes.is_alive(server.process)
 
 
 @pytest.mark.campaign

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dagster import MaterializeResult, asset, materialize
 
 from blogdata.services import config, spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
@@ -31,25 +30,6 @@ def killed_under(process: ProcessIdentity | None, work: Callable[[], int]) -> in
     return work()
 
 
-@pytest.mark.campaign
-def test_the_steps_of_a_run_share_one_session(resource: SparkResource) -> None:
-    seen = []
-
-    @asset
-    def first(spark: SparkResource) -> None:
-        seen.append(spark.spark_session)
-
-    @asset(deps=[first])
-    def second(spark: SparkResource) -> MaterializeResult:  # type: ignore[type-arg]
-        seen.append(spark.spark_session)
-        return MaterializeResult(metadata={"rows": spark.spark_session.range(5).count()})
-
-    result = materialize([first, second], resources={"spark": resource})
-    assert result.success
-    assert seen[0] is seen[1]
-    assert seen[0] is resource.spark_session
-
-
 def test_resource_configuration_overrides_the_servers(own: Settings, resource: SparkResource) -> None:
     spark_resources.drop(resource.settings)
     configured = SparkResource(home=str(own.home), mode="local", spark_config={"spark.sql.shuffle.partitions": "7"})
@@ -67,15 +47,6 @@ def test_sessions_on_remote_servers_set_the_file_codec(
     assert theirs.spark_session.conf.get(CODEC) == "gzip"
     assert resource.spark_session.conf.get(CODEC) == "zstd"
     spark_resources.drop(theirs.settings)
-
-
-@pytest.mark.campaign
-def test_a_server_killed_between_uses_is_replaced(resource: SparkResource) -> None:
-    before = resource.spark_session
-    kill(spark_connect.running_server(resource.settings).process)
-    after = resource.spark_session
-    assert after is not before
-    assert after.range(3).count() == 3
 
 
 @pytest.mark.campaign

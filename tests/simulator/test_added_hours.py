@@ -81,13 +81,6 @@ def test_a_killed_command_is_repeated_and_adds_its_hours_once(tmp_path: Path, at
     assert len(add(1, tmp_path, now=NOW).hours) == 58, "a command that has ended is not repeated: it adds"
 
 
-def test_the_simulation_itself_may_have_been_killed(tmp_path: Path, at_once: Path) -> None:
-    with pytest.raises(Killed):
-        simulate(SPEC, tmp_path, dying_at(7))  # type: ignore[arg-type]
-    add(33, tmp_path, now=NOW)
-    assert landed(tmp_path) == landed(at_once)
-
-
 def test_an_hour_that_somebody_holds_back_is_not_touched(tmp_path: Path) -> None:
     simulate(SPEC, tmp_path)
     flag = next(tmp_path.glob("visits/date=2026-01-05/hour=1*/_SUCCESS"))

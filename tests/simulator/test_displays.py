@@ -55,16 +55,6 @@ def test_the_truth_of_every_fault_equals_recounts(tmp_path: Path) -> None:
     assert max(file.read_bytes().count(b"\n") for file in tmp_path.glob("ads/*/*/ads-*.json")) == 40
 
 
-def test_other_files_are_the_same_without_ads(tmp_path: Path) -> None:
-    specs = [SimulationSpec(days=1, visits_per_day=900, seed=9, faults=EVERY_FAULT, ads=ads) for ads in (True, False)]
-    for spec in specs:
-        simulate(spec, tmp_path / str(spec.ads))
-    with_ads, without = (contents(tmp_path / str(spec.ads), "visits", "users", "devices") for spec in specs)
-    assert with_ads == without
-    assert not (tmp_path / "False" / "ads").exists()
-    assert len(list((tmp_path / "True").glob("ads/date=*/hour=*/_SUCCESS"))) > 18
-
-
 def test_a_simulation_without_ads_gets_them_later(tmp_path: Path) -> None:
     without_ads = SimulationSpec(days=1, visits_per_day=900, seed=9)
     with_ads = replace(without_ads, ads=True)
@@ -132,9 +122,3 @@ def rows(landing: Path, table: str) -> list[tuple[datetime, dict[str, Any]]]:
         for hour, folder in oracle.arrival_folders(landing, table)
         for raw, _ in oracle.lines_of(folder)
     ]
-
-
-def test_no_visits_at_all_display_nothing(tmp_path: Path) -> None:
-    truth = simulated(tmp_path, SimulationSpec(days=1, visits_per_day=0, seed=1, ads=True))
-    assert truth.total("lines") == 0
-    assert len(list(tmp_path.glob("ads/*/*/_SUCCESS"))) == 24

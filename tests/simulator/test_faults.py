@@ -63,28 +63,6 @@ def test_huge_lines_are_capped_whatever_their_rate(tmp_path: Path) -> None:
     assert max(hour.bytes for hour in truth.hours) > 5_000_000
 
 
-def test_a_rate_of_one_affects_every_event(tmp_path: Path) -> None:
-    truth = simulate(
-        SimulationSpec(days=1, visits_per_day=300, seed=1, faults=FaultRates.none(duplicate=1.0)), tmp_path
-    )
-    assert (truth.total("unique"), truth.total("duplicates")) == (300, 300)
-
-
-def test_lines_of_lost_hours_still_land(tmp_path: Path) -> None:
-    rates = FaultRates.none(missing_hour=0.3, empty_hour=0.3)
-    truth = simulate(SimulationSpec(days=2, visits_per_day=500, seed=4, faults=rates), tmp_path)
-    assert truth.total("valid") == 1000
-    states = [hour.state for hour in truth.hours]
-    assert {*states} == {"landed", "empty", "missing"}
-    assert states[-1] == "landed"
-    for hour in truth.hours:
-        folder = tmp_path / "visits" / f"date={hour.arrival_hour[:10]}" / f"hour={hour.arrival_hour[11:]}"
-        assert folder.exists() == (hour.state != "missing")
-        assert (hour.state == "landed") or hour.lines == 0
-        if hour.state == "empty":
-            assert [path.name for path in folder.iterdir()] == ["_SUCCESS"]
-
-
 def test_the_recount_notices_a_lost_line(tmp_path: Path) -> None:
     truth = simulate(SimulationSpec(days=1, visits_per_day=200, seed=1), tmp_path)
     path = next(tmp_path.glob("visits/*/hour=12/*.json"))

@@ -281,11 +281,6 @@ def test_a_landing_zone_that_cannot_be_written_is_named(tmp_path: Path, command:
     assert (refused.where, "cannot be written" in refused.what) == (str(occupied), True)
 
 
-@pytest.mark.parametrize("command", ["simulate", "logs"])
-def test_every_command_has_help(command: str) -> None:
-    assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
-
-
 def test_a_second_correction_waits_for_the_first_batch(tmp_path: Path) -> None:
     dead = tmp_path / "landing" / "visits" / "date=2026-01-05" / "hour=09" / "visits.json"
     dead.parent.mkdir(parents=True)

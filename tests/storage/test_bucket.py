@@ -106,19 +106,6 @@ def test_a_join_and_an_aggregation_by_user_need_no_exchange(spark: Any, lake: La
 
 
 @pytest.mark.campaign
-@pytest.mark.usefixtures("usual_plans")
-def test_rows_of_chosen_weeks_are_joined_before_they_are_aggregated(spark: Any, lake: Lake) -> None:
-    views, orders = (lake.read(spark, contract.dataset) for contract in (VIEWS, ORDERS))
-    measure = F.count(F.lit(1)).alias("views")
-    week = bucket.read(spark, stored(lake, weeks=WEEKS[:1]), tasks=2)
-    bought = bucket.read(spark, stored(lake, ORDERS), tasks=2).each(lambda part: part.select("user_id").distinct())
-    pairs = week.join(bought).aggregate(("user_id", "page"), measure).frame()
-    assert "Exchange" not in plan_of(pairs)
-    usual = views.where(F.col("week") == WEEKS[0]).join(orders.select("user_id").distinct(), "user_id")
-    assert values(pairs) == values(usual.groupBy("user_id", "page").count())
-
-
-@pytest.mark.campaign
 def test_returning_visitors_are_those_of_both_weeks(spark: Any, lake: Lake) -> None:
     version = lake.version(VIEWS.dataset)
     assert version is not None
@@ -182,15 +169,6 @@ def test_the_buckets_are_those_of_the_log(spark: Any, tmp_path: Path) -> None:
     save(other, VIEWS, frame.limit(2).withColumn("user_bucket", F.lit(None).cast("int")))
     with pytest.raises(Exception, match=r"gold.visits_weekly: a row has user_id and no user_bucket"):
         bucket.read(spark, stored(other)).aggregate(("user_id",), F.count("page")).frame().collect()
-
-
-@pytest.mark.campaign
-def test_a_table_older_than_its_buckets_states_none(spark: Any, tmp_path: Path) -> None:
-    grown = Lake(root=str(tmp_path))
-    save(grown, replace(VIEWS, columns=VIEWS.columns[:2], statistics=(), buckets=None), rows(spark, 20, 5))
-    tables.create_or_evolve(spark, grown, VIEWS)
-    with pytest.raises(UsersNotTogether, match="states no buckets"):
-        bucket.read(spark, stored(grown))
 
 
 def test_the_bucket_is_a_keyed_hash_of_the_user(spark: Any) -> None:

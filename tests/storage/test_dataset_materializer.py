@@ -123,28 +123,6 @@ def people(first: int, last: int) -> list[str]:
     return [f"u{number}" for number in range(first, last)]
 
 
-@pytest.mark.campaign
-def test_pairs_of_weeks_are_counted_within_the_stated_error(blog: Blog) -> None:
-    """In 19 of 20 cases an estimate is off by at most two standard errors; the names here are no luck of one draw."""
-    drawn = random.Random(36)
-    blog.come(
-        {
-            f"{week}T{hour:02}": drawn.sample(people(2_000 * at, 2_000 * at + 12_000), 5_000)
-            for at, week in enumerate(WEEKS)
-            for hour in (3, 15)
-        }
-    )
-    blog.refresh()
-    exact = blog.both()
-    rows = {row[:2]: row for row in blog.table()}
-    assert rows.keys() == exact.keys()
-    assert len(exact) == 6
-    off = {pair: abs(row[4] - exact[pair]) / row[5] for pair, row in rows.items()}
-    assert max(off.values()) < 2
-    assert max(off.values()) > 0, "estimates"
-    assert blog.table() == blog.view()
-
-
 def test_late_rows_of_a_week_are_taken_from_its_feed(blog: Blog) -> None:
     hours = [f"{week}T00" for week in WEEKS[:3]]
     blog.come({hour: people(at * 100, at * 100 + 300) for at, hour in enumerate(hours)})

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -26,17 +23,14 @@ from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.lake.shares import MANIFEST
 from blogdata.orchestration.maintenance import Upkeep, maintain
 from blogdata.orchestration.vacuuming import Vacuuming
-from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.storage import manifest
 from blogdata.patterns.storage.manifest import NotShareable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
-from blogdata.publish.target import Provenance
 from resources.spark import SparkResource
 from tidied import whole
-from toy import CONTRACT, HOURS, accounts, clicks, target
 from toy_members import DATASET, NOON, member
 
 PAGES = Contract(
@@ -138,23 +132,6 @@ def test_a_reader_sees_one_version_until_the_next_share(lake: Lake, read: Read) 
     assert read(where, "day") == OLD
     assert manifest.share(lake, PAGES).version == 1
     assert read(where, "day") == sorted([*NEW, OLD[2]])
-
-
-@pytest.mark.campaign
-def test_a_share_is_of_the_rows_that_the_platform_reads(spark: Any, tmp_path: Path) -> None:
-    """Published by the platform, twice: the manifest has the files of its version, and no other."""
-    lake = Lake(root=str(tmp_path))
-    for rows in (100, 40):
-        aim = target(tmp_path, f"run-{rows}")
-        overwrite_partitions(clicks(spark, rows), aim, HOURS, Provenance(accounts=accounts(rows)))
-        if rows == 100:
-            shared = manifest.share(lake, CONTRACT)
-    named = spark.read.parquet(*files_of(manifest.location(lake, CONTRACT.dataset)))
-    there = lake.read(spark, CONTRACT.dataset, shared.version)
-    columns = ["click", "stands_for", "page"]
-    assert sorted(map(tuple, named.select(*columns).collect())) == sorted(map(tuple, there.select(*columns).collect()))
-    assert named.count() == shared.rows == 100
-    assert len(list(Path(lake.path(CONTRACT.dataset)).rglob("*.parquet"))) > shared.files
 
 
 def test_the_files_of_a_share_outlive_a_vacuum(lake: Lake, read: Read) -> None:
@@ -309,63 +286,3 @@ def test_what_cannot_be_shared_is_said(tmp_path: Path) -> None:
         manifest.share(Lake(root=str(tmp_path)), PAGES)
     with pytest.raises(ConfigurationError, match="in an object store"):
         manifest.share(Lake(root="s3://bucket/lake"), PAGES)
-
-
-KILLED = """
-import json, os, pathlib, shutil, signal, sys
-from blogdata.lake.lake import Lake
-from blogdata.patterns.storage import manifest
-from storage.test_manifest import PAGES, files_of
-
-lake, steps = Lake(root=sys.argv[1]), 0
-where = manifest.location(lake, PAGES.dataset)
-kept = where.parent.with_name("kept")
-shutil.copytree(where.parent, kept, symlinks=True)
-
-def dying(change, at):
-    def step(*arguments, **options):
-        global steps
-        if steps == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        steps += 1
-        return change(*arguments, **options)
-    return step
-
-for at in range(100):
-    shutil.rmtree(where.parent)
-    shutil.copytree(kept, where.parent, symlinks=True)
-    child = os.fork()
-    if not child:
-        for name in ("mkdir", "write_text", "rename", "symlink_to", "replace", "unlink"):
-            setattr(pathlib.Path, name, dying(getattr(pathlib.Path, name), at))
-        shutil.rmtree = dying(shutil.rmtree, at)
-        manifest.share(lake, PAGES)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    print(json.dumps({"killed": status == signal.SIGKILL, "files": sorted(files_of(where))}))
-    if status != signal.SIGKILL:
-        sys.exit(status)
-"""
-"""A program that is killed before each change of the file system in turn, and says what readers then find."""
-
-
-def test_a_share_that_dies_leaves_a_whole_manifest(lake: Lake) -> None:
-    """Whenever it dies, readers find the manifest before or the new one, and the next share completes it."""
-    home = manifest.location(lake, PAGES.dataset).parent
-    for _ in range(2):
-        manifest.share(lake, PAGES)
-        before = sorted(files_of(home / "current"))
-        publish_monday(lake)
-    environment = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, lake.root], capture_output=True, text=True, check=True, env=environment
-    )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    after = found[-1]["files"]
-    assert [one["killed"] for one in found] == [True] * (len(found) - 1) + [False]
-    assert len(found) > 8
-    assert before != after
-    seen = [one["files"] for one in found]
-    switched = seen.index(after)
-    assert seen == [before] * switched + [after] * (len(seen) - switched)
-    assert len(list(home.iterdir())) == 3

@@ -105,15 +105,6 @@ def test_a_column_without_statistics_skips_nothing(spark: Any, lake: Lake) -> No
     assert files_read(spark, lake, "page = '/nowhere'") == 10
 
 
-@pytest.mark.campaign
-def test_statistics_of_unsorted_rows_skip_nothing(spark: Any, tmp_path: Path) -> None:
-    spread = Lake(root=str(tmp_path))
-    tables.create_or_evolve(spark, spread, VISITS)
-    rows = spark.range(1000).selectExpr("'2026-01-05' AS day", "(id * 379) % 1000 AS user")
-    rows.repartition(10).write.format("delta").mode("append").save(spread.path(VISITS.dataset))
-    assert files_read(spark, spread, "user = 421") == files_read(spark, spread) > 1
-
-
 def test_a_table_is_made_by_the_session_it_is_given(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

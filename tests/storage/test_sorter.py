@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.evidence import ledger
-from blogdata.evidence.events import EventLog
-from blogdata.lake import members
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.idempotency.fast_metadata_cleaner import freeze, replace_periods, visible
+from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods
 from blogdata.patterns.storage import sorter
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
@@ -70,43 +65,9 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(root=str(root))
 
 
-def of_the_year(spark: Any, lake: Lake) -> Any:
-    return lake.read(spark, CLICKS.dataset).where(F.col("week").isin(*WEEKS))
-
-
-def read_for(spark: Any, lake: Lake, predicate: str) -> Scan:
-    return scanned(of_the_year(spark, lake).where(predicate).agg(F.count("page"), F.max("bucket")))
-
-
 def digest(frame: Any) -> list[Any]:
     rows = frame.select(F.xxhash64(*frame.columns).cast("decimal(38,0)").alias("hash"))
     return list(rows.agg(F.count("hash"), F.sum("hash")).collect())
-
-
-@pytest.mark.campaign
-def test_a_frozen_year_skips_files_for_either_column(spark: Any, lake: Lake) -> None:
-    rows, all_of_it = digest(of_the_year(spark, lake)), read_for(spark, lake, "true")
-    assert read_for(spark, lake, f"{BY_USER} AND {BY_PAGE}") == all_of_it, "each file has all users and pages"
-
-    aim = target(Path(lake.root), "freeze", contract=CLICKS)
-    (year,) = freeze(spark, aim, final_before=OPEN, arrange=partial(sorter.sort, spark))
-    assert (year.rows, year.partitions) == (2 * ROWS, WEEKS)
-    assert digest(of_the_year(spark, lake)) == rows
-    assert [line.problem for line in ledger.audit(lake, EventLog(lake), CLICKS) if line.problem] == []
-    (there,) = [member for member in visible(lake, CLICKS.dataset) if member.frozen]
-    everything = read_for(spark, lake, "true")
-    assert everything.files >= 32
-    for one in (BY_USER, BY_PAGE):
-        after = read_for(spark, lake, one)
-        assert after.files <= 0.6 * everything.files, f"{one} reads {after} of {everything}"
-        assert after.bytes <= 0.6 * everything.bytes
-
-    # Run again after it was closed, it finds its own commit and writes nothing.
-    table = members.table_of(CLICKS.dataset, there.location)
-    newest = lake.version(table)
-    inner = replace(aim, contract=replace(CLICKS, dataset=table))
-    assert sorter.sort(spark, inner, there.version - 1) == there.version
-    assert lake.version(table) == newest
 
 
 def member(spark: Any, root: Path, contract: Contract, *, engine: Engine = Engine.TRANSACTION) -> Any:
@@ -136,40 +97,6 @@ def test_sorted_rows_skip_files_for_either_column(spark: Any, tmp_path: Path) ->
     assert everything.files >= 16
     for one in (BY_USER, BY_PAGE):
         assert read_at(after, one).files <= 0.6 * everything.files, one
-
-
-@pytest.mark.campaign
-def test_an_order_by_one_column_after_the_other_serves_the_first_only(spark: Any, tmp_path: Path) -> None:
-    """The Z-order serves both; so this shows that it is the order that does it, not the number of files."""
-    path = str(tmp_path / "straight")
-    rows = clicks(spark, WEEKS[0]).repartitionByRange(8, "bucket", "page").sortWithinPartitions("bucket", "page")
-    rows.write.format("delta").save(path)
-    read = {
-        one: scanned(spark.read.format("delta").load(path).where(one).agg(F.count("click"))).files
-        for one in ("true", BY_USER, BY_PAGE)
-    }
-    assert read["true"] == read[BY_PAGE] == 8
-    assert read[BY_USER] <= 2
-
-
-@pytest.mark.campaign
-def test_small_partitions_and_other_engines_leave_the_files(spark: Any, tmp_path: Path) -> None:
-    large = replace(CLICKS, write=ByPeriod(kept=timedelta(days=7), frozen=Sorted(by=("bucket",))))
-    aim = member(spark, tmp_path, large)
-    version = aim.lake.version(CLICKS.dataset)
-    assert version is not None
-    assert sorter.sort(spark, aim, version) == version
-    undeclared = replace(CLICKS, write=ByPeriod(kept=timedelta(days=7)))
-    assert sorter.sort(spark, replace(aim, contract=undeclared), version) == version
-    assert sorter.sort(spark, replace(aim, contract=CLICKS, engine=Engine.CHECKPOINT), version) == version
-    assert aim.lake.version(CLICKS.dataset) == version
-
-    # Without its statistics a column of the order would skip nothing.
-    unknown = Sorted(by=("click",), file_bytes=FILE_BYTES)
-    wrong = replace(aim, contract=replace(CLICKS, write=ByPeriod(kept=timedelta(days=7), frozen=unknown)))
-    with pytest.raises(Exception, match=r"ZORDERING_ON_COLUMN_WITHOUT_STATS[^$]*click"):
-        sorter.sort(spark, wrong, version)
-    assert aim.lake.version(CLICKS.dataset) == version
 
 
 def test_every_declared_order_has_statistics() -> None:

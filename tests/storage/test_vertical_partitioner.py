@@ -127,13 +127,6 @@ def test_a_table_made_before_loses_the_column_after_its_grace_only(spark: Any, l
     assert [line for _, _, line, _ in shown()] == [None] * 4
 
 
-@pytest.mark.campaign
-def test_an_hour_computed_again_does_not_write_the_line_again(spark: Any, lake: Lake) -> None:
-    """Without the split it does."""
-    split_ = publish(spark, lake, AFTER, FIRST)
-    assert publish(spark, Lake(root=f"{lake.root}/before"), BEFORE, FIRST) > split_
-
-
 @pytest.mark.parametrize("contract", SPLIT, ids=lambda contract: contract.dataset)
 def test_the_wide_columns_of_a_dataset_are_those_of_another(contract: Contract) -> None:
     wide = contract.wide

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections import defaultdict
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
 
 from assets.transforms import cubes
-from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import both
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Provenance, Target
-from blogdata.publish.write_faults import AuditFailed
 from quality.contracts import CONTRACTS
-from quality.contracts.page_views import CUBE_DIMENSIONS, VISITS_CUBE_DAILY
 
 VISITS = (
     "event_date STRING, event_week STRING, device_type STRING, browser STRING, referral_host STRING,"
@@ -114,38 +103,3 @@ def test_daily_visits_do_not_sum_to_weekly_visits(spark: Any) -> None:
     daily = [row.visits for row in cubes.visits_cube(frame, "event_date").collect()]
     weekly = [row.visits for row in cubes.visits_cube(frame, "event_week").collect()]
     assert (sum(daily), sum(weekly)) == (2, 1)
-
-
-@pytest.mark.campaign
-def test_a_cube_from_before_it_had_countries_is_kept_until_it_is_computed_again(spark: Any, tmp_path: Path) -> None:
-    """A day counts by country on all of its rows or on none, and its page views add up either way."""
-    rows = some_visits()
-    frame = spark.createDataFrame(rows, VISITS)
-    counted_by_country = cubes.visits_cube(frame, "event_date").withColumn("hours_present", F.lit(24))
-    keys = tuple(column.name for column in CUBE_DIMENSIONS)
-    older = replace(
-        VISITS_CUBE_DAILY,
-        columns=tuple(column for column in VISITS_CUBE_DAILY.columns if column.name != "country"),
-        key=("event_date", *keys),
-        audits=(),
-    )
-    before = counted_by_country.drop("country").dropDuplicates(["event_date", *keys])
-    lake, runs = Lake(root=str(tmp_path)), itertools.count()
-
-    def publish(contract: Contract, frame: Any, *days: str) -> None:
-        run = RunContext(run_id=f"run-{next(runs)}", job="daily", code_version="c", trigger="test")
-        kept = frame.where(F.col("event_date").isin(*days))
-        overwrite_partitions(kept, Target(lake=lake, contract=contract, run=run), days, Provenance())
-
-    def countries() -> dict[str, set[str | None]]:
-        rows = lake.read(spark, VISITS_CUBE_DAILY.dataset).select("event_date", "country").distinct().collect()
-        return {day: {row.country for row in rows if row.event_date == day} for day in {row.event_date for row in rows}}
-
-    publish(older, before, "2026-01-26", "2026-01-27")
-    publish(VISITS_CUBE_DAILY, counted_by_country, "2026-01-27")
-    assert countries() == {"2026-01-26": {None}, "2026-01-27": {"DE", "JP", "unknown"}}
-    half = counted_by_country.withColumn("country", F.nullif("country", F.lit("DE")))
-    with pytest.raises(AuditFailed, match="country_throughout"):
-        publish(VISITS_CUBE_DAILY, half, "2026-01-27")
-    publish(VISITS_CUBE_DAILY, counted_by_country, "2026-01-26")
-    assert countries() == {day: {"DE", "JP", "unknown"} for day in ("2026-01-26", "2026-01-27")}

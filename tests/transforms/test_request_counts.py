@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -65,20 +64,3 @@ def test_requests_are_counted_by_what_they_are(spark: SparkSession) -> None:
     )
     assert {row["event_date"] for row in found} == {"2015-05-17"}
     assert {row["status"][0] + "xx" for row in found} == {row["status_class"] for row in found}
-
-
-@pytest.mark.campaign
-def test_made_up_hosts_and_paths_are_summed(spark: SparkSession) -> None:
-    hosts = [line("GET / HTTP/1.1", host=f"h{number}.example:80") for number in range(r.MOST_HOSTS + 5)]
-    frequent = [line("GET / HTTP/1.1", host="blog.example:80")] * 2
-    paths = [line(f"GET /probe/{number} HTTP/1.1", status="404") for number in range(r.MOST_PATHS + 10)]
-    found = counted(spark, [*hosts, *frequent, *paths, line("GET /probe/0 HTTP/1.1", status="404")])
-    assert sum(row["requests"] for row in found) == len(hosts) + 2 + len(paths) + 1
-    by_host = Counter({row["host"]: row["requests"] for row in found if row["status"] == "200"})
-    # The two most frequent values are the log's without hosts, and the blog's.
-    assert by_host["blog.example"] == 2
-    assert by_host["other"] == len(hosts) - (r.MOST_HOSTS - 2)
-    named = {row["path"]: row["requests"] for row in found if row["path"]}
-    assert len(named) == r.MOST_PATHS
-    assert named["/probe/0"] == 2
-    assert [row["requests"] for row in found if row["status"] == "404" and not row["path"]] == [10]

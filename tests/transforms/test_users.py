@@ -99,25 +99,6 @@ def test_an_identity_is_one_combination_of_user_login_and_email(spark: Any) -> N
     assert known.exceptAll(users.identities(delivered)).isEmpty(), "the same, delivery by delivery"
 
 
-@pytest.mark.campaign
-def test_a_changed_login_makes_a_new_version(spark: Any) -> None:
-    first, second = versions(
-        spark,
-        snapshot(1, "u", last=1),
-        snapshot(2, "u", last=2),
-        snapshot(3, "u", login="new", last=3),
-        snapshot(4, "u", login="new", last=4),
-    )
-    assert first.valid_from == utc(2020, 5, 5)
-    assert first.valid_to == second.valid_from == utc(2026, 1, 3)
-    assert (first.last_connection_datetime, second.last_connection_datetime) == (
-        utc(2026, 1, 2),
-        utc(2026, 1, 4),
-    )
-    assert (first.is_current, second.is_current, second.valid_to) == (False, True, None)
-    assert (first.snapshots, second.snapshots) == (2, 2)
-
-
 def test_only_first_delivered_users_begin_at_registration(
     spark: Any,
 ) -> None:
@@ -125,97 +106,6 @@ def test_only_first_delivered_users_begin_at_registration(
     assert [row.valid_from for row in versions(spark, *rows)] == [utc(2020, 5, 5), utc(2026, 1, 3)]
     u, v, w = versions(spark, snapshot(1, "w"), *rows)
     assert (u.valid_from, v.valid_from, w.valid_from) == (utc(2026, 1, 2), utc(2026, 1, 3), utc(2020, 5, 5))
-
-
-@pytest.mark.campaign
-def test_a_changed_registration_time_makes_a_new_version(spark: Any) -> None:
-    corrected = (*snapshot(2, "u")[:6], utc(2021, 1, 1), None, None, [])
-    first, second = versions(spark, snapshot(1, "u"), corrected)
-    assert (first.registered_datetime, first.valid_from, first.valid_to) == (
-        utc(2020, 5, 5),
-        utc(2020, 5, 5),
-        second.valid_from,
-    )
-    assert (second.registered_datetime, second.valid_from) == (utc(2021, 1, 1), utc(2026, 1, 2))
-
-
-@pytest.mark.campaign
-def test_an_email_that_goes_missing_is_a_change(spark: Any) -> None:
-    rows = [snapshot(1, "u", email="e"), (*snapshot(2, "u")[:5], None, *snapshot(2, "u")[6:])]
-    assert [row.email for row in versions(spark, *rows)] == ["e", None]
-
-
-@pytest.mark.campaign
-def test_a_returning_value_makes_a_third_version(spark: Any) -> None:
-    rows = [snapshot(1, "u", "a"), snapshot(2, "u", "b"), snapshot(3, "u", "a")]
-    assert [row.login for row in versions(spark, *rows)] == ["a", "b", "a"]
-
-
-@pytest.mark.campaign
-def test_an_absent_user_is_closed_and_may_return(spark: Any) -> None:
-    gone, back, _ = versions(spark, snapshot(1, "u"), snapshot(2, "x"), snapshot(4, "u"), snapshot(4, "x"))
-    assert gone.valid_to == utc(2026, 1, 2)
-    assert not gone.is_current
-    assert (back.valid_from, back.is_current) == (utc(2026, 1, 4), True)
-
-
-@pytest.mark.campaign
-def test_a_day_that_was_not_delivered_closes_nobody(spark: Any) -> None:
-    (only,) = versions(spark, snapshot(1, "u"), snapshot(9, "u"))
-    assert (only.is_current, only.snapshots) == (True, 2)
-
-
-@pytest.mark.campaign
-def test_a_days_first_row_wins_and_counts_all(spark: Any) -> None:
-    (only,) = versions(spark, snapshot(1, "u", "second", offset=9), snapshot(1, "u", "first", offset=2))
-    assert (only.login, only.snapshots) == ("first", 2)
-
-
-@pytest.mark.campaign
-def test_users_begin_no_later_than_their_delivery(spark: Any) -> None:
-    row: tuple[Any, ...] = ("2026-01-01", "f", 0, "u", "l", "e", utc(2026, 1, 1, 12), None, None, [])
-    nothing: tuple[Any, ...] = ("2026-01-01", "f", 1, "v", "l", "e", None, None, None, [])
-    assert [one.valid_from for one in versions(spark, row, nothing)] == [utc(2026, 1, 1)] * 2
-
-
-@pytest.mark.campaign
-def test_a_rejected_row_keeps_the_user_unchanged(spark: Any) -> None:
-    rows = [snapshot(1, "u", last=1), rejected(2, "u"), snapshot(3, "u", last=3), rejected(4, "u")]
-    only, _ = versions(spark, *rows, *(snapshot(day, "x") for day in (1, 2, 3, 4)))
-    assert (only.user_id, only.login, only.valid_from) == ("u", "l", utc(2020, 5, 5))
-    assert (only.is_current, only.last_connection_datetime, only.snapshots) == (True, utc(2026, 1, 3), 2)
-
-
-@pytest.mark.campaign
-def test_changes_after_rejected_rows_keep_their_own_day(spark: Any) -> None:
-    rows = [snapshot(1, "u"), rejected(2, "u"), snapshot(3, "u", "new"), rejected(4, "u")]
-    old, new, *_ = versions(spark, *rows, *(snapshot(day, "x") for day in (1, 2, 3, 4, 5)))
-    assert (old.login, old.valid_to, old.snapshots) == ("l", utc(2026, 1, 3), 1)
-    assert (new.login, new.valid_from, new.valid_to, new.snapshots) == ("new", utc(2026, 1, 3), utc(2026, 1, 5), 1)
-
-
-@pytest.mark.campaign
-def test_a_rejected_row_begins_or_restores_no_user(spark: Any) -> None:
-    others = [snapshot(day, "x") for day in (1, 2, 3, 4)]
-    assert [row.user_id for row in versions(spark, rejected(1, "u"), rejected(4, "u"), *others)] == ["x"]
-    (late, _) = versions(spark, rejected(1, "u"), rejected(2, "u"), snapshot(3, "u"), snapshot(4, "u"), *others)
-    assert (late.valid_from, late.registered_datetime, late.snapshots) == (utc(2026, 1, 3), utc(2020, 5, 5), 2)
-    gone, back, _ = versions(spark, snapshot(1, "u"), rejected(3, "u"), snapshot(4, "u"), *others)
-    assert (gone.valid_to, gone.snapshots) == (utc(2026, 1, 2), 1)
-    assert (back.valid_from, back.is_current) == (utc(2026, 1, 4), True)
-
-
-@pytest.mark.campaign
-def test_a_day_of_rejected_rows_is_no_delivery(spark: Any) -> None:
-    (user, other) = versions(spark, snapshot(1, "u"), snapshot(1, "x"), rejected(2, "u"), snapshot(3, "u"))
-    assert (user.is_current, user.snapshots) == (True, 2)
-    assert other.valid_to == utc(2026, 1, 3)
-
-
-@pytest.mark.campaign
-def test_a_usable_row_counts_beside_rejected_ones(spark: Any) -> None:
-    (only,) = versions(spark, rejected(1, "u", offset=1), snapshot(1, "u", "first", offset=2))
-    assert (only.login, only.snapshots) == ("first", 1)
 
 
 def test_a_row_without_readable_user_keeps_nobody(spark: Any) -> None:
@@ -264,9 +154,8 @@ def test_current_users_are_delivered_or_in_rejected_rows(spark: Any) -> None:
     assert [(user, login, times) for user, login, *_, times in again] == [("d", "new", 1)]
 
 
-@pytest.mark.parametrize("seed", [7, pytest.param(8, marks=pytest.mark.campaign)])
-def test_the_history_equals_a_daily_derivation(spark: Any, seed: int) -> None:
-    draw = random.Random(seed)
+def test_the_history_equals_a_daily_derivation(spark: Any) -> None:
+    draw = random.Random(7)
     rows = [
         rejected(day, f"u{user}", offset=offset)
         if draw.random() < 0.3
@@ -281,10 +170,9 @@ def test_the_history_equals_a_daily_derivation(spark: Any, seed: int) -> None:
     assert {(row.user_id, row.valid_from, row.valid_to, row.login, row.email) for row in found} == by_hand(rows)
 
 
-@pytest.mark.parametrize("seed", [7, pytest.param(8, marks=pytest.mark.campaign)])
-def test_the_history_is_the_same_however_it_is_continued(spark: Any, seed: int) -> None:
+def test_the_history_is_the_same_however_it_is_continued(spark: Any) -> None:
     """With all columns, days without a usable row among the deliveries, and an empty merge."""
-    draw = random.Random(seed)
+    draw = random.Random(7)
     days = sorted(draw.sample(range(1, 29), 8))
     rows = [
         rejected(day, f"u{user}", offset=offset)

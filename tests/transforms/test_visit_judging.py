@@ -269,17 +269,6 @@ def test_no_row_disappears_and_no_byte_changes(rows: dict[str, list[Any]]) -> No
     assert [row["raw"] for row in (*rows["valid"], *rows["rejected"])] == sizes
 
 
-@pytest.mark.campaign
-def test_rejection_reasons_are_equal_without_ansi(spark: SparkSession) -> None:
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    spark.conf.set("spark.sql.ansi.enabled", "false")
-    try:
-        rows = judged(spark, [text for text, _ in REJECTED.values()])
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", before or "true")
-    assert [sorted(row["reasons"]) for row in rows] == [sorted(reasons) for _, reasons in REJECTED.values()]
-
-
 def mutations(count: int) -> list[str | bytes]:
     """Draw lines that differ from one or several events in a few random edits or values."""
     draw = random.Random(11)

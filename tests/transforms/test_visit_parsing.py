@@ -98,27 +98,6 @@ def test_a_missing_privacy_answer_means_private(spark: SparkSession, answer: str
     assert parsed(spark, [event if answer else {**event, "keep_private": None}])[0]["keep_private"] is True
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("context", [None, {}, {"user": None, "technical": None}])
-def test_a_missing_context_leaves_nulls(spark: SparkSession, context: dict[str, Any] | None) -> None:
-    row = parsed(spark, [{**EVENT, "context": context}])[0]
-    fields = ("referral", "ad_id", "ip", "login", "connected_since", "browser", "device_type")
-    assert [row[name] for name in fields] == [None] * len(fields)
-
-
-@pytest.mark.campaign
-def test_numbers_and_booleans_become_their_text(spark: SparkSession) -> None:
-    context = {"ad_id": 12, "technical": {"browser_version": 20.5, "browser": True}}
-    row = parsed(spark, [{**EVENT, "context": context}])[0]
-    assert (row["ad_id"], row["browser_version"], row["browser"]) == ("12", "20.5", "true")
-
-
-@pytest.mark.campaign
-def test_the_last_of_two_equal_keys_counts(spark: SparkSession) -> None:
-    twice = json.dumps(EVENT)[:-1] + ', "page": "/last"}'
-    assert parsed(spark, [twice])[0]["page"] == "/last"
-
-
 def test_rejected_and_filtered_rows_are_left_out(spark: SparkSession) -> None:
     rows = judged(spark, [EVENT, "{", {**EVENT, "page": 5}])
     assert visit_events.parse(rows, formats=JSON).count() == 1

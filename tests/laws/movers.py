@@ -1,13 +1,11 @@
-"""What moves rows beside the publications of datasets: loads that land them, copies for others, the rotation of a key.
+"""What moves rows beside the publications of datasets: loads that land them.
 
 Each is declared by how its source changes, by what is killed, and by what readers have to find once it is done.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from blogdata.cli.main import main
 from blogdata.services import config
 from blogdata.services.config import Settings
 from lineage.expected_ads import Row
@@ -28,12 +25,10 @@ class Places:
     Args:
         folder: A new folder.
         database: Returns the address of an empty database.
-        spark: Returns the address of a Spark Connect server.
     """
 
     folder: Path
     database: Callable[[], str]
-    spark: Callable[[], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +40,6 @@ class Mover(ABC):
     """
 
     name: ClassVar[str]
-    longest: ClassVar[int] = 150
-    """It is killed at most so many milliseconds after it began."""
-    appears: ClassVar[bool] = True
-    """Whether readers find each part as it was before, or as it is in the source."""
     home: Path
 
     @classmethod
@@ -86,10 +77,3 @@ class Mover(ABC):
     def settings(self) -> Settings:
         """Settings of its deployment."""
         return config.load(overrides={"BLOGDATA_HOME": str(self.home)})
-
-
-def command(home: Path, *arguments: str) -> None:
-    """Run a command as its process does."""
-    os.environ["BLOGDATA_HOME"] = str(home)
-    sys.argv = ["blogdata", *arguments]
-    main()

@@ -14,7 +14,7 @@ import psycopg
 
 from assets import table_loads
 from blogdata.patterns.ingestion.readiness_marker import FLAG
-from chaos.movers import Mover, Places
+from laws.movers import Mover, Places
 from lineage import tables
 from lineage.deployment import Deployment
 from lineage.expected_ads import Row
@@ -169,7 +169,6 @@ class ProviderVisits(ByWindows):
     """Incremental Loader by time partitions: a provider's files land in their hours."""
 
     name = "provider_visits"
-    longest = 20
     source: Path
 
     @classmethod
