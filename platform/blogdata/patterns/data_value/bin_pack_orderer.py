@@ -71,16 +71,3 @@ class BinPacker:
                 self._fails[record.id] += 1
             if queue and self._fails[record.id] < MOST_TRIES:
                 heapq.heappush(self._heap, (-len(queue), record.key))
-
-
-def pack(records: Iterable[Delivery], *, size: int) -> BinPacker:
-    """Pack records into bins.
-
-    Args:
-        records: The records; those of one key in their order.
-        size: Most records of a bin.
-
-    Returns:
-        The bins, one after another, each as the outcome of those before allows.
-    """
-    return BinPacker(records, size=size)

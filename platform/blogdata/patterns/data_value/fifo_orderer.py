@@ -38,7 +38,11 @@ class Mode(str, Enum):
 
 
 class Fifo:
-    """Sends records first in, first out."""
+    """Sends records first in, first out.
+
+    Args:
+        size: Most records of a bulk request.
+    """
 
     def __init__(self, records: Iterable[Delivery], *, mode: Mode, size: int) -> None:
         self.bulk = mode is Mode.BULK
@@ -62,17 +66,3 @@ class Fifo:
         again = [records[index] for index in sorted(failed)]
         self._fails.update(record.id for record in again)
         self._line.extendleft(reversed(again))
-
-
-def line_up(records: Iterable[Delivery], *, mode: Mode, size: int) -> Fifo:
-    """Line records up, first in, first out.
-
-    Args:
-        records: The records, in their order.
-        mode: How they are sent.
-        size: Most records of a bulk request.
-
-    Returns:
-        The requests, one after another, each as the outcome of those before allows.
-    """
-    return Fifo(records, mode=mode, size=size)
