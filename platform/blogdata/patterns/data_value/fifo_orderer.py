@@ -3,9 +3,9 @@
 Problem: records have to be forwarded in their order and as soon as possible, without buffers and bins. The next record
 must not be sent before the last one is known to be taken.
 
-How it works: a :class:`Fifo` sends in one of two modes. *Individual*: one record per request, the next one after the answer. *Bulk*:
-consecutive records in one request, one request at a time; it ends before the first key that it has already, because
-the target may take a part of it, and what failed is sent again before anything else.
+How it works: a :class:`Fifo` sends in one of two modes. *Individual*: one record per request, the next one after the
+answer. *Bulk*: consecutive records in one request, one request at a time; it ends before the first key that it has
+already, because the target may take a part of it, and what failed is sent again before anything else.
 
 A record that comes later than one of its key that was taken is a correction of it, and says so (:mod:`.outbox`).
 
