@@ -68,7 +68,7 @@ def test_no_run_configuration_sets_a_path(locations: list[dg.Definitions]) -> No
     found = {
         place: kind
         for found in locations
-        for job in found.resolve_all_job_defs()
+        for job in found.get_repository_def().get_all_jobs()
         for place, kind in texts(found.resolve_job_def(job.name).run_config_schema.config_type)
     }
     assert not [place for place, kind in found.items() if kind == "a variable"]
