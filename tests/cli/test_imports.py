@@ -76,7 +76,6 @@ def test_an_empty_home_gets_first_steps_without_spark(tmp_path: Path) -> None:
 READING = (
     "ledger",
     "metrics",
-    "places",
     "plan",
     "report",
     "job",

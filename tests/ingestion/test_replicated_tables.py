@@ -140,7 +140,7 @@ def test_a_reader_that_has_begun_reads_on(lake: Lake, tmp_path: Path) -> None:
 
 
 def replicated(lake: Lake, folder: Path, group: int) -> bool:
-    """Copy the newest version as `blogdata replicate` does."""
+    """Copy the newest version as the job `replicate` does."""
     version = lake.version(DATASET)
     assert version is not None
     name = role_folders.named(lake, DATASET, version, "as it is")

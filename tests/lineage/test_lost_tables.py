@@ -23,7 +23,7 @@ GONE = (
     "silver.sessions",
     "silver.users_current",
     "gold.visits_weekly",
-    "gold.visits_star_hosts",
+    "silver.devices",
 )
 """A source, copies behind a pointer, a companion, a main table, one executed in order, weeks behind one, one merged."""
 OLDER = "silver.users"

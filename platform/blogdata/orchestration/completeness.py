@@ -3,7 +3,8 @@
 Dagster shows only the newest evaluation of a check. Each evaluation therefore covers all published periods, not only
 those just written: otherwise a run of another day would hide that an earlier day lacks hours. There is no warning for
 periods that have not ended, for final ones, and for those before the first delivery, which have late rows only. Nor for
-the newest one before an hour after it has come: a log ends at some hour, and the check `overdue` looks for what is due.
+hours of the newest one after the last hour that has come: a log ends at some hour, and the check `overdue` looks for
+what is due.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from blogdata.lake.commit import Entry
 from blogdata.planning.finality import lookback_of, newest_ended
 from blogdata.planning.reach import Within
 from blogdata.publish.contract import Contract
-from blogdata.publish.partitions import Grain, coarser, finer
+from blogdata.publish.partitions import Grain, finer
 
 COMPLETE = "complete"
 PARTS = "parts"
@@ -81,8 +82,10 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
     ended = {period: hours for one in found for period, hours in one.ended.items()}
     running = {period: hours for one in found for period, hours in one.running.items()}
     newest = max(common, default="")
-    if newest in ended and not _has_later_hours(events, gathered, newest):
-        running[newest] = ended.pop(newest)
+    if newest in ended:
+        present, expected = map(int, ended[newest].split(" of "))
+        if present >= expected * _share_so_far(events, gathered, newest):
+            running[newest] = ended.pop(newest)
     uncounted = max(one.uncounted for one in found)
     return [
         dg.AssetCheckResult(
@@ -130,15 +133,13 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
     )
 
 
-def _has_later_hours(events: EventLog, contracts: Sequence[Contract], period: str) -> bool:
-    """Return whether an input of a dataset has published an hour after a period."""
-    newest = [
-        coarser(max(hours), Grain.HOUR, contract.grain)
-        for contract in contracts
-        for read in contract.reads
-        if isinstance(read.reach, Within) and contract.grain and (hours := events.publications(read.dataset))
-    ]
-    return max(newest, default=period) > period
+def _share_so_far(events: EventLog, contracts: Sequence[Contract], period: str) -> float:
+    """Return the share of a period's hours up to the newest one that an input of a dataset has published."""
+    inputs = {read.dataset for contract in contracts for read in contract.reads if isinstance(read.reach, Within)}
+    newest = max((max(events.publications(dataset), default="") for dataset in inputs), default="")
+    grain = next(contract.grain for contract in contracts if contract.grain)
+    hours = finer(period, grain, Grain.HOUR)
+    return sum(hour <= newest for hour in hours) / len(hours)
 
 
 def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) -> dict[str, int]:

@@ -13,8 +13,8 @@ from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.patterns.data_value import ordered_delivery
-from blogdata.patterns.data_value.bin_pack_orderer import pack
-from blogdata.patterns.data_value.fifo_orderer import Mode, line_up
+from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
+from blogdata.patterns.data_value.fifo_orderer import Fifo, Mode
 from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget, told
 from blogdata.patterns.data_value.ordered_delivery import Orderer
 from blogdata.patterns.data_value.outbox import Outbox, RowsUnaccounted
@@ -223,5 +223,5 @@ def _text(value: object) -> str:
 
 def _orderer(settings: Settings, waiting: list[Delivery]) -> Orderer:
     if settings.partner.mode == "bins":
-        return pack(waiting, size=MOST_RECORDS)
-    return line_up(waiting, mode=Mode(settings.partner.mode), size=MOST_RECORDS)
+        return BinPacker(waiting, size=MOST_RECORDS)
+    return Fifo(waiting, mode=Mode(settings.partner.mode), size=MOST_RECORDS)

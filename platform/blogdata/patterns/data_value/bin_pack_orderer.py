@@ -3,10 +3,11 @@
 Problem: one request per record is slow, and a bulk request may be taken in part. If it has two records of a key and
 the first one fails, its retry arrives after the second one.
 
-How it works: a bin is the content of one bulk request, and has at most one record of each key, the next one. Whatever
-part of it is taken, no record can overtake another one of its key. A failed record is in the next bin again, and the
-next record of its key is not before it was taken; other keys go on. Keys with the most records left come first, so
-there are as few bins as possible: as many as the longest key has records, or as the records fill.
+How it works: a :class:`BinPacker` makes bins, one after another. A bin is the content of one bulk request, and has at
+most one record of each key, the next one. Whatever part of it is taken, no record can overtake another one of its
+key. A failed record is in the next bin again, and the next record of its key is not before it was taken; other keys go
+on. Keys with the most records left come first, so there are as few bins as possible: as many as the longest key has
+records, or as the records fill.
 
 What comes later than a record of its key that was taken is a correction of it, and says so (:mod:`.outbox`).
 
@@ -71,16 +72,3 @@ class BinPacker:
                 self._fails[record.id] += 1
             if queue and self._fails[record.id] < MOST_TRIES:
                 heapq.heappush(self._heap, (-len(queue), record.key))
-
-
-def pack(records: Iterable[Delivery], *, size: int) -> BinPacker:
-    """Pack records into bins.
-
-    Args:
-        records: The records; those of one key in their order.
-        size: Most records of a bin.
-
-    Returns:
-        The bins, one after another, each as the outcome of those before allows.
-    """
-    return BinPacker(records, size=size)

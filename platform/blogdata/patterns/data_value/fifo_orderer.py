@@ -3,9 +3,9 @@
 Problem: records have to be forwarded in their order and as soon as possible, without buffers and bins. The next record
 must not be sent before the last one is known to be taken.
 
-How it works: in one of two modes. *Individual*: one record per request, the next one after the answer. *Bulk*:
-consecutive records in one request, one request at a time; it ends before the first key that it has already, because
-the target may take a part of it, and what failed is sent again before anything else.
+How it works: a :class:`Fifo` sends in one of two modes. *Individual*: one record per request, the next one after the
+answer. *Bulk*: consecutive records in one request, one request at a time; it ends before the first key that it has
+already, because the target may take a part of it, and what failed is sent again before anything else.
 
 A record that comes later than one of its key that was taken is a correction of it, and says so (:mod:`.outbox`).
 
@@ -38,7 +38,11 @@ class Mode(str, Enum):
 
 
 class Fifo:
-    """Sends records first in, first out."""
+    """Sends records first in, first out.
+
+    Args:
+        size: Most records of a bulk request.
+    """
 
     def __init__(self, records: Iterable[Delivery], *, mode: Mode, size: int) -> None:
         self.bulk = mode is Mode.BULK
@@ -62,17 +66,3 @@ class Fifo:
         again = [records[index] for index in sorted(failed)]
         self._fails.update(record.id for record in again)
         self._line.extendleft(reversed(again))
-
-
-def line_up(records: Iterable[Delivery], *, mode: Mode, size: int) -> Fifo:
-    """Line records up, first in, first out.
-
-    Args:
-        records: The records, in their order.
-        mode: How they are sent.
-        size: Most records of a bulk request.
-
-    Returns:
-        The requests, one after another, each as the outcome of those before allows.
-    """
-    return Fifo(records, mode=mode, size=size)
