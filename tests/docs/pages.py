@@ -70,8 +70,9 @@ def commands(page: str) -> list[str]:
     lines = []
     for block in blocks(page, "sh"):
         for line in block.text.replace("\\\n", " ").splitlines():
-            # A comment follows two spaces, so quotes need no parsing here.
-            bare = re.split(r"(?:^|\s{2,})# ", line)[0].strip()
+            # A comment follows two spaces, so quotes need no parsing here; what follows a command in the background is
+            # the shell's.
+            bare = re.split(r"(?:^|\s{2,})# | & ", line)[0].strip()
             if bare:
                 lines.append(bare)
     return lines

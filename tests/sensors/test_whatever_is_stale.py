@@ -39,7 +39,6 @@ from sensors import jobs, refresh
 from sensors.run_requests import ABOUT, UNDER_WAY
 
 HOUR = "2026-01-05T03"
-NOWHERE = Path("/nowhere")
 CODE = code()
 whatever_is_stale = refresh.whatever_is_stale([jobs.refresh(CODE, [])])
 DAY = "2026-01-05"
