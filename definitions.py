@@ -38,9 +38,6 @@ from sensors import JOBS, instigators, jobs
 def build(settings: Settings) -> dg.Definitions:
     """Build the definitions for one deployment.
 
-    Args:
-        settings: Settings of the deployment.
-
     Returns:
         The definitions; partitions begin and end where the deployment's data do.
     """

@@ -90,11 +90,7 @@ def views_forecast(context: dg.AssetExecutionContext, places: FoldersResource) -
 
 
 def weekly_newsletter(weeks: dg.WeeklyPartitionsDefinition) -> dg.AssetsDefinition:
-    """Build the newsletter.
-
-    Args:
-        weeks: The weeks it can be written for, by their Mondays.
-    """
+    """Build the newsletter."""
     # Marked beta; a backfill takes a week whose days are not all partitions of the platform yet.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)

@@ -30,11 +30,7 @@ morning_job = dg.define_asset_job(
 
 
 def report_materialized(status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
-    """Build the sensor on the platform's daily report; of several new days, the newest event stands for all.
-
-    Args:
-        status: Whether it is on from the start.
-    """
+    """Build the sensor on the platform's daily report; of several new days, the newest event stands for all."""
 
     @dg.asset_sensor(
         asset_key=assets.key_of(DAILY_REPORT),

@@ -12,12 +12,7 @@ import dagster as dg
 
 @dataclass(frozen=True, kw_only=True)
 class Folders:
-    """The folders of a deployment.
-
-    Args:
-        gold: The platform's gold tables; only read.
-        own: The team's own tables and files.
-    """
+    """The folders of a deployment."""
 
     gold: Path
     own: Path
@@ -42,11 +37,7 @@ class FoldersResource(dg.ConfigurableResource["FoldersResource"]):
 
 
 def of(environ: Mapping[str, str]) -> Folders:
-    """Find the folders that an environment names.
-
-    Args:
-        environ: `ANALYTICS_GOLD`, `ANALYTICS_HOME` and, for those that are missing, `BLOGDATA_HOME`.
-    """
+    """Find the folders that an environment names."""
     home = Path(environ.get("BLOGDATA_HOME", "var"))
     return Folders(
         gold=Path(environ.get("ANALYTICS_GOLD", str(home / "lake" / "gold"))),

@@ -32,12 +32,8 @@ class Forecast:
     """The forecast of a day's page views.
 
     Args:
-        day: The day, as 2026-01-31.
         views: The expected page views; None without a complete day before it.
         method: `weekday`: the mean of up to four same weekdays; `recent`: of up to seven days before; `none`.
-        days_used: How many days it is the mean of.
-        days_left_out: Days of the week before it that are reported, and were left out because they are incomplete.
-        actual: The page views of the day, when it is complete.
     """
 
     day: str
@@ -49,11 +45,7 @@ class Forecast:
 
 
 def forecasts(report: Mapping[str, Views]) -> list[Forecast]:
-    """Forecast every reported day but the first, and the one after the last.
-
-    Args:
-        report: Day to its page views.
-    """
+    """Forecast every reported day but the first, and the one after the last."""
     if not report:
         return []
     first, last = date.fromisoformat(min(report)), date.fromisoformat(max(report))

@@ -17,13 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 
 @dataclass(frozen=True, kw_only=True)
 class Upstream:
-    """A gold table that the team reads.
-
-    Args:
-        name: Its name in the gold layer.
-        owner: The team that is asked when it has changed.
-        columns: The columns that are read, with their types in Delta's names.
-    """
+    """A gold table that the team reads."""
 
     name: str
     owner: str
@@ -49,12 +43,7 @@ UPSTREAM = (DAILY_REPORT, PAGE_STATS)
 
 
 class GoldChanged(Exception):
-    """Raised when a gold table is not what the team relies on.
-
-    Args:
-        upstream: The table.
-        problems: What differs.
-    """
+    """Raised when a gold table is not what the team relies on."""
 
     def __init__(self, upstream: Upstream, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -63,12 +52,7 @@ class GoldChanged(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A version of a gold table that keeps what the team relies on.
-
-    Args:
-        delta: The table.
-        upstream: What is relied on.
-    """
+    """A version of a gold table that keeps what the team relies on."""
 
     delta: DeltaTable
     upstream: Upstream
@@ -86,10 +70,6 @@ class Table:
 
 def opened(gold: Path, upstream: Upstream) -> Table:
     """Open the newest version of a table.
-
-    Args:
-        gold: Folder of the gold tables.
-        upstream: The table, and what is relied on.
 
     Raises:
         GoldChanged: It is not there, or lacks a column, or a column has another type.
@@ -110,11 +90,7 @@ def opened(gold: Path, upstream: Upstream) -> Table:
 
 
 def first_day(gold: Path) -> str | None:
-    """Find the first day of the page views, like `2026-01-05`; None while none is published.
-
-    Args:
-        gold: Folder of the gold tables.
-    """
+    """Find the first day of the page views, like `2026-01-05`; None while none is published."""
     try:
         days = DeltaTable(str(gold / PAGE_STATS.name)).partitions()
     except TableNotFoundError:

@@ -16,9 +16,6 @@ class PageDay:
     """A page on a day.
 
     Args:
-        day: As 2026-01-31.
-        page: Its path.
-        events: Its page views.
         hours: How many of the day's 24 hours were counted; None if that is not known.
     """
 
@@ -44,8 +41,6 @@ def written(week: str, rows: Sequence[PageDay], before: Mapping[str, int]) -> st
     """Write the newsletter of a week.
 
     Args:
-        week: Its Monday, as 2026-01-05.
-        rows: The pages of its days.
         before: Page to its page views in the week before; empty if these are not those of the whole week.
 
     Returns:
@@ -65,12 +60,7 @@ def written(week: str, rows: Sequence[PageDay], before: Mapping[str, int]) -> st
 
 
 def views_of(week: str, rows: Sequence[PageDay]) -> dict[str, int]:
-    """Return the page views of a complete week, by page; nothing of one that is not complete.
-
-    Args:
-        week: Its Monday.
-        rows: The pages of its days.
-    """
+    """Return the page views of a complete week, by page; nothing of one that is not complete."""
     return {} if incomplete(week, rows) else _summed(rows)
 
 

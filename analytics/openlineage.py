@@ -22,19 +22,7 @@ _SPEC = "https://openlineage.io/spec"
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """A dataset that was written, and what was read for it.
-
-    Args:
-        dataset: Its name, like `analytics.newsletter`.
-        version: What identifies this state of it; part of a file name.
-        owner: Team that owns it, as `team:name`.
-        description: What it is.
-        read: Dataset to the version that was read.
-        rows: Number of its rows, or of lines of a text.
-        run_id: Dagster's run.
-        job: Job of the run.
-        started_at: When the run began to read.
-    """
+    """A dataset that was written, and what was read for it."""
 
     dataset: str
     version: str
@@ -49,10 +37,6 @@ class Result:
 
 def leave(own: Path, result: Result) -> Path:
     """Write the START and the COMPLETE event of a result, one per line; written again, they replace the file.
-
-    Args:
-        own: The team's folder.
-        result: The result; readers see it already.
 
     Returns:
         The file, `openlineage/<dataset>/<version>.json`.

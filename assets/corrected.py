@@ -27,15 +27,7 @@ _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:Z|(
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The datasets of a landed table whose lines are judged.
-
-    Args:
-        table: Its folder in the landing zone.
-        received: The dataset of its lines, by hour of arrival.
-        letters: The dataset of its dead letters.
-        events: The dataset of its usable lines, by hour of the event.
-        time: Field of a line with the time of the event.
-    """
+    """The datasets of a landed table whose lines are judged."""
 
     table: str
     received: Contract
@@ -97,10 +89,6 @@ def stale_after(
     """Find the partitions that landed corrections make stale, from bronze to gold.
 
     Args:
-        corrections: The landed corrections.
-        judged: The table they belong to.
-        landing: The landing zone.
-        events: The event log.
         log_formats: The formats of access logs; those that have a name when None.
 
     Returns:
@@ -125,8 +113,6 @@ def event_hour(correction: Correction, time: str, log_formats: LogFormats | None
     """Read the event hour of a corrected line from its payload; None if the payload has no plausible time.
 
     Args:
-        correction: The correction.
-        time: Field of a JSON line with the time.
         log_formats: The formats of access logs; those that have a name when None.
     """
     is_log = extension(correction.source_file) == "log"

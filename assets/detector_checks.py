@@ -28,12 +28,7 @@ TIMED: Mapping[str, str] = {
 
 
 def deployment_of(access: LakeResource, now: datetime) -> Observed:
-    """Take a snapshot of the deployment for its detectors.
-
-    Args:
-        access: The lake and the landing zone.
-        now: Current time, timezone-aware.
-    """
+    """Take a snapshot of the deployment for its detectors."""
     streams = streamed_inputs(access.checkpoints_path)
     return Observed(graph=GRAPH, look=Snapshot(access.landing_zone, access.events), now=now, streams=streams)
 

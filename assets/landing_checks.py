@@ -26,12 +26,7 @@ def overdue_check_key(contract: Contract) -> dg.AssetCheckKey:
 
 
 def overdue_evaluation(contract: Contract, found: Overdue) -> dg.AssetCheckEvaluation:
-    """Build the evaluation of the check from the overdue partitions.
-
-    Args:
-        contract: Contract of the dataset computed from the landed table.
-        found: The overdue partitions of that table.
-    """
+    """Build the evaluation of the check from the overdue partitions."""
     key = overdue_check_key(contract)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,

@@ -9,9 +9,5 @@ from quality.contracts import STREAMED
 
 
 def assets(stream: str) -> dg.AssetsDefinition:
-    """Build the assets of a stream.
-
-    Args:
-        stream: Its name in :data:`assets.streams.STREAMS`.
-    """
+    """Build the assets of a stream."""
     return streamed(STREAMS[stream], STREAMED, version=version())

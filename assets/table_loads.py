@@ -44,10 +44,6 @@ def due(settings: Settings, events: EventLog) -> list[str]:
     Devices are due if today's state is neither published nor delivered otherwise: a delivery that was refused is loaded
     again, in case the table was mended meanwhile. Changed users and visits of a table are due if an hour has ended
     since the last load, visits of a provider if an hour is complete that has not landed.
-
-    Args:
-        settings: The deployment.
-        events: Its event log.
     """
     tables, found = settings.tables, []
     if tables.devices is not None:
@@ -64,10 +60,6 @@ def due(settings: Settings, events: EventLog) -> list[str]:
 
 def load(settings: Settings, table: str) -> dict[str, Any]:
     """Load what is due of a table.
-
-    Args:
-        settings: A deployment that names the table.
-        table: One of :data:`READERS`.
 
     Returns:
         Metadata of the load.
@@ -118,8 +110,6 @@ def load_windows(settings: Settings, table: str, windows: Sequence[str]) -> dict
     """Load the rows of the windows from the first to the last of some, and no other ones.
 
     Args:
-        settings: A deployment that names the table.
-        table: Changed users, by days, or visits, by hours.
         windows: Days or hours, in order.
 
     Returns:

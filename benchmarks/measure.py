@@ -15,7 +15,6 @@ class Size:
 
     Args:
         visits: Rows; None: the standard sizes of each benchmark.
-        rounds: How often each peer runs.
     """
 
     visits: int | None
@@ -36,9 +35,7 @@ class Case:
     """All measurements at one size.
 
     Args:
-        name: The size, for people.
         seconds: Peer to its times in seconds, in the order of the rounds.
-        facts: What else was found: ratios, rows, times of steps.
     """
 
     name: str

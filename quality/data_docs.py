@@ -77,9 +77,6 @@ def published(spark: SparkSession, access: LakeResource, contract: Contract, new
     """Read the newest partitions of a dataset at one version.
 
     Args:
-        spark: The session.
-        access: The lake.
-        contract: The dataset.
         newest: How many partitions; 0 for all. A table without partitions is read whole.
 
     Returns:

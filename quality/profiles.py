@@ -34,7 +34,6 @@ class Looked:
     """What one look at a dataset found, and what stands since earlier ones.
 
     Args:
-        dataset: Name as `layer.table`.
         found: The periods that were looked at, by time; none if nothing was new.
         seen: Observations of all looks, these among them, oldest look first; the newest of each period with rows.
     """
@@ -127,12 +126,6 @@ def profiles(context: dg.AssetExecutionContext) -> Iterator[Any]:
 
 def look(spark: SparkSession, access: LakeResource, contract: Contract, run_id: str) -> Looked:
     """Profile what is new of a dataset, and store the profiles.
-
-    Args:
-        spark: The session.
-        access: The lake.
-        contract: The dataset.
-        run_id: The run that looks.
 
     Returns:
         The periods that were looked at, and what stands.

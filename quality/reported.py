@@ -11,10 +11,6 @@ TEAM = "analytics"
 def reported_in(home: Path, landing: Path) -> list[Reported]:
     """Read what the writers of these results have left beside them, oldest first.
 
-    Args:
-        home: The deployment's home.
-        landing: The landing zone.
-
     Raises:
         ReportUnreadable: A file is not what a writer of OpenLineage leaves.
     """

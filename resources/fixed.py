@@ -19,9 +19,6 @@ def fixed(found: Mapping[str, ConfigurableResource[Any]]) -> Mapping[str, Resour
     """Define resources whose values the configuration of a run cannot replace, and where steps keep their outputs.
 
     Whoever may launch a run would otherwise choose the home whose `blogdata.toml` names the options of the JVM.
-
-    Args:
-        found: The resources, by the names that steps require.
     """
     definitions = {name: resource.get_resource_definition() for name, resource in found.items()}
     return {

@@ -12,11 +12,7 @@ from blogdata.services import config, postgres, postgres_connection
 
 
 class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
-    """Connections to the deployment's PostgreSQL; run configuration and logs never hold its password.
-
-    Args:
-        home: `BLOGDATA_HOME` of the deployment.
-    """
+    """Connections to the deployment's PostgreSQL; run configuration and logs never hold its password."""
 
     home: str
 

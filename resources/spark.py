@@ -21,7 +21,6 @@ class SparkResource(LazyPySparkResource):
     """A Spark session on demand, as `spark_session`.
 
     Args:
-        spark_config: Spark configuration of the session; overrides the deployment's.
         home: `BLOGDATA_HOME` of the deployment, for instance `EnvVar("BLOGDATA_HOME")`; the process's own
             when empty.
         mode: `local`, `remote` or `classic`; the deployment's own setting when empty.

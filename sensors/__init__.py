@@ -26,12 +26,7 @@ JOBS = (*jobs.JOBS, write_page_files, replay_job)
 def instigators(
     refreshing: Sequence[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = (), *, automatic: bool
 ) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
-    """Build all sensors and schedules.
-
-    Args:
-        refreshing: Targets of the sensor `whatever_is_stale`.
-        automatic: Whether what starts runs, the stream excepted, is on from the start.
-    """
+    """Build all sensors and schedules."""
     sensing = dg.DefaultSensorStatus.RUNNING if automatic else dg.DefaultSensorStatus.STOPPED
     timing = dg.DefaultScheduleStatus.RUNNING if automatic else dg.DefaultScheduleStatus.STOPPED
     # The detectors only look: without them their checks would stay empty.

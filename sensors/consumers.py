@@ -27,11 +27,7 @@ from sensors.run_requests import EVERYTHING
 
 
 def consumers_called(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor.
-
-    Args:
-        status: Whether it is on from the start.
-    """
+    """Build the sensor."""
     return dg.sensor(
         name="consumers",
         minimum_interval_seconds=60,

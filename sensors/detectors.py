@@ -18,11 +18,7 @@ NAME = "detectors"
 
 
 def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor.
-
-    Args:
-        status: Whether it is on from the start.
-    """
+    """Build the sensor."""
     return dg.sensor(
         name=NAME,
         minimum_interval_seconds=120,

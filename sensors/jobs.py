@@ -25,13 +25,7 @@ from quality.profiles import profiles as profiles_of_new
 
 
 def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed], at_once: int = 1) -> dg.JobDefinition:
-    """Build the job over the whole lineage.
-
-    Args:
-        code: The computations and the lineage.
-        sinks: Datasets served outside the lake.
-        at_once: Most steps that are executed side by side.
-    """
+    """Build the job over the whole lineage."""
     served = [(sink.contract, sink.step()) for sink in sinks]
     return refresh_job(code, first=split_access_logs, served=served, at_once=at_once)
 

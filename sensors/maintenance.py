@@ -16,11 +16,7 @@ from sensors.run_requests import EVERYTHING
 
 
 def tables_scattered(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor.
-
-    Args:
-        status: Whether it is on from the start.
-    """
+    """Build the sensor."""
     return dg.sensor(
         name="maintenance",
         job=jobs.maintain,

@@ -17,11 +17,7 @@ from sensors.run_requests import EVERYTHING
 
 
 def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor.
-
-    Args:
-        status: Whether it is on from the start.
-    """
+    """Build the sensor."""
     return dg.sensor(
         name="overdue",
         minimum_interval_seconds=60,

@@ -47,7 +47,6 @@ def whatever_is_stale(
 
     Args:
         targets: The job `refresh`, and the job over its assets (:func:`sensors.jobs.refreshed`).
-        status: Whether it is on from the start.
     """
     return dg.sensor(
         name="whatever_is_stale",

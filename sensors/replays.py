@@ -71,11 +71,7 @@ def replay_job() -> None:
 
 
 def replay_runs(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor.
-
-    Args:
-        status: Whether it is on from the start.
-    """
+    """Build the sensor."""
     return dg.sensor(
         name="replay_runs",
         job_name=JOB,

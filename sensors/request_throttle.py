@@ -27,15 +27,7 @@ def digest(lines: Sequence[str]) -> str:
 def request_runs(
     instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest], *, quiet: str, cursor: str | None = None
 ) -> dg.SensorResult:
-    """Request runs, except those under way and those whose last run ended a short while ago.
-
-    Args:
-        instance: Dagster's storage, which has the earlier requests.
-        waiting: A request for everything that waits, the most urgent first. Its run key identifies the content, and
-            changes only with it, so that new content is requested without a pause.
-        quiet: Skip reason if nothing waits.
-        cursor: The sensor's new cursor.
-    """
+    """Request runs, except those under way and those whose last run ended a short while ago."""
     requests: list[dg.RunRequest] = []
     reasons: list[str] = []
     for start in range(0, len(waiting), _LOOKED_UP_AT_ONCE):

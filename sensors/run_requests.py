@@ -31,14 +31,7 @@ def run_config(request: Request) -> dict[str, Any]:
 
 
 def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str, str]) -> dg.RunRequest:
-    """Build a request for a run over the lineage.
-
-    Args:
-        key: Run key; Dagster starts one run per key.
-        request: What the run computes.
-        about: Short description for the list of runs.
-        tags: Further tags of the run, those of its lane among them if it has one.
-    """
+    """Build a request for a run over the lineage."""
     short = shorten(about, _WIDTH, placeholder=" …")
     return dg.RunRequest(
         run_key=key,
@@ -49,11 +42,6 @@ def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str
 
 
 def is_under_way(instance: dg.DagsterInstance, lane: Mapping[str, str]) -> bool:
-    """Return whether a run over the lineage is running or about to start.
-
-    Args:
-        instance: Dagster's storage.
-        lane: Only runs with the lane of these tags.
-    """
+    """Return whether a run over the lineage is running or about to start."""
     own = dg.RunsFilter(job_name=JOB, statuses=list(UNDER_WAY), tags={LANE: lane[LANE]})
     return bool(instance.get_runs(own, limit=1))

@@ -86,11 +86,7 @@ def _copies(
 
 
 def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED) -> list[dg.ScheduleDefinition]:
-    """Build the schedules.
-
-    Args:
-        status: Whether they are on from the start.
-    """
+    """Build the schedules."""
 
     def of_job(name: str, job: dg.UnresolvedAssetJobDefinition, cron: str, description: str) -> dg.ScheduleDefinition:
         return dg.ScheduleDefinition(

@@ -20,11 +20,7 @@ the same. [Configuration](configuration.md) lists the settings that commands rea
 
 
 def render(commands: Mapping[str, Deferred]) -> str:
-    """Render all commands as Markdown.
-
-    Args:
-        commands: By name, in the order of the help.
-    """
+    """Render all commands as Markdown."""
     parts = [HEAD]
     for name, command in commands.items():
         parts += _command(command.load(name), f"blogdata {name}", "##")

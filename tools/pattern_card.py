@@ -21,16 +21,7 @@ _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """The card of one pattern.
-
-    Args:
-        name: As in the book.
-        chapter: Chapter of the book.
-        sentence: Its first sentence, without the full stop.
-        parts: Title of each part to its text as Markdown, one line a paragraph.
-        verbs: Functions, classes and constants that "How it works" names: what does the work of the pattern. With a
-            dotted name those of another module.
-    """
+    """The card of one pattern."""
 
     name: str
     chapter: int
@@ -41,9 +32,6 @@ class Card:
 
 def read(file: Path) -> Card | None:
     """Read the card of a module.
-
-    Args:
-        file: The module.
 
     Returns:
         The card; None if the docstring is no card, or the card of a pattern with another name than the module's.

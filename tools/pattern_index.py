@@ -82,12 +82,10 @@ class Pattern:
 
     Args:
         work: The functions, classes and constants that its card names; without any its public functions.
-        below: Files of other modules that the card names functions of.
         datasets: Datasets whose contract names it, and assets that carry its tag; if there are none and the building
             block of all datasets imports it, every dataset.
         starters: Sensors and schedules that carry its tag; if it has neither these nor datasets, the commands and
             jobs that call it.
-        callers: Files of the modules that import one of its modules, without tests.
         tests: Test modules named after it or with its name in their docstring; if there are none, those that import it.
     """
 
@@ -107,11 +105,7 @@ class Pattern:
 
 
 def find(root: Path, definitions: dg.Definitions) -> list[Pattern]:
-    """Build the index from the code; the patterns are ordered by chapter and name.
-
-    Args:
-        definitions: The definitions with all optional services.
-    """
+    """Build the index from the code; the patterns are ordered by chapter and name."""
     code, tests = Code(root, CODE), Code(root, ("tests",))
     datasets, starters = _users(definitions)
     cards = {

@@ -45,12 +45,6 @@ def changed_hours(
     """Find the published hours of bronze.visits that would be judged otherwise now, in order.
 
     Hours that no other versions have judged cost nothing. The others are read and judged once.
-
-    Args:
-        published: Hour to its newest publication.
-        events: The event log; it gets the results.
-        logs: The settings of today.
-        session: Opens a Spark session.
     """
     had_logs = {key: entry for key, entry in published.items() if _has_requests(entry)}
     now = versions(logs.filters) if had_logs else {}

@@ -109,12 +109,7 @@ def provider_visits(calendar: Calendar) -> dg.AssetsDefinition:
 
 
 def configured(settings: Settings, calendar: Calendar) -> list[dg.AssetsDefinition]:
-    """List the assets of the tables that a deployment loads.
-
-    Args:
-        settings: The deployment.
-        calendar: Its partition definitions.
-    """
+    """List the assets of the tables that a deployment loads."""
     tables = settings.tables
     # Single-run backfills are marked beta in this Dagster; it is pinned.
     with warnings.catch_warnings():

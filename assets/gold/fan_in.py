@@ -34,14 +34,7 @@ TAKEN_IN_BY = {DELIVERED_VISITS: "silver.visits", DELIVERED_ADS: "silver.ads"}
 
 @dataclass(frozen=True)
 class Period:
-    """The rows of the step's days or weeks.
-
-    Args:
-        visits: Rows of the input with the period's key in the contract's partition column.
-        accounts: How many rows each period has, from the hours' own accounts.
-        column: The contract's partition column.
-        hours: Number of hours present in each period.
-    """
+    """The rows of the step's days or weeks."""
 
     visits: DataFrame
     accounts: dict[str, Account]
@@ -55,13 +48,7 @@ class Period:
 
 
 def gather(step: Step, dataset: str = ENRICHED_VISITS, delivered_to: Sequence[str] = (DELIVERED_VISITS,)) -> Period:
-    """Read the hours of the step's periods.
-
-    Args:
-        step: The step.
-        dataset: The input, by event hour.
-        delivered_to: The datasets by hour of arrival in which a present hour is delivered.
-    """
+    """Read the hours of the step's periods."""
     partitioning = step.contract.partitioning
     assert partitioning is not None
     hours = {key: finer(key, partitioning.grain, Grain.HOUR) for key in step.partitions}
@@ -83,13 +70,7 @@ def gather(step: Step, dataset: str = ENRICHED_VISITS, delivered_to: Sequence[st
 
 
 def not_taken_in(events: EventLog, delivered: str, hours: Iterable[str]) -> set[str]:
-    """Find the event hours that do not have their own delivery yet, for example because it is held.
-
-    Args:
-        events: The event log.
-        delivered: Dataset by hour of arrival.
-        hours: The hours to look at; those that are not delivered are left out.
-    """
+    """Find the event hours that do not have their own delivery yet, for example because it is held."""
     keys = sorted(hours)
     deliveries = events.publications(delivered, keys)
     taken_in = events.publications(TAKEN_IN_BY[delivered], keys)
@@ -105,12 +86,7 @@ def not_taken_in(events: EventLog, delivered: str, hours: Iterable[str]) -> set[
 
 
 def keyed(visits: DataFrame, partitioning: Partitioning) -> DataFrame:
-    """Add the partition column: the day or week of `event_hour`.
-
-    Args:
-        visits: Rows with `event_hour`.
-        partitioning: Partitioning of a gold contract.
-    """
+    """Add the partition column: the day or week of `event_hour`."""
     day = F.to_date(F.substring("event_hour", 1, 10))
     key = day if partitioning.grain is Grain.DAY else F.date_trunc("week", day).cast("date")
     return visits.withColumn(partitioning.column, key.cast("string"))

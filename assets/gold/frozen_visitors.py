@@ -24,26 +24,14 @@ _YEAR = len("2026")
 
 @dataclass(frozen=True, kw_only=True)
 class Returning:
-    """Visitors of some weeks, without those who asked not to be shared.
-
-    Args:
-        visitors: Their number.
-        returned: How many of them had come in the weeks before.
-    """
+    """Visitors of some weeks, without those who asked not to be shared."""
 
     visitors: int
     returned: int
 
 
 def of(spark: SparkSession, lake: Lake, year: Frozen, visible: Sequence[Member]) -> str:
-    """Count the visitors of a frozen year, and those of them who had come in the year before, in words.
-
-    Args:
-        spark: The session.
-        lake: The tables' root.
-        year: The year.
-        visible: The members whose union is gold.visits_weekly now.
-    """
+    """Count the visitors of a frozen year, and those of them who had come in the year before, in words."""
     before = str(int(year.partitions[0][:_YEAR]) - 1)
     earlier = [week for member in visible for week in member.partitions if week.startswith(before)]
     try:
@@ -57,10 +45,6 @@ def count(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str], e
     """Count the visitors of some weeks.
 
     Args:
-        spark: The session.
-        lake: The tables' root.
-        version: Version of gold.visits_weekly.
-        weeks: The weeks, at least one of them published.
         earlier: The weeks before; none of them needs to be.
 
     Raises:

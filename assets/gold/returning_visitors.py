@@ -52,12 +52,7 @@ def returning_visitors(step: Step) -> Mapping[str, Commit]:
 
 
 def page_views(published: Mapping[str, Entry], span: Span) -> int:
-    """Count the page views of the weeks, without those of hours that have expired.
-
-    Args:
-        published: Hour of gold.audience_hourly to its newest publication.
-        span: The weeks.
-    """
+    """Count the page views of the weeks, without those of hours that have expired."""
     there = kept(published)
     return sum(there[hour].rows_in for hour in span.hours & there.keys()) // len(AUDIENCE_DIMENSIONS)
 
@@ -67,11 +62,6 @@ def anew(there: Collection[str], changed: Collection[str], shown: Collection[str
 
     A week may be missing although none of its hours changed: one that ended, or an old one, if the week that had not
     ended has lost its rows and the table shows an earlier one again.
-
-    Args:
-        there: Hours with rows of the weeks that the table is to show.
-        changed: Hours that have other rows than the table shows.
-        shown: The weeks that it shows.
     """
     return {_week(hour) for hour in changed} | ({_week(hour) for hour in there} - {*shown})
 

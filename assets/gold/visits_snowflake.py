@@ -35,11 +35,5 @@ def visits_star_hosts(step: Step) -> Mapping[str, Commit]:
 
 
 def _each(rows: DataFrame, *, of: DataFrame, key: Sequence[str]) -> FullDelivery:
-    """Deliver the rows of an entity: one for each key that the rows have which refer to it.
-
-    Args:
-        rows: The rows of the entity.
-        of: Rows that refer to it.
-        key: Columns of the key.
-    """
+    """Deliver the rows of an entity: one for each key that the rows have which refer to it."""
     return FullDelivery(rows=lambda _: rows, account=Account(rows_in=of.select(*key).distinct().count()))

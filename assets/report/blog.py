@@ -58,8 +58,6 @@ def audience(lake: Lake, *, days: int, referrers: Referrers | None = None) -> Au
     """Compute the figures of the blog; None if no page view is published.
 
     Args:
-        lake: The tables' root.
-        days: How many days back from the newest page view the history goes.
         referrers: What is known of the sites that readers came from; None: the project's own table.
     """
     newest = max(lake.row_counts(DATASET, "event_hour"), default=None)

@@ -62,11 +62,6 @@ def compute(
     """Compute the report, without Spark.
 
     Args:
-        lake: The tables' root.
-        zone: The landing zone.
-        checkpoints: Folder of the streams' checkpoints.
-        now: Current time, timezone-aware.
-        days: How many of the newest days the history has.
         referrers: What is known of the sites that readers came from; None: the project's own table.
 
     Raises:

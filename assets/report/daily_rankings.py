@@ -51,10 +51,7 @@ class DailyKind:
     """A ranking of the rows of a gold table.
 
     Args:
-        dataset: The table, partitioned by `event_date`.
         names: Computes the names, row by row; null where a row is none of it.
-        sums: The columns whose sums are ranked, in the order of the ranking's columns.
-        kind: The ranking.
     """
 
     dataset: str

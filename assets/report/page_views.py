@@ -56,7 +56,6 @@ class PageViews:
     Args:
         rows: Columns `hour` (since 1970), `time` (microseconds since 1970), `visit_id`, `user_id` and the dimensions.
         names: Dimension to the names of its numbers; visits and visitors have none here, so that none is shown.
-        own_hosts: The blog's own hosts among those that visitors came from.
     """
 
     rows: pa.Table

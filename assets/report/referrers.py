@@ -64,8 +64,6 @@ class Referrers:
 
     Args:
         own: The blog's own hosts, without `www.`; empty: they are found by what they do.
-        hosts: Host, without `www.`, to its kind.
-        patterns: Pattern of a host with any country, to its kind.
     """
 
     own: frozenset[str] = frozenset()

@@ -36,10 +36,7 @@ def left(step: Step, events: DataFrame, hours: Collection[str], order: Sequence[
     """Leave out the deleted events of some hours.
 
     Args:
-        step: The step.
-        events: All events of the step's hours, with the columns of the order.
         hours: The hours with deletions; none: nothing is read.
-        order: Columns by which rows came.
     """
     if not hours:
         return Left(rows=events, deleted={})

@@ -25,13 +25,7 @@ FIRST_LOOK = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """The events of a step's hours.
-
-    Args:
-        rows: The columns of :data:`assets.transforms.visit_events.PARSED`.
-        makes_stale: Hour of the step to the other hours its publication makes stale: page views of these belong to
-            another visit than published, or another run may publish them from less data than this step has read.
-    """
+    """The events of a step's hours."""
 
     rows: DataFrame
     makes_stale: Mapping[str, list[str]]
@@ -39,10 +33,6 @@ class Events:
 
 def log_events(step: Step, above: Mapping[str, Entry]) -> Events:
     """Read the page views of the step's hours from access logs, with the visit each belongs to.
-
-    Args:
-        step: The step.
-        above: The accounts of all of bronze.visits.
 
     Returns:
         The page views, and the hours that must run again because their visits were joined or split.

@@ -68,13 +68,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
 
 
 def additions_of(step: Step, formats: frozenset[str], deleting: frozenset[str] = frozenset()) -> Additions:
-    """Find the hours to which rows are only added; a late line of a log may change the visits of other lines.
-
-    Args:
-        step: The step.
-        formats: The formats of its hours.
-        deleting: Hours of which rows delete events.
-    """
+    """Find the hours to which rows are only added; a late line of a log may change the visits of other lines."""
     if formats != {visit_events.JSON}:
         return Additions()
     found = slices.additions(step, [CONFLICTS])
@@ -138,14 +132,7 @@ def arrived(
     *,
     deleted: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Account]:
-    """Build the account of each of the step's hours: rows that arrived, and rows that filters removed.
-
-    Args:
-        step: The step.
-        above: The accounts of all of bronze.visits.
-        makes_stale: Hour to other hours that its publication makes stale.
-        deleted: Hour to the rows that are no events any more.
-    """
+    """Build the account of each of the step's hours: rows that arrived, and rows that filters removed."""
     rows = dict.fromkeys(step.partitions, 0)
     removed = f"{filter_interceptor.REASON}{DELETED}"
     filtered = {key: {removed: deleted[key]} if key in deleted else {} for key in step.partitions}

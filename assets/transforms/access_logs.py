@@ -57,7 +57,6 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
 
     Args:
         lines: raw BINARY, arrival_hour STRING, and anything else; all lines of each hour of arrival.
-        logs: How they are read, and what the settings exclude and call a crawler.
 
     Returns:
         The input with format STRING (that of the line, or `log` if it fits none), event_time TIMESTAMP, reasons
@@ -95,9 +94,7 @@ def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
     This is an action: the distinct agents are collected to the client first.
 
     Args:
-        rows: Judged rows that are visit events: raw, event_time, event_hour, and anything else.
         key: Secret to derive `user_id` with; None: it is null.
-        logs: How access logs are read.
 
     Returns:
         The input with visit_id, user_id, keep_private (always true, as visitors were not asked), page, utm (see
@@ -133,7 +130,6 @@ def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:
 
     Args:
         rows: Usable lines: raw BINARY, and anything else.
-        formats: The formats to read the rows by.
 
     Returns:
         The input with the fields of the line's format, method, path and query STRING, and is_asset and is_feed BOOLEAN.

@@ -26,23 +26,13 @@ _COLUMNS = [column.name for column in WITH_ADS.columns]
 
 
 def naming_an_ad(visits: DataFrame, more: Sequence[str] = ()) -> DataFrame:
-    """Select the events that name an ad, with the columns that the joined rows have of them.
-
-    Args:
-        visits: Rows of silver.visits.
-        more: Further columns to select.
-    """
+    """Select the events that name an ad, with the columns that the joined rows have of them."""
     named = visits.where(F.col("ad_id").isNotNull())
     return named.select("visit_id", "ad_id", "event_time", "user_id", "keep_private", "page", *more)
 
 
 def displays_of(ads: DataFrame, more: Sequence[str] = ()) -> DataFrame:
-    """Select the columns that the joined rows have of a display.
-
-    Args:
-        ads: Rows of silver.ads.
-        more: Further columns to select.
-    """
+    """Select the columns that the joined rows have of a display."""
     return ads.select("visit_id", "ad_id", "display_time", "campaign", F.col("page").alias("display_page"), *more)
 
 
@@ -52,7 +42,6 @@ def with_ads(events: DataFrame, displays: DataFrame, more: Sequence[str] = ()) -
     Args:
         events: Rows of :func:`naming_an_ad`.
         displays: Rows of :func:`displays_of`.
-        more: Further columns of both to keep.
 
     Returns:
         Rows of silver.visits_with_ads; a stream if both are.

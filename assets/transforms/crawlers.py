@@ -70,7 +70,6 @@ class Lists:
 
     Args:
         tagged: Expressions of `crawler-user-agents` and the tags of each; upper and lower case differ.
-        untagged: Expressions of `crawlerdetect`, in any case.
         removed: Expressions for what is removed from an agent before `untagged` is applied, in any case.
     """
 
@@ -148,10 +147,6 @@ def category(agent: str) -> str | None:
 
 def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
     """Build the literal table of the crawlers among some agents.
-
-    Args:
-        spark: The session to create it in.
-        agents: Distinct agents.
 
     Returns:
         agent and crawler (its category), STRING; agents of persons are left out.

@@ -23,10 +23,6 @@ COUNTS = (
 def visits_cube(visits: DataFrame, period: str) -> DataFrame:
     """Count by device, browser, origin and country.
 
-    Args:
-        visits: Rows of silver.visits_enriched with the column `period`.
-        period: `event_date` or `event_week`.
-
     Returns:
         Rows of gold.visits_cube_daily or gold.visits_cube_weekly, without `hours_present`.
     """

@@ -31,9 +31,7 @@ def report(spark: SparkSession, sources: Mapping[str, DataFrame], gathered: Mapp
     """Return the rows of gold.daily_report.
 
     Args:
-        spark: The session.
         sources: As for :func:`figures`.
-        gathered: Day to what it is computed from.
     """
     rows = unaligned_fan_in.labelled(figures(spark, sources), gathered, FIGURES)
     named = {"period": "event_date", "parts_present": "hours_present", "whole": "report_completeness"}
@@ -44,7 +42,6 @@ def figures(spark: SparkSession, sources: Mapping[str, DataFrame]) -> DataFrame:
     """Count the figures of each day.
 
     Args:
-        spark: The session.
         sources: Source to its rows, with the day as `period` STRING; sources that are not there are left out.
 
     Returns:

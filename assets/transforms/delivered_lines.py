@@ -33,7 +33,6 @@ def read(lines: DataFrame, fields: Sequence[str], *, strings: Sequence[str] = ()
     Args:
         lines: raw BINARY, source_file STRING (with the extension `.csv`, also before that of a compression, it is CSV
             with `;` and a header, otherwise JSON), source_offset BIGINT, and anything else.
-        fields: Fields of the table; numbers and booleans are taken as their text.
         strings: The fields that must be strings in JSON.
 
     Returns:

@@ -60,11 +60,6 @@ def judge(lines: DataFrame) -> DataFrame:
 def versions(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
     """Update the versions of the devices with a full delivery.
 
-    Args:
-        delivered: Rows of bronze.devices of one delivery, including rejected ones.
-        before: Rows of silver.devices; changes by deliveries of that day or later are undone first.
-        day: The delivery's day.
-
     Returns:
         All rows of silver.devices; the sum of `occurrences` is the number of usable rows. Several
         deliveries of one day have the same result as the last of them alone.

@@ -88,9 +88,7 @@ def again(text: Column, fields: str, **more: Column) -> Column:
     """Parse a line for the second time, with other types.
 
     Args:
-        text: The line.
         fields: Fields of the object as Spark SQL struct fields.
-        more: Further looks, by name.
 
     Returns:
         STRUCT of object (it is one JSON object, as the parse to its end shows), plain (the fields), the further looks,
@@ -114,9 +112,7 @@ def field_rules(required: Sequence[str], identifiers: Sequence[str], time: str) 
     second one, with the types the other way round.
 
     Args:
-        required: The fields.
         identifiers: Those of them that must not be blank.
-        time: The one with the time.
     """
     rules, second = [], F.col("_again")["plain"]
     for name in required:

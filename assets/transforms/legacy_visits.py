@@ -66,11 +66,6 @@ def judged(rows: DataFrame) -> DataFrame:
 def left(events: DataFrame, deletions: DataFrame, order: Sequence[str]) -> DataFrame:
     """Mark the events that are deleted: no row of them came after the last row that deletes them.
 
-    Args:
-        events: Rows of events with the columns of :data:`KEY`.
-        deletions: Rows that delete events, with the same columns.
-        order: Columns by which rows came.
-
     Returns:
         The events with `_deleted` BOOLEAN.
     """

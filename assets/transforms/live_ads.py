@@ -33,9 +33,6 @@ _PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
 def joined(lines: Sequence[DataFrame]) -> DataFrame:
     """Join the lines of both sources; a stream if they are streams.
 
-    Args:
-        lines: The lines of the visits and those of the ads: raw, source_offset, source_file.
-
     Returns:
         Rows of silver.visits_with_ads, with the places of their lines.
     """
@@ -67,8 +64,6 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
 
     Args:
         rows: Rows of :func:`joined`.
-        published: Rows of silver.visits_with_ads_live of the hours in which they, or others of their events and
-            displays, may lie.
 
     Returns:
         The rows, with verdict STRING.
@@ -101,7 +96,6 @@ def _held_against(rows: DataFrame, published: DataFrame, side: Sequence[str], pa
 
     Args:
         rows: Rows with verdict STRING.
-        published: Rows of silver.visits_with_ads_live.
         side: Columns that identify the event (or the display); one of them is null if a row has none.
         partner: Time column of the other side; null if a row has none.
     """

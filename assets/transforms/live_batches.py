@@ -67,8 +67,6 @@ class LinesFirst:
     """How a stream publishes lines, and then what is computed from them.
 
     Args:
-        lines: Contract of the dataset with every line.
-        refined: Contract of the dataset that a batch is appended to last.
         judge: Judges lines (raw, source_offset, source_file, arrival_hour) of the named files; returns the columns of
             `lines` but `batch`.
         refine: Publishes what is computed from the lines of a batch, given the commit of these; may be retried.
@@ -152,11 +150,6 @@ def lines_of(batch: MicroBatch, this: Batch, landed: Commit) -> DataFrame:
     """Read the published lines of a batch.
 
     The newest version: that of the batch may be gone, if the stream was cut off and starts again a long time later.
-
-    Args:
-        batch: The batch that is running.
-        this: The batch whose lines are read.
-        landed: The commit of its lines.
     """
     return batch.place.lake.read(batch.spark, landed.dataset).where(
         F.col("arrival_hour").isin(*landed.entries) & (F.col("batch") == this.label)

@@ -55,7 +55,6 @@ def with_user_of_now(events: DataFrame, users: DataFrame | None) -> DataFrame:
     """Add when the user of each event last changed.
 
     Args:
-        events: user_id, and anything else.
         users: silver.users_current, or None when no users were ever delivered.
     """
     if users is None:
@@ -68,7 +67,6 @@ def judged(batch: MicroBatch, events: DataFrame) -> DataFrame:
     """Hold the events of a batch against those published: an event comes once.
 
     Args:
-        batch: The batch.
         events: Its visit events, with replayed BOOLEAN.
 
     Returns:

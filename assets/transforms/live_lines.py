@@ -27,11 +27,7 @@ _FOLDER = r"^[^/]*/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/"
 
 
 def events(lines: DataFrame) -> DataFrame:
-    """Read the visit events of landed lines, as :func:`assets.transforms.visit_events.parse` does.
-
-    Args:
-        lines: raw, source_offset, source_file.
-    """
+    """Read the visit events of landed lines, as :func:`assets.transforms.visit_events.parse` does."""
     return visit_events.parse(
         visit_events.judge(in_an_hour(lines).withColumn("format", F.lit(visit_events.JSON)), formats=_JSON), _JSON
     )
@@ -59,12 +55,7 @@ def with_hour(lines: DataFrame) -> DataFrame:
 
 
 def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFrame], str]]) -> Counter[str]:
-    """Count the rows of the batch's files that were behind the watermark, by hour of their time.
-
-    Args:
-        batch: The batch.
-        sides: For each source of the batch, in their order: what reads its rows from lines, and their time column.
-    """
+    """Count the rows of the batch's files that were behind the watermark, by hour of their time."""
     marks = {planned.number: planned.watermark for planned in batch.checkpoint.batches()}
     # Those are late that the batch before had no place for any more.
     mark = marks.get(batch.number - 1)
@@ -92,12 +83,7 @@ def publish(
     """Publish the rows of a batch that are the first of their kind; the accounts tell the others.
 
     Args:
-        batch: The batch.
         verdicts: Its rows, with verdict STRING.
-        contract: Of the dataset that gets them.
-        accounts: Partition to its rows, and how many are left out; without any, nothing is published.
-        drop: Columns that are not published, beside the verdict.
-        inputs: Dataset to the table version that the rows were computed from, beside the landed lines.
 
     Raises:
         PlatformError: As raised by `publish`.
@@ -120,23 +106,13 @@ def publish(
 
 
 def published(batch: MicroBatch, contract: Contract) -> DataFrame:
-    """Read what is published of a dataset; nothing if it has no table yet.
-
-    Args:
-        batch: The batch.
-        contract: Of the dataset.
-    """
+    """Read what is published of a dataset; nothing if it has no table yet."""
     found = newest(batch, contract.dataset)
     return found[0] if found else batch.spark.createDataFrame([], contract.ddl)
 
 
 def newest(batch: MicroBatch, dataset: str) -> tuple[DataFrame, int] | None:
-    """Read what is published of a dataset, with the version of its table; None if it has no table yet.
-
-    Args:
-        batch: The batch.
-        dataset: Name as `layer.table`.
-    """
+    """Read what is published of a dataset, with the version of its table; None if it has no table yet."""
     table = batch.place.lake.caught_up(dataset)
     if table is None:
         return None
@@ -147,7 +123,6 @@ def accounts(by_verdict: Iterable[Row], late: Mapping[str, int] | None = None) -
     """Account for the rows of a batch: by hour all of them, and those that are not published.
 
     Args:
-        by_verdict: event_hour, verdict, count.
         late: Hour to the rows that came too late for a state; None: there is no state.
     """
     left_out = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, *(() if late is None else (LATE,)))

@@ -36,9 +36,6 @@ _CONTENT = ("session_id", STARTED, ENDED, "pages", "first_pages", "exit_page", "
 def found(lines: Sequence[DataFrame]) -> DataFrame:
     """Find the sessions of the lines of visits.
 
-    Args:
-        lines: The lines of the source: raw, source_offset, source_file.
-
     Returns:
         Rows of silver.sessions that are completed, with the numbers of lines that were received again.
     """
@@ -67,7 +64,6 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
 
     Args:
         rows: Rows of :func:`found`.
-        published: Rows of silver.sessions_live that may overlap with them.
 
     Returns:
         The rows, with verdict STRING: `duplicate` of a session with the same content, `conflict` with another one.

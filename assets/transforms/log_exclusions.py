@@ -44,9 +44,7 @@ def acting(requests: DataFrame, is_view: Column, filters: LogFilters) -> dict[st
     This is an action.
 
     Args:
-        requests: Valid requests: arrival_hour, client, agent, path, and anything else.
         is_view: Condition that a request is a page view, unless its agent is a crawler's.
-        filters: The settings.
 
     Returns:
         Each distinct agent, None if there is none, to the hours and clients that act so with it.
@@ -62,7 +60,6 @@ def with_acts(requests: DataFrame, acting: Mapping[str | None, Sequence[tuple[st
     """Add the column `_acts`, which is true if the client acts like a crawler in the hour of arrival, and else null.
 
     Args:
-        requests: arrival_hour, client, agent, and anything else.
         acting: What :func:`acting` has found.
     """
     rows = [(hour, client, agent, True) for agent, acts in acting.items() for hour, client in acts]

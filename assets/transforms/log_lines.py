@@ -31,7 +31,6 @@ def with_fields(lines: DataFrame, formats: LogFormats) -> DataFrame:
 
     Args:
         lines: raw BINARY, and anything else.
-        formats: The formats to read them by.
 
     Returns:
         The input with :data:`blogdata.patterns.ingestion.log_declarations.FIELDS` and log_format, STRING.
@@ -60,13 +59,7 @@ def time_of(text: Column) -> Column:
 
 
 def misfit(text: Column, formats: LogFormats, impossible: Column) -> Column:
-    """Build the reason of a line that fits no format, or whose fields are impossible.
-
-    Args:
-        text: The line.
-        formats: The formats.
-        impossible: Name of the field that is impossible in a line that fits a format.
-    """
+    """Build the reason of a line that fits no format, or whose fields are impossible."""
     found = F.when(text.contains(_SEPARATOR), F.lit("not_combined_log:control_character"))
     body = F.regexp_replace(text, f"^{PREFIX}", "")
     objects = F.transform(F.array(F.try_parse_json(body)), lambda one: _misfit_of_object(one, formats, impossible))

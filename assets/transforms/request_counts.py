@@ -25,7 +25,6 @@ def daily(lines: DataFrame, declared: Sequence[str] = ()) -> DataFrame:
     Args:
         lines: Usable lines of access logs: raw BINARY, event_hour STRING, filtered_by STRING, and crawler STRING
             (its category) if it is known.
-        declared: Log formats of the deployment's own.
 
     Returns:
         event_date, host, kind, status, status_class, method, path and referral_host STRING; requests and bytes BIGINT.

@@ -49,7 +49,6 @@ def shared(persons: DataFrame, secret: str) -> DataFrame:
 
     Args:
         persons: Rows of :func:`grouped`.
-        secret: The deployment's secret, from which the numbers and the shifts follow.
 
     Returns:
         Rows of gold.visits_shared.

@@ -21,10 +21,7 @@ class Client(NamedTuple):
     """The parts of an agent string; None for a part it does not name.
 
     Args:
-        browser: Family, such as `Firefox`.
-        browser_version: Its version, as far as given: `20`, `20.1`, `20.1.3`.
         device_type: Family of the device, such as `iPhone`; on a desktop, which names no device, family of the system.
-        device_version: Version of the system, as far as given.
     """
 
     browser: str | None
@@ -55,10 +52,6 @@ def distinct(frame: DataFrame, agent: str) -> list[str]:
 
 def table(spark: SparkSession, agents: Iterable[str]) -> DataFrame:
     """Build the literal table of parsed agents.
-
-    Args:
-        spark: The session to create it in.
-        agents: Distinct agents.
 
     Returns:
         agent, browser, browser_version, device_type and device_version, all STRING.

@@ -60,21 +60,13 @@ def midnight(day: Column) -> Column:
 
 
 def deleted(rows: DataFrame) -> int:
-    """Count the usable rows that no version of a user stands for: those of the instants at which a user is deleted.
-
-    Args:
-        rows: Rows of bronze.users, of days with deletions at least.
-    """
+    """Count the usable rows that no version of a user stands for: those of the instants at which a user is deleted."""
     at_once = rows.where(F.size("reasons") == 0).groupBy("id", instant()).agg(_ends_deleted(), F.count("id").alias("n"))
     return _sum(at_once.where("is_deleted"))
 
 
 def gone(rows: DataFrame) -> int:
-    """Count the usable rows that no current user stands for: those of users until the last day that ended deleted.
-
-    Args:
-        rows: Rows of bronze.users, of the newest full delivery and the days after it.
-    """
+    """Count the usable rows that no current user stands for: those of users until the last day that ended deleted."""
     daily = rows.where(F.size("reasons") == 0).groupBy("id", "load_date").agg(_ends_deleted(), F.count("id").alias("n"))
     last = F.max(F.when(F.col(DELETED), F.col("load_date"))).over(Window.partitionBy("id"))
     return _sum(daily.withColumn("_last", last).where("load_date <= _last"))

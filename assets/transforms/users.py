@@ -88,7 +88,6 @@ def identity_of(user: str, secret: str) -> Column:
 
     Args:
         user: Name of the column with the user; beside it are `login` and `email`, STRING.
-        secret: The deployment's secret for these tokens.
     """
     # As JSON: no two combinations of three texts, some of them null, have one text.
     return token(F.to_json(F.struct(F.col(user).alias("id"), *CALLED)), secret, IDENTITY)
@@ -96,9 +95,6 @@ def identity_of(user: str, secret: str) -> Column:
 
 def identities(delivered: DataFrame) -> DataFrame:
     """Collect what users are called by, each login and email of a user once.
-
-    Args:
-        delivered: Rows of bronze.users with their identity, including rejected ones.
 
     Returns:
         Rows of silver.identities; the sum of `snapshots` is the number of usable rows, without changes that delete.
@@ -126,7 +122,6 @@ def history(delivered: DataFrame, known: DataFrame | None = None, last: str | No
             ones.
         known: Rows of silver.users after the earlier days, with the first full delivery if there is any; None: there
             are none.
-        last: The last of the earlier days.
 
     Returns:
         Rows of silver.users; the sum of `snapshots` is the number of usable rows, without those of instants at which a
@@ -204,8 +199,6 @@ def newest(delivered: DataFrame, before: DataFrame, day: str) -> DataFrame:
 
     Args:
         delivered: Rows of bronze.users with their identity, of one day, including rejected ones; without changes.
-        before: Rows of silver.users_current after the earlier days.
-        day: The delivery's day.
 
     Returns:
         Rows of silver.users_current; the sum of `occurrences` is the number of usable rows. If a user has several,
@@ -230,8 +223,6 @@ def changed(changes: DataFrame, before: DataFrame, day: str) -> DataFrame:
 
     Args:
         changes: Rows of bronze.users with their identity, of one day, including rejected ones; without deliveries.
-        before: Rows of silver.users_current after the earlier days, or after the day's delivery.
-        day: The day.
 
     Returns:
         Rows of silver.users_current with `is_deleted`, one for each changed user. `occurrences` is that of the row

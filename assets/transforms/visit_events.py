@@ -65,7 +65,6 @@ def judge(
             dropped.
         formats: The formats that may occur. Pass only `json` if that is known: logs need an extra pass for their
             distinct agents. Every row is judged; a row in a format that is not listed is rejected.
-        logs: How access logs are read.
 
     Returns:
         The columns of :data:`JUDGED`, one row per input row.
@@ -86,9 +85,7 @@ def parse(
 
     Args:
         rows: Rows of :func:`judge` (or of a table of them).
-        formats: The formats that occur.
         key: Secret to derive `user_id` from client and agent; required for access logs.
-        logs: How access logs are read.
 
     Returns:
         The columns of :data:`PARSED`. `visit_id` of log rows is null until

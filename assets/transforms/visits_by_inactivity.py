@@ -29,8 +29,6 @@ def with_visit_ids(target: DataFrame, around: DataFrame, key: str, gap: timedelt
     Args:
         target: Rows of :func:`assets.transforms.access_logs.parsed` to fill, in whole hours.
         around: Earlier and later rows of the same kind; rows of visitors who are not in the target do no harm.
-        key: Secret to derive `visit_id` with.
-        gap: Silence after which a visit is over.
 
     Returns:
         The target's rows and columns. The ids equal those computed over all existing rows, unless
@@ -52,7 +50,6 @@ def rejoined(
     """Find the hours with page views published under another visit id than they have now (an action).
 
     Args:
-        published: user_id, event_time, event_hour and visit_id of the published page views around the target.
         target: As in :func:`with_visit_ids`.
         around: As in :func:`with_visit_ids`.
         key: As in :func:`with_visit_ids`.
@@ -122,7 +119,6 @@ def sessionize(page_views: DataFrame, gap: timedelta = INACTIVITY) -> DataFrame:
 
     Args:
         page_views: user_id STRING, event_time TIMESTAMP, and anything else.
-        gap: A visit continues until a silence is longer than this.
 
     Returns:
         The input with visit_start TIMESTAMP.

@@ -36,7 +36,6 @@ def devices(counted: DataFrame, reference: DataFrame | None) -> DataFrame:
     """Name the devices of page views as they are called now.
 
     Args:
-        counted: Rows of gold.visits_snowflake_views.
         reference: Rows of silver.devices; None when no devices were ever delivered.
 
     Returns:
@@ -51,9 +50,6 @@ def devices(counted: DataFrame, reference: DataFrame | None) -> DataFrame:
 
 def hosts(counted: DataFrame) -> DataFrame:
     """Find the sites of the hosts that page views came from, and the kinds of these.
-
-    Args:
-        counted: Rows of gold.visits_snowflake_views.
 
     Returns:
         Rows of gold.visits_star_hosts.

@@ -19,8 +19,6 @@ def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
 
     Args:
         visits: Rows of silver.visits_enriched with `event_week` STRING.
-        buckets: The buckets of users.
-        secret: The deployment's secret, from which the token of a visit and the bucket of a user follow.
 
     Returns:
         Rows of gold.visits_weekly, one per input row, without `hours_present`; `user_id` and `user_bucket` are null

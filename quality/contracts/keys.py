@@ -36,8 +36,6 @@ def behind(look: Look, name: str, mark: str | None) -> Wanted:
     """Find the published partitions that were computed by another key.
 
     Args:
-        look: Snapshot of the deployment.
-        name: Name of the key.
         mark: Mark of the key (:attr:`blogdata.orchestration.keys.Key.mark`); None: a key that is still to be made.
 
     Returns:

@@ -12,11 +12,7 @@ ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
 
 
 def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
-    """Return what the streams of a deployment read.
-
-    Args:
-        checkpoints: Folder of the checkpoints of all streams.
-    """
+    """Return what the streams of a deployment read."""
     return tuple(
         StreamedInput(name=write.stream, source=source, checkpoints=checkpoints, contracts=streamed_by(write))
         for write, source in (

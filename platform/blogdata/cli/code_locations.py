@@ -25,14 +25,7 @@ _LONGEST_FOLDER = 80
 
 @dataclass(frozen=True, kw_only=True)
 class CodeLocation:
-    """A code location, which a process of its own serves.
-
-    Args:
-        name: Its name in Dagster.
-        module: Its definitions.
-        interpreter: The Python that serves it.
-        options: Further options of Dagster's code server.
-    """
+    """A code location, which a process of its own serves."""
 
     name: str
     module: str
@@ -64,11 +57,7 @@ def locations() -> list[CodeLocation]:
 
 
 def socket_folder(home: Path) -> Path:
-    """Make a folder that only the owner enters, for the sockets of the code servers, which execute what they are sent.
-
-    Args:
-        home: `DAGSTER_HOME`.
-    """
+    """Make a folder for the code servers' sockets that only the owner enters: they execute what they are sent."""
     parent = home / "sockets"
     if len(os.fsencode(parent)) > _LONGEST_FOLDER - len("/12345678"):
         return Path(tempfile.mkdtemp(prefix="blogdata-"))
@@ -84,12 +73,7 @@ def answers(path: Path) -> bool:
 
 
 def workspace(home: Path, sockets: Mapping[str, Path]) -> Path:
-    """Write the workspace by which web server and daemon find the code servers.
-
-    Args:
-        home: `DAGSTER_HOME`.
-        sockets: The locations' names, and where their servers listen.
-    """
+    """Write the workspace by which web server and daemon find the code servers."""
     servers = [{"grpc_server": {"socket": str(path), "location_name": name}} for name, path in sockets.items()]
     file = home / "workspace.yaml"
     # JSON is YAML.
@@ -98,12 +82,7 @@ def workspace(home: Path, sockets: Mapping[str, Path]) -> Path:
 
 
 def environment(settings: Settings, *, automatic: bool) -> dict[str, str]:
-    """Return what the analytics team's location has to know: where gold is, and where its own files go.
-
-    Args:
-        settings: Settings of the deployment.
-        automatic: Whether its sensor and its schedule are on from the start.
-    """
+    """Return what the analytics team's location has to know: where gold is, and where its own files go."""
     return {
         "ANALYTICS_GOLD": str(settings.lake / "gold"),
         "ANALYTICS_HOME": str(settings.home / "analytics"),

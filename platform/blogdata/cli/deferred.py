@@ -17,18 +17,13 @@ class Deferred:
 
     Args:
         place: Where it is, as `module:name`: a function, or the Typer application of a group of commands.
-        help: The first paragraph of the command's own help.
     """
 
     place: str
     help: str
 
     def load(self, name: str) -> Any:
-        """Import the command.
-
-        Args:
-            name: Its name on the command line.
-        """
+        """Import the command."""
         found = resolve_name(self.place)
         if isinstance(found, typer.Typer):
             return typer.main.get_command(found)
@@ -39,9 +34,6 @@ class Deferred:
 
 def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:
     """Build the class of a group whose commands are imported when they are called.
-
-    Args:
-        commands: By name, in the order in which they are listed.
 
     Returns:
         What `typer.Typer` takes as `cls`.

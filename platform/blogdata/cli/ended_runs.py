@@ -20,12 +20,7 @@ COMMAND = "blogdata/trigger"
 
 
 class EndedRuns:
-    """Looks for runs that have ended since it was made.
-
-    Args:
-        settings: Settings of the deployment.
-        instance: Dagster's storage.
-    """
+    """Looks for runs that have ended since it was made."""
 
     def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
         self._settings = settings

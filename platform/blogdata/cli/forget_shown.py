@@ -15,10 +15,6 @@ from quality.contracts import EVERY
 def search(settings: Settings, given: Identifiers) -> bool:
     """Search all files of a deployment, show where values are, and what cannot be read; never a value.
 
-    Args:
-        settings: The deployment.
-        given: The values, and no others.
-
     Returns:
         Whether any was found.
 
@@ -48,11 +44,7 @@ def search(settings: Settings, given: Identifiers) -> bool:
 
 
 def certificates(settings: Settings) -> None:
-    """List the certificates of a deployment, a line for each place.
-
-    Args:
-        settings: The deployment.
-    """
+    """List the certificates of a deployment, a line for each place."""
     lines = kept.certificates(Lake(root=str(settings.lake)))
     if not lines:
         console.print("nobody was forgotten")

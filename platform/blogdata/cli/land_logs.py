@@ -61,8 +61,6 @@ class LogResult:
     """What became of one file.
 
     Args:
-        file: The file, as the person has named it or as it was found.
-        formats: The formats of its first lines, the most frequent one first.
         landed: What landed; None if nothing did.
         error: Why it was refused; None if it was not.
         skipped: Why a file of a folder was left out; None if it was not.
@@ -101,11 +99,7 @@ def land_logs(
     """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged.
 
     Args:
-        given: Files, folders, patterns, and `-` for standard input.
-        folder: The folder of the logs in the landing zone.
-        formats_of: Returns the formats at a file's beginning, and refuses a file that is no access log.
         hour_of: Returns the hour of a line, None if it cannot be read.
-        prepare: Called with each new copy before it is compared with the landed ones.
 
     Yields:
         What became of each file.
@@ -125,14 +119,7 @@ def land_logs(
 
 @dataclass(frozen=True, kw_only=True)
 class _File:
-    """A file to land.
-
-    Args:
-        path: What is read.
-        shown: What the person has named.
-        name: Name of its copy.
-        folder: The folder it was found in; there it is skipped if it is no access log.
-    """
+    """A file to land."""
 
     path: Path
     shown: str

@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZone, events: EventLog) -> None:
-    """Add to the outcome of a run what it has passed over in the landing zone, and the new fields it has seen.
-
-    Args:
-        outcome: Outcome of the run; refusals are added to its problems, the rest to its warnings.
-        landed: Contracts of the datasets it has computed from the landing zone.
-        zone: The landing zone.
-        events: The event log.
-    """
+    """Add to the outcome of a run what it has passed over in the landing zone, and the new fields it has seen."""
     from blogdata.planning import arrivals
     from blogdata.planning.findings import still_unannounced
     from blogdata.planning.snapshot import Snapshot

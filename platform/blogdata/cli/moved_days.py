@@ -18,13 +18,7 @@ _LOOK_SECONDS = 10.0
 
 @contextmanager
 def followed(settings: Settings, known: Span, load: Callable[[], None]) -> Iterator[None]:
-    """Look at the days of the deployment, beside what the caller does, and load the partitions when they have changed.
-
-    Args:
-        settings: Settings of the deployment.
-        known: Days that were there before the partitions were loaded.
-        load: Loads the partitions; runs that are under way go on.
-    """
+    """Load the partitions anew when the deployment's days have changed, beside what the caller does."""
     ended = threading.Event()
     thread = threading.Thread(target=_follow, args=(settings, known, load, ended), name="moved-days")
     thread.start()

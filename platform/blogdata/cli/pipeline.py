@@ -59,12 +59,7 @@ class Pipeline:
         """Prepare runs of a deployment.
 
         Args:
-            settings: Settings of the deployment.
-            quiet: Whether to show no progress.
-            accept: Name of a guard to lift for these runs.
             command: Command that a person typed; it is the trigger recorded in the runs and their commits.
-            due: Of what is stale, whether only those partitions count that run by themselves, too.
-            lifted: Further guards that the command lifts for what it does.
 
         Raises:
             ConfigurationError: No guard has that name.
@@ -145,9 +140,6 @@ class Pipeline:
 
         The rest of an interrupted plan is not stored, and staleness may not find it: to get it, request the whole plan
         again.
-
-        Args:
-            plan: The plan of what runs again.
 
         Returns:
             What ran, and what failed.

@@ -166,15 +166,7 @@ def show(
     *,
     nothing: str,
 ) -> None:
-    """Print the runs of a plan, with why they run and how long they may take.
-
-    Args:
-        runs: The runs.
-        look: The snapshot that the plan was made from.
-        unsplit: Access logs that a run splits first.
-        tables: Tables of a database, or of a provider, that a run loads first.
-        nothing: Why there is nothing to do, where that is so.
-    """
+    """Print the runs of a plan, with why they run and how long they may take."""
     from blogdata.planning.estimate import estimate
 
     if unsplit:

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryRows:
-    """The rows of a result as plain values; times as text in UTC, since Python has no year 0 and none after 9999.
-
-    Args:
-        columns: Their names, which may repeat.
-        rows: The values, in the order of the columns.
-    """
+    """The rows of a result as plain values; times as text in UTC, since Python has no year 0 and none after 9999."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]

@@ -31,11 +31,7 @@ def require_read_only(
     """Refuse a statement that does anything but read the given views; nothing of it is run.
 
     Args:
-        spark: The session with the views; it is set to run the statement as it was judged.
-        query: The statement, which names the views.
-        views: Names of the temporary views it may read.
         written: The statement with names of tables, as a person wrote it; empty: as it is.
-        views_only: It may learn nothing of what is below them: neither plans nor names of files.
 
     Raises:
         ConfigurationError: It does something else, or the server has no engine and cannot judge it.

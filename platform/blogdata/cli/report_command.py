@@ -55,10 +55,6 @@ def report(
 def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
     """Write the page at the end of a command that ran what is stale, unless the page is as it would be written.
 
-    Args:
-        settings: Settings of the deployment.
-        outcome: What the command has run, and what waits for a person.
-
     Returns:
         A warning if it could not be made; the data is published in any case.
     """

@@ -105,10 +105,6 @@ class _Asked:
     """A query whose tables exist.
 
     Args:
-        lake: The tables' root.
-        query: The query, with view names in place of table names.
-        written: The query as it was written.
-        names: The tables it names.
         versions: Version of each stored table; derived tables have none.
         moment: Time of the state to read; None for the newest.
         sight: What the role sees that asks; None: everything.
@@ -325,11 +321,6 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
 
     For a companion table, return the version that belongs to its main table's version at that time.
 
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`; its table exists.
-        moment: The time.
-
     Raises:
         ConfigurationError: The table did not exist yet.
     """
@@ -365,10 +356,6 @@ def _checkpoints() -> Path:
 
 def moment_of(text: str, option: str) -> datetime:
     """Parse a time from the command line; without an offset it is UTC.
-
-    Args:
-        text: The time.
-        option: Name of the option, for the error.
 
     Raises:
         ConfigurationError: The text is not a time.

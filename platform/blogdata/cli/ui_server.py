@@ -56,10 +56,6 @@ def server(
     """Open Dagster's storage and the workspace, and build the server over them.
 
     Args:
-        settings: Settings of the deployment.
-        workspace: File that says where the code servers listen.
-        hosts: Values of `Host` that mean this server.
-        read_only: Whether all mutations are refused.
         days: Those that the platform's code server has loaded partitions for, and loads anew when they have changed;
             None: nobody looks.
     """

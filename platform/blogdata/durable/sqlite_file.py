@@ -20,8 +20,6 @@ class SqliteFile:
     """A SQLite file; it and its tables are created when it is first used for more than reading.
 
     Args:
-        path: The file.
-        schema: Statements that create the tables, separated by semicolons.
         busy_seconds: How long to wait for another process that writes.
         unusable: Makes the error to raise, if the file cannot be read or written.
         journal: Its journal; with `WAL` readers and a writer do not wait for one another.
@@ -97,11 +95,7 @@ class SqliteFile:
 
 @dataclass(frozen=True, kw_only=True)
 class SqliteStore:
-    """What is kept in one SQLite file and nowhere else; the file is created when it is first written.
-
-    Args:
-        path: The file.
-    """
+    """What is kept in one SQLite file and nowhere else; the file is created when it is first written."""
 
     path: Path
 
@@ -155,10 +149,6 @@ def problem(path: Path, *, whole: bool = True) -> str | None:
     """Read a SQLite file without changing it, and return what is wrong with it; None if nothing is.
 
     A byte that is flipped within a value is not noticed: SQLite keeps no checksums.
-
-    Args:
-        path: A file that exists.
-        whole: Whether to read it from end to end, and not only its schema.
     """
     query = "PRAGMA quick_check(1)" if whole else "SELECT 'ok' WHERE (SELECT count(*) FROM sqlite_master) >= 0"
     try:

@@ -12,13 +12,7 @@ CURRENT = "current"
 
 
 def appear(home: Path, name: str, write: Callable[[Path], None]) -> None:
-    """Write a folder beside where readers look, and rename it once it is whole; one that is there already stays.
-
-    Args:
-        home: Folder of this folder and of those before it.
-        name: Its name.
-        write: Makes the folder that it is given and writes into it.
-    """
+    """Write a folder beside where readers look, and rename it once it is whole; one that is there already stays."""
     if (home / name).exists():
         # Of a process that died before it switched the link.
         return

@@ -13,7 +13,6 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     Args:
         path: The file; its folder must exist.
         content: The bytes.
-        mode: Permissions of the new file.
     """
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -34,17 +34,7 @@ class CertificateLine:
     """What a certificate says of one place.
 
     Args:
-        certificate: Name of the certificate.
-        issued_at: When it was issued.
-        code_version: Version of the code that erased.
-        persons: Keyed hashes of what the persons were known by.
-        place: The place.
-        files: Number of files that were removed.
-        rows: Number of rows that were deleted.
-        gone: What can no longer be opened, to what it was kept for.
-        note: What somebody has to do.
         left_because: Why it was left; empty: it was cleared.
-        files_with_values: Number of its files in which a search still found values.
     """
 
     certificate: str
@@ -61,16 +51,7 @@ class CertificateLine:
 
 
 def issue(lake: Lake, name: str, at: datetime, code_version: str, persons: Iterable[str], clearing: Clearing) -> None:
-    """Issue the certificate of an erasure, unless it was issued already.
-
-    Args:
-        lake: The tables' root.
-        name: Name of the erasure, the same each time that it is resumed.
-        at: When it was done.
-        code_version: Version of the code.
-        persons: Keyed hashes of what the persons were known by.
-        clearing: What was done.
-    """
+    """Issue the certificate of an erasure, unless it was issued already."""
     if any(line.certificate == name for line in certificates(lake)):
         return
     common = {
@@ -114,11 +95,7 @@ def _lines(clearing: Clearing) -> Iterator[dict[str, Any]]:
 
 
 def certificates(lake: Lake) -> Sequence[CertificateLine]:
-    """List the certificates, a line for each place, in the order in which they were issued.
-
-    Args:
-        lake: The tables' root.
-    """
+    """List the certificates, a line for each place, in the order in which they were issued."""
     table = lake.table(CERTIFICATES)
     if table is None:
         return []

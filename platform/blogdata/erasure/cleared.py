@@ -14,11 +14,6 @@ class Cleared:
     """What was cleared of one place.
 
     Args:
-        place: The place, or the table.
-        files: Number of removed files.
-        rows: Number of deleted rows, where rows are deleted one by one.
-        gone: What can no longer be opened, such as `version 12`, to what it was kept for.
-        note: What somebody has to know or to do because of it.
         left: Why it was not cleared; empty: it was.
     """
 

@@ -32,14 +32,7 @@ from blogdata.suppression.identifiers import Identifiers
 
 @dataclass(frozen=True, kw_only=True)
 class Clearing:
-    """What was cleared, and what a search of everything still finds.
-
-    Args:
-        cleared: Each place in which there was something, or which was left.
-        remaining: Where values still are.
-        searched: The search.
-        short: Number of values that were too short to be searched for.
-    """
+    """What was cleared, and what a search of everything still finds."""
 
     cleared: tuple[Cleared, ...]
     remaining: tuple[Trace, ...]
@@ -60,14 +53,9 @@ def clear(
     """Clear all places of persons whose landed lines and current rows are gone already.
 
     Args:
-        settings: Settings of the deployment.
-        contracts: Contracts of all datasets of the lake.
-        persons: Who is forgotten.
         since: When all was computed again, in seconds since 1970; what was published later has no row of the persons.
         began: When the erasure began: a table whose periods build on one another has none in what it was built of
             since. None: as `since`.
-        aside: Beginnings of paths below the home that keep the values on purpose, such as the erasure's own journal.
-        note: Called with what is about to be cleared.
 
     Returns:
         What was done; run again after it was cut off, or after what was left is out of the way, it goes on.
@@ -103,13 +91,7 @@ def clear(
 
 
 def look(settings: Settings, contracts: Iterable[Contract], values: Iterable[str]) -> Searched:
-    """Search all files of a deployment for values.
-
-    Args:
-        settings: Settings of the deployment.
-        contracts: Contracts of all datasets of the lake.
-        values: The values.
-    """
+    """Search all files of a deployment for values."""
     copies = {f"exports/{one.role}{one.folder}": one.folder for one in exports.known(settings)}
     elsewhere = {"lake": settings.lake, "landing": settings.landing, **copies}
     return search(settings.home, values, places(contracts), elsewhere=elsewhere)

@@ -27,10 +27,8 @@ class _Packing:
     """A way to pack bytes.
 
     Args:
-        name: What it is called.
         magic: How packed bytes begin.
         unpack: Reads them from a position on: the unpacked bytes, and where they end; raises what `broken` lists.
-        anywhere: They are looked for in the middle of others, too.
     """
 
     name: str
@@ -123,8 +121,6 @@ def layers(data: bytes, how: str = "", *, depth: int = 0) -> Iterator[Reading | 
 
     Args:
         data: Bytes of a file, or of a part of it.
-        how: Formats that they were unpacked from.
-        depth: Number of these.
 
     Yields:
         What they contain, and what of it cannot be read.

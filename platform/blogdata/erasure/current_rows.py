@@ -51,14 +51,7 @@ _OTHER = "_of_theirs_"
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Looks for rows of persons in tables, without Spark.
-
-    Args:
-        lake: The tables' root.
-        events: The event log.
-        landing: The landing zone, which may lack files.
-        persons: Who is forgotten.
-    """
+    """Looks for rows of persons in tables, without Spark."""
 
     lake: Lake
     events: EventLog
@@ -69,7 +62,6 @@ class Rows:
         """Find the rows of the persons in the newest version of a dataset, those that are only marked as removed, too.
 
         Args:
-            contract: Contract of the dataset.
             partitions: Only these partitions; None for all published ones.
 
         Returns:
@@ -134,14 +126,6 @@ def take_out(
     spark: SparkSession, rows: Rows, found: pa.Table, contract: Contract, run: RunContext, engine: Engine
 ) -> None:
     """Publish the partitions of found rows anew without them; nobody else may be publishing the dataset.
-
-    Args:
-        spark: The session.
-        rows: What has found them.
-        found: The rows.
-        contract: Contract of the dataset.
-        run: The run that the commits name.
-        engine: How writes are audited.
 
     Raises:
         PlatformError: As raised by `publish`; what is published is as it was, or without the rows.

@@ -24,9 +24,6 @@ class Escapes:
     """The escapes that can hide some values: those of characters that occur in them, or that others are written with.
 
     Most escapes in a text are of blanks and quotation marks; to decode them all would take longer than everything else.
-
-    Args:
-        values: The values.
     """
 
     def __init__(self, values: Iterable[str]) -> None:

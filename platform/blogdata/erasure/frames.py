@@ -21,7 +21,6 @@ def zstd_end(data: bytes, start: int) -> int:
 
     Args:
         data: Bytes with a frame in them.
-        start: Where it begins.
     """
     if start + 5 > len(data):
         return len(data)
@@ -45,7 +44,6 @@ def lz4_end(data: bytes, start: int) -> int:
 
     Args:
         data: Bytes with a frame in them.
-        start: Where it begins.
     """
     if start + 5 > len(data):
         return len(data)
@@ -65,7 +63,6 @@ def lz4_blocks(data: bytes, start: int) -> Iterator[tuple[bytes, int]]:
 
     Args:
         data: Bytes with blocks in them.
-        start: Where the first one begins.
 
     Yields:
         The bytes of a block, and where it ends.
@@ -92,7 +89,6 @@ def snappy_blocks(data: bytes, start: int) -> Iterator[tuple[bytes, int]]:
 
     Args:
         data: Bytes with a stream in them.
-        start: Where it begins.
 
     Yields:
         The bytes of a block, and where it ends.
@@ -118,7 +114,6 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
 
     Args:
         data: Bytes with a number in them.
-        position: Where it begins.
 
     Returns:
         The number, and where it ends.

@@ -31,7 +31,6 @@ class Erasure:
     """An erasure under way.
 
     Args:
-        persons: All that the persons are known by.
         at: When they were forgotten, seconds since 1970.
         registered: The newest time at which any of them registered; None: unknown.
         done: Names of the steps that are done, to when they were, seconds since 1970; those that an earlier version has

@@ -39,9 +39,7 @@ class Found:
     """Who was found.
 
     Args:
-        persons: All that they are known by.
         shared: Values of theirs that other users have had, too; they are not among those of `persons`.
-        unknown: Given values that no landed line has.
     """
 
     persons: Identifiers
@@ -68,12 +66,6 @@ def landed_files(landing: Path, bounds: Bounds) -> tuple[list[Path], list[Platfo
 
 def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_stays: bool = False) -> Found:
     """Find all that persons are known by.
-
-    Args:
-        landing: The landing zone.
-        files: The landed files.
-        given: What is known of them.
-        shared_stays: Leave out values that other users have had, too, instead of refusing them.
 
     Raises:
         SharedValue: A given login, e-mail or visit leads to several users, who are not all given; or a value that

@@ -30,11 +30,7 @@ class ErasurePlan:
     """What an erasure will change.
 
     Args:
-        lines: Landed file to its lines that are erased.
         registered: The newest time at which any of the persons registered, by these lines; None: none says so.
-        taken_out: Dataset to its rows that nothing computes again, and that are taken out.
-        runs: What is computed again.
-        left: Place that is not reached, to the reason.
     """
 
     lines: Mapping[Path, int]
@@ -52,15 +48,7 @@ def look(
     landed: Collection[Contract],
     kept: Collection[Contract],
 ) -> ErasurePlan:
-    """Plan an erasure.
-
-    Args:
-        planner: The planner, with a snapshot of the deployment.
-        files: The landed files that can be read.
-        persons: All that the persons are known by.
-        landed: Contracts of the datasets that are computed from the landing zone.
-        kept: Contracts of the datasets whose rows are never computed again.
-    """
+    """Plan an erasure."""
     landing, suppressed = planner.look.zone.folder, Suppressed.of(persons, secrets.token_bytes())
     registered: list[float] = []
     lines = {file: count for file in files if (count := _count(file, landing, suppressed, registered))}
@@ -95,12 +83,7 @@ def look(
 
 
 def planned(planner: Planner, asked: Wanted) -> Plan:
-    """Plan what runs again; a table whose periods build on one another, from the first one on if that is too long.
-
-    Args:
-        planner: The planner.
-        asked: Dataset to partitions that run again, each with the reason.
-    """
+    """Plan what runs again; a table whose periods build on one another, from the first one on if that is too long."""
     plan = planner.plan_of_replay(asked)
     return planner.plan_of_replay({**asked, **_whole(planner, (error.where for error in plan.refused))})
 
@@ -110,9 +93,6 @@ def built_anew(planner: Planner) -> Plan:
 
     Too many periods would have run again, or a version to begin with is gone, as after an earlier erasure. From the
     first period on they need no earlier version.
-
-    Args:
-        planner: The planner, with a snapshot taken after the run.
     """
     plan = planner.outstanding()
     behind = {*plan.wanted(), *(error.where for error in plan.refused)}

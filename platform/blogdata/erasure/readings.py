@@ -10,7 +10,6 @@ class Reading:
     """Bytes that were unpacked from a file.
 
     Args:
-        how: What they were unpacked from, such as `gzip`.
         data: The bytes.
     """
 
@@ -20,10 +19,6 @@ class Reading:
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a file that cannot be read.
-
-    Args:
-        why: What it is, and why it cannot be.
-    """
+    """A part of a file that cannot be read."""
 
     why: str

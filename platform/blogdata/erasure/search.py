@@ -41,9 +41,7 @@ class Trace:
 
     Args:
         path: The file, below the home; a part that is or has a value is shown as `…`.
-        place: Name of the place that the file belongs to.
         how: What they were found in and in which form, such as `gzip, percent escapes`; `as it is` in the file itself.
-        count: How often.
     """
 
     path: str
@@ -54,12 +52,7 @@ class Trace:
 
 @dataclass(frozen=True, kw_only=True)
 class Unsearched:
-    """A file, or a part of one, that was not searched.
-
-    Args:
-        path: The file, below the home.
-        why: What of it, and why not.
-    """
+    """A file, or a part of one, that was not searched."""
 
     path: str
     why: str
@@ -70,9 +63,6 @@ class Searched:
     """The result of a search.
 
     Args:
-        traces: Where values were found.
-        unsearched: What was not searched.
-        files: Number of files.
         bytes: Their size in bytes.
     """
 
@@ -97,10 +87,7 @@ def search(
     """Search a deployment's files for values.
 
     Args:
-        home: Its home.
-        values: The values.
         places: The places that are declared to have values of persons (:func:`blogdata.evidence.persons.places`).
-        elsewhere: Folders that may lie at another place, such as the lake, by their default paths below the home.
     """
     finder, known = _Finder(tuple(values)), tuple(places)
     traces: list[Trace] = []

@@ -36,11 +36,7 @@ class TakingOut:
     """Takes rows of persons out of tables.
 
     Args:
-        rows: Looks for them.
-        run: The run that the commits name.
-        engine: How writes are audited.
         spark: Opens the Spark session; called only if there are rows.
-        note: Called with what is about to be done, so that its counts outlive a kill.
     """
 
     rows: Rows
@@ -53,7 +49,6 @@ class TakingOut:
         """Take the rows out of a dataset, unless another run publishes it.
 
         Args:
-            contract: Contract of the dataset.
             partitions: Only these partitions; None for all published ones.
         """
         place = f"current rows of {contract.dataset}"
@@ -69,11 +64,7 @@ class TakingOut:
         return done
 
     def of_stream(self, stream: StreamedInput) -> Iterator[Cleared]:
-        """Take the rows out of the datasets of a stream, and its state if it has values; never while it is running.
-
-        Args:
-            stream: The stream.
-        """
+        """Take the rows out of the datasets of a stream, and its state if it has values; never while it is running."""
         lake, place = self.rows.lake, f"stream {stream.name}"
         claims, owner = turns.claims(lake, place), owners.this_run()
         if not claims.take([stream.name], owner):
@@ -103,10 +94,6 @@ def _is_cut_off(lake: Lake, datasets: Iterable[str]) -> bool:
 
 def without_landed_files(look: Snapshot, landed: Iterable[Contract]) -> dict[str, list[str]]:
     """Find the published partitions that cannot be computed again, since their landed files are gone.
-
-    Args:
-        look: Snapshot of the deployment.
-        landed: Contracts of the datasets that are computed from the landing zone.
 
     Returns:
         Dataset to keys of the partitions, of datasets with persons only.

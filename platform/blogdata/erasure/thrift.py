@@ -19,7 +19,6 @@ def struct(data: bytes, position: int) -> tuple[dict[int, Any], int]:
 
     Args:
         data: Bytes with a struct in them.
-        position: Where it begins.
 
     Returns:
         Its fields, and where it ends.

@@ -18,8 +18,6 @@ class PlatformError(Exception):
     """A fault with its place and its remedy; its texts can be shown anywhere as they are.
 
     Args:
-        what: What happened, one sentence without a full stop; never a value of a row.
-        where: The dataset, partition, file, address or setting concerned.
         next_step: What the reader can do about it; an action of the platform is data in a :class:`Remedy`.
     """
 
@@ -74,12 +72,6 @@ class DiskFull(PlatformError):
 
 def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
     """Refuse names that do not exist.
-
-    Args:
-        given: The names that a person typed.
-        there: The names that exist.
-        where: The command or option, for the message.
-        kind: The kind of thing the names refer to, for the message.
 
     Raises:
         ConfigurationError: Some of the names do not exist.

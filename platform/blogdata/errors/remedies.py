@@ -13,11 +13,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Something that an error may ask a person to do with the platform.
-
-    Args:
-        words: The action in plain words, as a class argument.
-    """
+    """Something that an error may ask a person to do with the platform."""
 
     words: ClassVar[str]
 
@@ -40,7 +36,6 @@ class Run(Action, words="run"):
         start: First hour or day to run again; None: no limit.
         end: End of the span, not included; None: no limit.
         datasets: Only these datasets; empty: all.
-        accept: Name of a guard to lift.
     """
 
     start: str | None = None
@@ -51,12 +46,7 @@ class Run(Action, words="run"):
 
 @dataclass(frozen=True, kw_only=True)
 class Replay(Action, words="replay"):
-    """Run partitions of a dataset again, and everything that has read them.
-
-    Args:
-        dataset: Name as `layer.table`.
-        partitions: Keys and `first..last` ranges separated by commas, or `all`.
-    """
+    """Run partitions of a dataset again, and everything that has read them."""
 
     dataset: str
     partitions: str
@@ -94,11 +84,7 @@ class GoOnForgetting(Action, words="go on with the erasure"):
 
 @dataclass(frozen=True, kw_only=True)
 class Rotate(Action, words="rotate the key"):
-    """Compute everything again that follows from a key, by its current version.
-
-    Args:
-        key: Name of the key.
-    """
+    """Compute everything again that follows from a key, by its current version."""
 
     key: str
 
@@ -120,7 +106,6 @@ class Query(Action, words="query"):
     """Query the tables.
 
     Args:
-        sql: The query.
         as_of: Time of the state to read; None: the newest.
     """
 
@@ -134,9 +119,6 @@ class RunStream(Action, words="run the stream"):
 
     Args:
         name: Name of the stream; None: the only one there is.
-        once: End after what is there.
-        new_checkpoint: Begin a new checkpoint.
-        accept: Name of a guard to lift.
     """
 
     name: str | None = None
@@ -180,11 +162,7 @@ _say: Callable[[Action], str] = str
 
 
 def say_with(say: Callable[[Action], str]) -> None:
-    """Set how this process renders actions.
-
-    Args:
-        say: Returns the text of an action, such as the command to type.
-    """
+    """Set how this process renders actions."""
     global _say
     _say = say
 

@@ -34,12 +34,7 @@ def block(text: str) -> str:
 
 
 def message(text: str, longest: int) -> str:
-    """Return a text as one line for mails and chats, which do not know escapes: what cannot be shown is a space.
-
-    Args:
-        text: Any text.
-        longest: Number of characters to keep.
-    """
+    """Return a text as one line for mails and chats, which do not know escapes: what cannot be shown is a space."""
     kept = " ".join(_HIDDEN.sub(" ", text[: 4 * longest]).split())
     return kept if len(kept) <= longest else kept[: longest - 1] + "…"
 

@@ -9,12 +9,7 @@ from blogdata.lake.lake import Lake
 
 
 def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
-    """Iterate over the commits that appended batches to a table, newest first.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-    """
+    """Iterate over the commits that appended batches to a table, newest first."""
     table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))

@@ -51,9 +51,7 @@ class Claim:
     """The claim of one owner on one partition.
 
     Args:
-        partition: Key of the partition.
         owner: Owner id; must suffice to check whether the owner is alive.
-        taken_at: When it was claimed.
     """
 
     partition: str
@@ -62,13 +60,7 @@ class Claim:
 
 
 class Claims:
-    """The claims on the partitions of one dataset.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-        alive: Checks whether the owner of a claim is still at work.
-    """
+    """The claims on the partitions of one dataset."""
 
     def __init__(self, lake: Lake, dataset: str, *, alive: Callable[[Claim], bool]) -> None:
         self._lake = lake
@@ -81,10 +73,6 @@ class Claims:
 
     def take(self, partitions: Collection[str], owner: str) -> list[str]:
         """Claim those of some partitions that no other live owner holds.
-
-        Args:
-            partitions: Keys of the wanted partitions.
-            owner: Owner id; claims that it already holds are renewed and returned, too.
 
         Returns:
             Keys of the claimed partitions, in order.
@@ -107,10 +95,6 @@ class Claims:
 
     def renew(self, partitions: Collection[str], owner: str) -> list[str]:
         """Renew claims: set the time at which they were taken to now.
-
-        Args:
-            partitions: Keys of the claimed partitions.
-            owner: Owner id of the claims.
 
         Returns:
             Keys that the owner still holds, in order; it has lost the others.

@@ -17,9 +17,7 @@ class Reader:
     """Somebody who reads a column.
 
     Args:
-        name: A dataset with its column, a delivery, or a person.
         owner: Who can change that, as `team:name`; for a query the person who asked.
-        how: How that is known.
     """
 
     name: str
@@ -32,9 +30,6 @@ class ColumnRead:
     """A query that named a column.
 
     Args:
-        dataset: Name as `layer.table`.
-        column: The column.
-        by: Who asked.
         at: When, UTC.
     """
 
@@ -45,12 +40,7 @@ class ColumnRead:
 
 
 def record(events: EventLog, reads: list[ColumnRead]) -> None:
-    """Record queries; one a day of each reader is enough.
-
-    Args:
-        events: The event log.
-        reads: What was read.
-    """
+    """Record queries; one a day of each reader is enough."""
     known = {
         (one.dataset, one.column, one.by, one.at.date()) for each in reads for one in recorded(events, each.dataset)
     }

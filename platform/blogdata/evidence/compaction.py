@@ -16,12 +16,7 @@ COMPACT_EVERY = 100
 
 
 def compact_if_due(table: DeltaTable, name: str) -> None:
-    """Compact a table at every hundredth of its versions.
-
-    Args:
-        table: The table, at its newest version.
-        name: Its name.
-    """
+    """Compact a table at every hundredth of its versions."""
     if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
         compact(table, name)
 
@@ -31,10 +26,6 @@ def compact(table: DeltaTable, name: str) -> bool:
 
     `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
     Instead the table is overwritten with its own rows, which is refused if another commit was added.
-
-    Args:
-        table: The table, at the version at which it was opened.
-        name: Its name.
     """
     require_whole(table, name)
     rows = table.to_pyarrow_dataset().to_table()

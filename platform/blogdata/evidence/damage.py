@@ -50,9 +50,6 @@ class Damage:
     """One damaged file of a table.
 
     Args:
-        kind: Kind of the file.
-        file: Its path, even if it is gone.
-        problem: What is wrong with it.
         version: Table version of the commit or checkpoint; for a pointer's file the one that added it; otherwise the
             newest one.
         partition: Partition that is lost with it; "" for a table that is written whole. None if the log, the pointer or
@@ -70,9 +67,6 @@ def inspect(lake: Lake, dataset: str, partition_column: str | None, *, recorded:
     """Check every file of a table's log and the files that its newest version needs, members included.
 
     Args:
-        lake: The tables' root; a local one.
-        dataset: Name as `layer.table`.
-        partition_column: Column its table is partitioned by.
         recorded: Newest version that the event log knows: later ones may exist, earlier ones must.
 
     Returns:
@@ -117,7 +111,6 @@ def of_the_log(log: Path, until: int | None = None, *, recorded: int = -1) -> li
     """Check a log's files.
 
     Args:
-        log: Its folder.
         until: The newest version to read, for which later files are not needed; None: the newest there is.
         recorded: A version that must exist.
     """
@@ -156,8 +149,6 @@ def of_the_rows(table: DeltaTable, version: int, partition_column: str | None) -
     """Read the data files and deletion vectors of a table, and compare them with what was written.
 
     Args:
-        table: Its log; a local table.
-        version: Version of the dataset, to be named.
         partition_column: Column it is partitioned by; None if it is written whole.
     """
     folder = local_folder(table)

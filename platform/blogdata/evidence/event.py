@@ -74,7 +74,6 @@ def table_of(events: Iterable[Event], recorded_at: datetime) -> pa.Table:
     """Build the log's rows of some events.
 
     Args:
-        events: The events; one without an identity gets one.
         recorded_at: When they are recorded, UTC.
     """
     rows = [

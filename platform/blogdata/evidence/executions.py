@@ -25,13 +25,7 @@ class ReplayTooLong(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Executed:
-    """One line of the state table.
-
-    Args:
-        execution: Period of the execution.
-        version: Version of the table that its newest merge made.
-        applied: True if the table contains that merge; False if a restoration has undone it.
-    """
+    """One line of the state table."""
 
     execution: str
     version: int
@@ -39,20 +33,12 @@ class Executed:
 
 
 def applied(marks: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return the executions that the table contains, in the order of their merges, which is that of their periods.
-
-    Args:
-        marks: All executions and restorations of a table.
-    """
+    """Return the executions that the table contains, in the order of their merges, which is that of their periods."""
     return history(marks)[-1][1]
 
 
 def history(marks: Iterable[Entry]) -> list[tuple[int, tuple[Entry, ...]]]:
-    """List the executions that the table contained over time, as :func:`applied`, each with its first version.
-
-    Args:
-        marks: All executions and restorations of a table.
-    """
+    """List the executions that the table contained over time, as :func:`applied`, each with its first version."""
     made: tuple[Entry, ...] = ()
     held = [(EMPTY, made)]
     for mark in sorted(marks, key=lambda mark: mark.version):
@@ -66,11 +52,7 @@ def history(marks: Iterable[Entry]) -> list[tuple[int, tuple[Entry, ...]]]:
 
 
 def state(marks: Iterable[Entry]) -> dict[str, Executed]:
-    """Derive the state table: execution to the version of its newest merge, and whether that is applied, in order.
-
-    Args:
-        marks: All executions and restorations of a table.
-    """
+    """Derive the state table: execution to the version of its newest merge, and whether that is applied, in order."""
     known = sorted(marks, key=lambda mark: mark.version)
     there = {mark.version for mark in applied(known)}
     newest = {mark.partition: mark.version for mark in known if mark.restored is None}
@@ -82,11 +64,6 @@ def state(marks: Iterable[Entry]) -> dict[str, Executed]:
 
 def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
     """Compute the executions to run, in order: the requested ones and all later ones the table has or had.
-
-    Args:
-        contract: Contract of a table that is executed by period.
-        marks: Its executions and restorations.
-        asked: Requested executions.
 
     Returns:
         The requested and every later execution. Executions that a restoration has undone count as requested.

@@ -15,12 +15,6 @@ class Finding:
     """Something about a dataset that holds now and that a person should know.
 
     Args:
-        source: What found it: the name of a detector or check, such as `waiting` or `flow`.
-        dataset: Name as `layer.table`.
-        owner: Who is responsible for it, as `team:name`.
-        severity: How urgent it is.
-        what: What holds, one sentence without a full stop.
-        remedy: What the reader can do about it.
         partition: The partition concerned; None: the dataset as a whole.
         figures: What was measured and its bounds, by name; durations in seconds, shares 0 to 1.
     """

@@ -25,10 +25,6 @@ def held_versions(
     and replaced copies are tables of their own, which are kept whole (:mod:`blogdata.lake.retired`).
 
     Args:
-        lake: The tables' root.
-        events: The event log.
-        contract: Contract of the dataset.
-        table: Name of its table, or of a member's table.
         now: Current time; None: the clock's.
 
     Returns:
@@ -49,10 +45,7 @@ def first_needed(
     """Return the oldest version that a log must still have: somebody holds it, or has not read what came after it.
 
     Args:
-        lake: The tables' root.
         events: The event log; it is brought up to date first.
-        contract: Contract of the dataset.
-        beside: Its companions: a companion follows the commits of its main dataset.
         now: Current time; None: the clock's.
     """
     events.publications(contract.dataset)

@@ -27,7 +27,6 @@ class LedgerLine:
 
     Args:
         entry: What the newest publication recorded; rows that have expired since are left out by that reason.
-        rows_there: Number of rows of the partition in the table now.
         problem: What does not add up, or None.
     """
 
@@ -47,9 +46,6 @@ def audit(
     """Check the account of each published partition of a dataset.
 
     Args:
-        lake: The tables' root.
-        events: The event log.
-        contract: The dataset's contract.
         partitions: Only these partition keys; None for all.
 
     Returns:

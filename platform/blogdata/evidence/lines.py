@@ -17,10 +17,6 @@ _APPENDED = '"appended": true'
 def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, Entry]:
     """Fold the events of a dataset into the ledger line of each partition.
 
-    Args:
-        rows: Its events of the kinds publication, taken back, compared, expired and begun anew, as rows of the log.
-        gone: Version up to which the table is lost.
-
     Returns:
         Partition key to its newest publication plus the appends after it; without those that were taken back.
     """

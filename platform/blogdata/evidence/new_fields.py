@@ -21,11 +21,6 @@ class NewField:
     """A field that nobody announced.
 
     Args:
-        dataset: The dataset that ingests it.
-        name: Its path, such as `context.user.age`.
-        partition: Partition in which it was first seen.
-        lines: Lines that have it, of those that were looked at.
-        looked_at: Number of lines that were looked at.
         seen_at: When it was first seen, UTC.
     """
 
@@ -59,11 +54,6 @@ def seen(events: EventLog, dataset: str) -> list[NewField]:
 
 def record(events: EventLog, found: Sequence[NewField], *, run_id: str) -> list[NewField]:
     """Record the fields that were never seen before.
-
-    Args:
-        events: The event log.
-        found: Fields of one dataset.
-        run_id: The run that saw them.
 
     Returns:
         Those that are new.

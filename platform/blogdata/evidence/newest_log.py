@@ -31,12 +31,7 @@ class _Opened:
 
 
 class NewestLog:
-    """A table that is opened for reading. A write moves the handle it is given, so writers open their own.
-
-    Args:
-        lake: The tables' root; in an object store the table is opened each time.
-        name: Name as `layer.table`.
-    """
+    """A table that is opened for reading. A write moves the handle it is given, so writers open their own."""
 
     def __init__(self, lake: Lake, name: str) -> None:
         self._lake, self._name = lake, name

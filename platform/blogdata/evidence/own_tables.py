@@ -45,10 +45,6 @@ _PARTITION = "dataset"
 def inspect_own(lake: Lake, datasets: Iterable[str]) -> Mapping[str, Sequence[Damage]]:
     """Check the files of the platform's own tables, and that the event log has every publication up to its newest one.
 
-    Args:
-        lake: The tables' root; a local one.
-        datasets: Names of the datasets whose publications it has.
-
     Returns:
         Table to its damage; without the tables that are whole.
     """
@@ -60,11 +56,6 @@ def inspect_own(lake: Lake, datasets: Iterable[str]) -> Mapping[str, Sequence[Da
 
 def mend_own(lake: Lake, table: str, datasets: Iterable[str]) -> str:
     """Begin the log of one of these tables anew, with all that is still known.
-
-    Args:
-        lake: The tables' root; a local one.
-        table: Name of the table.
-        datasets: Names of the datasets whose publications the event log has.
 
     Returns:
         What was done, and what is lost.

@@ -18,12 +18,9 @@ class Place:
     """Files of a deployment that have values of persons.
 
     Args:
-        name: What they are.
         files: Patterns of their paths below the home, with landing zone and lake at their default places; `*` matches
             folders, too.
-        values: The values of persons in them.
         always: Every deployment with such data has them; False: only if something else happens, which `values` says.
-        cleared: What happens to them when a person is forgotten.
     """
 
     name: str
@@ -33,11 +30,7 @@ class Place:
     cleared: str = ""
 
     def has(self, path: str) -> bool:
-        """Return whether a file is among them.
-
-        Args:
-            path: Its path below the home.
-        """
+        """Return whether a file is among them."""
         return any(fnmatchcase(path, pattern) for pattern in self.files)
 
 
@@ -128,11 +121,7 @@ OUTSIDE_TABLES = (
 
 
 def places(contracts: Iterable[Contract]) -> Iterator[Place]:
-    """List all places: tables by their contracts, and everything else.
-
-    Args:
-        contracts: Contracts of the datasets of the lake.
-    """
+    """List all places: tables by their contracts, and everything else."""
     for contract in contracts:
         if columns := [column.name for column in contract.columns if column.singles_out]:
             yield Place(

@@ -48,9 +48,6 @@ def mend(lake: Lake, events: EventLog, contract: Contract, damages: Sequence[Dam
     """Repair a table from its other files; mark what they do not contain to be computed again.
 
     Args:
-        lake: The tables' root; a local one.
-        events: The event log.
-        contract: Contract of the table.
         damages: What :func:`blogdata.evidence.damage.inspect` found.
 
     Returns:
@@ -201,12 +198,7 @@ def _must_have_commits(dataset: str, log: Path, first: int, last: int) -> None:
 
 
 def put_aside(file: Path, *, placeholder: bool = False) -> None:
-    """Rename a damaged file, if it is there, and forget its checksums.
-
-    Args:
-        file: The file.
-        placeholder: Whether a commit that changes nothing takes its place.
-    """
+    """Rename a damaged file, if it is there, and forget its checksums."""
     if file.exists():
         file.rename(file.with_name(file.name + DAMAGED_SUFFIX))
     sums_of(file).unlink(missing_ok=True)

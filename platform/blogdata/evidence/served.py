@@ -22,11 +22,6 @@ class Served:
     """A partition of some datasets, delivered to a database in one transaction.
 
     Args:
-        batch_id: Identifier of the delivery; the same if the same versions are delivered again.
-        partition: Key of the partition.
-        inputs: Dataset to the version of its table that was served.
-        rows: Number of rows of all datasets together.
-        run_id: The run that delivered it.
         served_at: When the transaction began, UTC.
         job: Job of the run; None if the run is no longer known.
     """
@@ -43,14 +38,7 @@ class Served:
 def record_deliveries(
     events: EventLog, dataset: str, served: Iterable[Served], *, job_of: Callable[[str], str | None]
 ) -> None:
-    """Add the events of deliveries that have none.
-
-    Args:
-        events: The event log.
-        dataset: What is served, as `layer.name`.
-        served: The deliveries that the database has recorded.
-        job_of: Finds the job of a run.
-    """
+    """Add the events of deliveries that have none."""
     known = {each.batch_id for each in deliveries(events, dataset)}
     events.append(
         [
@@ -76,12 +64,7 @@ def record_deliveries(
 
 
 def deliveries(events: EventLog, dataset: str) -> list[Served]:
-    """List the deliveries that have an event, in the order in which they were served.
-
-    Args:
-        events: The event log.
-        dataset: What is served, as `layer.name`.
-    """
+    """List the deliveries that have an event, in the order in which they were served."""
     found: dict[str, Served] = {}
     for event in events.notes(SERVED, dataset=dataset):
         payload = event.payload or {}

@@ -21,7 +21,6 @@ def rows_of(table: Table, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Convert a deltalake table to one dictionary per row.
 
     Args:
-        table: The table.
         names: Only these columns; empty: all.
     """
     # A table of add actions lacks its statistics columns when it has no rows.
@@ -36,11 +35,8 @@ def select(
     """Run a query on a Delta table.
 
     Args:
-        table: Opened at the version to read.
         query: SQL; the table is called `t`.
         where: The dataset, to be named in errors; empty: the table's address.
-        rows: SQL condition that is part of the query: only files that may have such rows are verified.
-        whole: Whether the caller has just verified the files.
 
     Raises:
         DataFileDamaged: A data file differs from its checksums.

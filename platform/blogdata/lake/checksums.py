@@ -35,13 +35,7 @@ _NEWEST = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Mismatch:
-    """A file that differs from its checksums.
-
-    Args:
-        file: The damaged one of the two: the file, or its checksum file.
-        problem: What is wrong with it.
-        sums: Whether it is the checksum file.
-    """
+    """A file that differs from its checksums."""
 
     file: Path
     problem: str
@@ -55,9 +49,6 @@ def sums_of(file: Path) -> Path:
 
 def mismatch(file: Path) -> Mismatch | None:
     """Compare every byte of a file with its checksums.
-
-    Args:
-        file: A file that exists.
 
     Returns:
         What differs; None if nothing does, or if the file has no checksum file.
@@ -105,9 +96,6 @@ def seal_newest(table: DeltaTable) -> None:
     """Write the missing checksum files of a table's newest commits and of the data files that they add.
 
     A writer without a JVM calls it after each commit. If it dies before that, the next one makes up for it.
-
-    Args:
-        table: Opened at the newest commit; nothing is done if it is in an object store.
     """
     folder = local_folder(table)
     if folder is None:
@@ -131,8 +119,6 @@ def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> Seq
     A file is verified once in a process, and again when it has changed.
 
     Args:
-        table: The table; one in an object store is not verified.
-        where: The dataset concerned.
         rows: SQL condition of the rows that are read; files that cannot have any of them are not verified.
 
     Returns:

@@ -20,13 +20,7 @@ ROWS_ADDED = "rows_added"
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """The rows of the layer above for a partition, and how many of them this dataset leaves out.
-
-    Args:
-        rows_in: Number of rows in the layer above, as that layer recorded it.
-        reasons: Number of these rows that this dataset leaves out on purpose, by reason.
-        makes_stale: Partitions of the dataset that become stale when this one is published: their rows would differ.
-    """
+    """The rows of the layer above for a partition, and how many of them this dataset leaves out."""
 
     rows_in: int
     reasons: Mapping[str, int] = field(default_factory=dict)
@@ -43,8 +37,6 @@ class Execution:
     """The execution a commit belongs to, for a table that is executed by period.
 
     Args:
-        period: Key of the period.
-        onto: Version of the table the commit builds on.
         restores: Version the table is restored to, -1 for the empty table; None for the execution's own commit.
     """
 
@@ -55,14 +47,7 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True)
 class Added:
-    """How a publication only added rows to a partition, beside those that an earlier one had published.
-
-    Args:
-        after: Table version of the earlier publication.
-        rows_before: Rows of the partition by that publication.
-        slices: Slices of the input, such as hours of arrival, that the added rows come from.
-        times: How often rows were added to the partition since it was replaced whole, this time included.
-    """
+    """How a publication only added rows to a partition, beside those that an earlier one had published."""
 
     after: int
     rows_before: int
@@ -107,11 +92,7 @@ class Entry:
     expired: int | None = None
 
     def after(self, earlier: Entry) -> Entry:
-        """Return this line with the counts of an earlier one added; the measures stay this line's own.
-
-        Args:
-            earlier: The previous line of the same partition.
-        """
+        """Return this line with the counts of an earlier one added; the measures stay this line's own."""
         return replace(
             self,
             rows_in=earlier.rows_in + self.rows_in,
@@ -199,11 +180,6 @@ class Commit:
 
 def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str, Entry]:
     """Rebuild the ledger lines of a commit from its metadata.
-
-    Args:
-        dataset: Name as `layer.table`.
-        version: Table version of the commit.
-        info: The commit's user metadata.
 
     Returns:
         Partition key to its line.

@@ -49,10 +49,6 @@ def main_of(table: DeltaTable) -> str | None:
 def caught_up(store: Store, dataset: str) -> DeltaTable | None:
     """Open a table; a companion first follows its main table.
 
-    Args:
-        store: Where the tables are.
-        dataset: Name as `layer.table`.
-
     Returns:
         The table; None if it does not exist.
 
@@ -66,11 +62,6 @@ def caught_up(store: Store, dataset: str) -> DeltaTable | None:
 
 def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
     """Apply the pending commits of the main table to its companion's log.
-
-    Args:
-        store: Where the tables are.
-        dataset: The companion.
-        table: Its table, just opened.
 
     Returns:
         The table, at a version that agrees with the newest one of the main table. If the store takes no writes, the
@@ -108,12 +99,7 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
 
 
 def followed(store: Store, dataset: str) -> int:
-    """Return the version of its main table that a companion has followed last; -1 before the first one.
-
-    Args:
-        store: Where the tables are.
-        dataset: The companion; it follows all there is first.
-    """
+    """Return the version of its main table that a companion has followed last; -1 before the first one."""
     table = caught_up(store, dataset)
     main = None if table is None else main_of(table)
     return -1 if table is None or main is None else _followed(table, main)
@@ -121,11 +107,6 @@ def followed(store: Store, dataset: str) -> int:
 
 def version_with(store: Store, dataset: str, version: int) -> int:
     """Find the version of a companion that belongs to a version of its main table.
-
-    Args:
-        store: Where the tables are.
-        dataset: The companion; it has a table.
-        version: Version of the main table.
 
     Returns:
         The newest version of the companion that contains no later commit of the main table.
@@ -149,7 +130,6 @@ def agreeing(store: Store, datasets: Sequence[str]) -> dict[str, int]:
     """Compute the versions at which a main table and its companions show the same state.
 
     Args:
-        store: Where the tables are.
         datasets: Names of tables; one without its main table or a companion among them gets its newest version.
 
     Returns:

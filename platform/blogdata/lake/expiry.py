@@ -46,14 +46,6 @@ def leave(
 ) -> Mapping[str, int]:
     """Take partitions out of a table and its companions, in one commit of the table.
 
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`; its table exists.
-        column: Its partition column.
-        partitions: Keys of the partitions; at least one.
-        run: The run that does it, as commits record it.
-        companions: Its companions; they have the same partitions.
-
     Returns:
         Partition to the rows of the dataset that left.
 
@@ -98,10 +90,6 @@ def rows_of(
     """Count the rows of some partitions of a table, from its log; 0 for one that is not there.
 
     Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-        column: Its partition column.
-        keys: Keys of the partitions.
         version: Version of the dataset; None for the newest.
     """
     there = lake.row_counts(dataset, column, version, partitions=keys)

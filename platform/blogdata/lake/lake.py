@@ -32,8 +32,6 @@ class TableSlice:
     """A table with rows of a dataset, opened at the version that is read.
 
     Args:
-        name: Its name: the dataset's, or that of a member's table.
-        table: Its log.
         partitions: The partitions that are read from it; None for all of it.
     """
 
@@ -77,7 +75,6 @@ class Lake(Store):
         """Count the rows of each partition, from the log alone where possible.
 
         Args:
-            dataset: Name as `layer.table`.
             column: Partition column; None counts the whole table under the key "".
             version: Table version; None for the newest.
             partitions: Partitions to count; others may be missing from the result. None: all.
@@ -104,7 +101,6 @@ class Lake(Store):
         """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
 
         Args:
-            dataset: Name as `layer.table`.
             version: Version of the dataset; None for the newest.
             partitions: Only tables that have any of these; None: all.
 
@@ -131,10 +127,6 @@ class Lake(Store):
     def part(self, dataset: str, member: Member) -> TableSlice:
         """Open a member's table at its audited version, without a JVM.
 
-        Args:
-            dataset: Name as `layer.table`.
-            member: One of its members.
-
         Raises:
             LogDamaged: A file of the member's log is gone, cut off or garbled.
         """
@@ -143,10 +135,6 @@ class Lake(Store):
 
     def is_readable(self, dataset: str, version: int) -> bool:
         """Check, without a JVM, whether the rows of a version can still be read: every file of them exists.
-
-        Args:
-            dataset: Name as `layer.table`; it has a table.
-            version: Its version.
 
         Raises:
             MemberRemoved: Retention has removed rows of that version.
@@ -169,8 +157,6 @@ class Lake(Store):
         """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
 
         Args:
-            dataset: Name as `layer.table`.
-            names: The columns; one that the table does not have yet is null.
             since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
             until: Only partitions before this key; None: to the last one.
             only: STRING column to its wanted values; empty: all rows of these partitions.
@@ -238,9 +224,6 @@ class Lake(Store):
         """Read some members of a dataset as one frame, with the same columns and types for all of them.
 
         Args:
-            spark: The session.
-            dataset: Name as `layer.table`.
-            chosen: At least one member.
             columns: Name to Spark SQL type; None: every column that any of them has.
 
         Returns:

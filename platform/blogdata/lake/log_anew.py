@@ -28,9 +28,6 @@ _BUILT = ".anew"
 def begin(folder: Path) -> int:
     """Take the version from which on the log will be anew, so that no other writer commits it.
 
-    Args:
-        folder: Folder of the table.
-
     Returns:
         The version: rows of earlier ones can be read from now on, none is added.
     """
@@ -50,10 +47,7 @@ def complete(folder: Path, version: int, rows: pa.Table, *, partition_by: Sequen
     """Give the version its rows: all that the table has from now on.
 
     Args:
-        folder: Folder of the table.
         version: What :func:`begin` returned.
-        rows: The rows.
-        partition_by: Partition columns.
     """
     built = _emptied(folder)
     write_deltalake(str(built), rows, partition_by=list(partition_by), writer_properties=ZSTD)
@@ -69,9 +63,7 @@ def complete_empty(folder: Path, version: int, shape: Sequence[Mapping[str, Any]
     """Let the version have no rows.
 
     Args:
-        folder: Folder of the table.
         version: What :func:`begin` returned.
-        shape: The actions of the log that tell the table's protocol and schema.
     """
     log = _emptied(folder) / "_delta_log"
     log.mkdir(parents=True)
@@ -85,8 +77,6 @@ def replace(folder: Path, version: int, shape: Sequence[Mapping[str, Any]]) -> N
     Nobody else may write the table meanwhile. A process that dies leaves the old log, none, or the new one.
 
     Args:
-        folder: Folder of the table.
-        version: The version.
         shape: As for :func:`complete_empty`.
     """
     built = _emptied(folder)

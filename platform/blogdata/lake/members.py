@@ -75,15 +75,9 @@ class Member:
     """A table with a part of a dataset's rows, and the period in which readers saw it.
 
     Args:
-        name: Name of the part; unique among the visible members.
-        location: Its folder within the members' folder; never reused.
-        version: The version of its table that was audited.
         partition_column: Column of the partition keys; None for an unpartitioned dataset.
         columns: Name to Spark SQL type, in order, as declared by the contract it was written under.
-        frozen: True if it holds several partitions permanently.
         rows_of: Partition key to row count, for each partition that is read from it; `WHOLE_TABLE` if unpartitioned.
-        run_id: The run that published it.
-        since_version: Version of the dataset that made it visible.
         visible_from: When it became visible, UTC.
         visible_until: When another member took its place, UTC; None while it is visible.
         removed_at: When retention removed its files, UTC; None while they are kept.
@@ -138,8 +132,6 @@ class Members:
         """Compute the pointer's rows after other members take over some partitions.
 
         Args:
-            partitions: Keys of the partitions taken over.
-            version: Version of the dataset that makes this change.
             moment: Time of the change, UTC.
 
         Returns:
@@ -296,11 +288,6 @@ def commit(
     """Change a pointer, unless another writer has changed it since its state was read.
 
     Args:
-        store: Where the tables are.
-        dataset: Name as `layer.table`.
-        base: The state from which the rows were computed.
-        rows: The pointer's new rows.
-        info: User metadata of the commit.
         transaction_id: Transaction identifier by which a repeated commit is recognized; None: the commit has none.
 
     Returns:

@@ -34,7 +34,6 @@ class Removed:
     """A member whose files are gone.
 
     Args:
-        location: Its folder within the members' folder.
         rows: Number of rows that readers saw of it; 0 if it was never visible.
         visible_until: When it stopped being visible, UTC; None if it never was visible.
         bytes: Freed space in bytes.
@@ -50,8 +49,6 @@ def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = 
     """Remove the members that have not been visible for some time, and abandoned ones that never were.
 
     Args:
-        lake: The tables' root, on a file system.
-        dataset: Name as `layer.table`; it lives in members.
         keep: How long a member is kept after another one took its place.
         now: Current time; None: the clock's.
 

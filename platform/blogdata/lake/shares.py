@@ -30,12 +30,7 @@ MANIFEST = "manifest"
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """The version of a table whose files a manifest lists.
-
-    Args:
-        id: Delta's id of the table; a rebuilt table has another one.
-        version: Its version.
-    """
+    """The version of a table whose files a manifest lists."""
 
     id: str
     version: int
@@ -46,12 +41,7 @@ class Share:
     """One shared version of a dataset.
 
     Args:
-        dataset: Name as `layer.table`.
-        version: The dataset's version.
         since: When it was shared, UTC.
-        files: Number of data files in the manifest.
-        rows: Number of rows in these files.
-        tables: The dataset's own table, and the members whose files are listed.
     """
 
     dataset: str
@@ -109,10 +99,6 @@ def current(store: Store, dataset: str) -> Share | None:
 
 def shared_versions(store: Store, table: str) -> dict[int, str]:
     """List the versions of a table whose files are shared, and must be kept.
-
-    Args:
-        store: Where the tables are.
-        table: Name as `layer.table`, or the name of a member's table.
 
     Returns:
         Version to the reason why it is held.

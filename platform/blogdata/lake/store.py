@@ -23,7 +23,6 @@ class Store:
 
     Args:
         root: Absolute path or object store address.
-        storage_options: Credentials and endpoints for readers without a JVM.
     """
 
     root: str
@@ -61,10 +60,6 @@ class Store:
         commit and counts down from the opened version: a commit made in between shifts all versions
         (https://github.com/delta-io/delta-rs/issues/4488).
 
-        Args:
-            table: Opened at the newest commit to read.
-            after: Version before the oldest commit to read.
-
         Returns:
             Version and `commitInfo` of each commit that has one.
 
@@ -88,12 +83,7 @@ class Store:
             yield from ((version, action["commitInfo"]) for action in found if "commitInfo" in action)
 
     def is_whole(self, dataset: str, version: int) -> bool:
-        """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist.
-
-        Args:
-            dataset: Name as `layer.table`; it has a table.
-            version: Its version.
-        """
+        """Check, without a JVM, whether a version can still be read: the log has it, and all of its files exist."""
         options = dict(self.storage_options)
         try:
             table = DeltaTable(self.path(dataset), version=version, storage_options=options)

@@ -67,9 +67,6 @@ class LandedFileUnreadable(PlatformError):
 def store_faults(where: str) -> Iterator[None]:
     """Raise the store's errors as typed ones.
 
-    Args:
-        where: The dataset or folder concerned.
-
     Raises:
         PlatformError: The typed error, with the original one as its cause. Errors of another origin pass unchanged.
     """
@@ -86,10 +83,6 @@ def store_faults(where: str) -> Iterator[None]:
 
 def classify(text: str, where: str) -> PlatformError | None:
     """Classify an error message of Spark, Delta or the operating system as a fault of the store.
-
-    Args:
-        text: The message, including its causes.
-        where: The dataset or folder concerned.
 
     Returns:
         The typed error; None if the message is not about the store.
@@ -121,7 +114,6 @@ def log_damaged(where: str, file: str) -> LogDamaged:
     """Build the error for a file of a table's log that cannot be read.
 
     Args:
-        where: The dataset or folder concerned.
         file: Path of the file; empty if it is not known.
     """
     return LogDamaged(
@@ -140,9 +132,7 @@ def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
     """Build the error for a data file that differs from what was written.
 
     Args:
-        where: The dataset concerned.
         file: Path of the file; empty if it is not known.
-        problem: What is wrong with it.
     """
     return DataFileDamaged(
         what=f"a data file is damaged: {file or where}: {problem}",
@@ -156,11 +146,7 @@ def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
 
 
 def landed_vanished(file: str) -> LandedFileVanished:
-    """Build the error for a landed file that was deleted before it was read.
-
-    Args:
-        file: Its path.
-    """
+    """Build the error for a landed file that was deleted before it was read."""
     return LandedFileVanished(
         what="a landed file was taken away while it was about to be read",
         where=file,
@@ -170,12 +156,7 @@ def landed_vanished(file: str) -> LandedFileVanished:
 
 
 def landed_unreadable(file: str, why: str) -> LandedFileUnreadable:
-    """Build the error for a landed file that exists but cannot be read to its end.
-
-    Args:
-        file: Its path.
-        why: The reason, as its reader reports it.
-    """
+    """Build the error for a landed file that exists but cannot be read to its end."""
     return LandedFileUnreadable(
         what=f"a landed file cannot be read to its end: {why}",
         where=file,

@@ -10,14 +10,7 @@ from blogdata.lake.lake import Lake
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """Some partitions of a table.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-        version: Version of the table.
-        partitions: Keys of the partitions to read; those without rows are left out.
-    """
+    """Some partitions of a table."""
 
     lake: Lake
     dataset: str

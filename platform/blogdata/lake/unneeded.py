@@ -41,12 +41,6 @@ _COMMIT = re.compile(r"^(\d{20})\.json$")
 def data_files(store: Store, name: str, held: Collection[int], now: datetime) -> list[Path]:
     """List the data files that no version needs that may still be read, those of writes that were cut off included.
 
-    Args:
-        store: Where the tables are.
-        name: Name as `layer.table`, or of a member's table.
-        held: Versions that stay readable however old they are.
-        now: Current time, timezone-aware.
-
     Returns:
         The files; empty if the lake is in an object store, or the version of that time is no longer in the log.
     """
@@ -78,9 +72,6 @@ def superseded(store: Store, name: str, kept: Collection[int], before: float) ->
     """List the files with rows that none of some versions needs, whatever the table's retention, changed rows included.
 
     Args:
-        store: Where the tables are.
-        name: Name as `layer.table`, or of a member's table.
-        kept: Versions that stay readable, next to the newest one.
         before: Only files that were written before this moment, in seconds since 1970; nobody may be writing them.
 
     Returns:
@@ -104,10 +95,7 @@ def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Pa
     """List the files of a table's log that are older than it has to tell of, with their checksum files.
 
     Args:
-        store: Where the tables are.
-        name: Name as `layer.table`, or of a member's table.
         keep_from: Oldest version that must stay in the log.
-        now: Current time, timezone-aware.
 
     Returns:
         The files, the oldest first; the log then begins with a checkpoint.

@@ -80,14 +80,7 @@ class ForgetConfig(dg.Config):
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """An erasure before it begins.
-
-    Args:
-        found: Who is forgotten.
-        made: What changes.
-        look: The snapshot that it was planned from.
-        left: Place that is not reached, to the reason.
-    """
+    """An erasure before it begins."""
 
     found: found_persons.Found
     made: ErasurePlan

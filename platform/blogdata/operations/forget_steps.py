@@ -200,14 +200,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
 
 
 def go_on(settings: Settings, journal: Journal, say: Callable[[str], None], runs: Runs) -> None:
-    """Do the steps that are not done of the erasure under way, and end it.
-
-    Args:
-        settings: The deployment.
-        journal: The journal, with an erasure.
-        say: Is told what has been done.
-        runs: Runs the lineage.
-    """
+    """Do the steps that are not done of the erasure under way, and end it."""
     for name, step in STEPS.items():
         erasure = journal.under_way()
         assert erasure is not None

@@ -48,14 +48,7 @@ def operation(
     *,
     description: str,
 ) -> dg.JobDefinition:
-    """Build the job of an operation.
-
-    Args:
-        name: Name of the job.
-        config: Its configuration; its fields have descriptions.
-        do: Does it; what it returns is the metadata of the step.
-        description: What it does, for the UI.
-    """
+    """Build the job of an operation."""
 
     @dg.op(
         name=f"do_{name}",

@@ -49,10 +49,8 @@ def put_aside(lake: Lake, damaged: Damaged, dataset: str | None, say: Callable[[
     """Put damaged files aside, so that the next run computes what they told.
 
     Args:
-        lake: The tables' root.
         damaged: What :func:`look` has found.
         dataset: As in :func:`look`.
-        say: Is told what was done.
 
     Returns:
         The datasets whose logs cannot be repaired.

@@ -28,12 +28,7 @@ _NO_SECRET = "BLOGDATA_NO_SECRET"
 
 @dataclass(frozen=True, kw_only=True)
 class RoleSight:
-    """What a query sees.
-
-    Args:
-        role: The role it is asked as; not the owner's.
-        settings: Settings of the deployment.
-    """
+    """What a query sees."""
 
     role: Role
     settings: Settings
@@ -45,9 +40,6 @@ class RoleSight:
 
     def require(self, names: Iterable[str]) -> None:
         """Refuse tables that the role does not see.
-
-        Args:
-            names: Tables that a query names.
 
         Raises:
             NotForRole: One of them is not for the role.
@@ -66,9 +58,6 @@ class RoleSight:
     def require_newest(self, names: Iterable[str]) -> None:
         """Refuse an earlier state of tables whose rows the role does not see alike: it shows what was hidden since.
 
-        Args:
-            names: Tables that a query names; the role sees them.
-
         Raises:
             NotForRole: The role sees the newest state of one of them only.
         """
@@ -83,12 +72,6 @@ class RoleSight:
 
     def of(self, spark: SparkSession, lake: Lake, name: str, rows: DataFrame) -> DataFrame:
         """Return what the role sees of a table.
-
-        Args:
-            spark: The session of the query.
-            lake: The tables' root.
-            name: Name of the table; it is one that the role sees.
-            rows: All its rows.
 
         Raises:
             ConfigurationError: The Spark server cannot read the key of the masks.
@@ -110,11 +93,6 @@ def mark_of(settings: Settings) -> str:
 
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
     """Give a session the function that masks values; the server reads the key, by the name of the secret.
-
-    Args:
-        spark: The session.
-        settings: Settings of the deployment, whose secret it is.
-        purpose: What the masks are for; those for two purposes cannot be compared.
 
     Raises:
         ConfigurationError: The Spark server cannot read the secret.

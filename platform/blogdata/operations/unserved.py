@@ -19,12 +19,7 @@ def configured(settings: Settings) -> tuple[str, ...]:
 
 
 def is_behind(settings: Settings, events: EventLog) -> bool:
-    """Return whether the database or the partner is behind; True if the database does not answer: the run says why.
-
-    Args:
-        settings: Settings of the deployment, which has one of them.
-        events: The event log.
-    """
+    """Return whether the database or the partner is behind; True if the database does not answer: the run says why."""
     from assets.serving import FEEDS, SINKS
     from blogdata.orchestration import partner, sinks
     from blogdata.patterns.idempotency import transactional_sink

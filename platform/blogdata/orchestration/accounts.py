@@ -34,13 +34,7 @@ def same_partition(step: Step, dataset: str) -> dict[str, Account]:
 
 
 def gathered(step: Step, dataset: str, finer: Callable[[str], Iterable[str]]) -> dict[str, Account]:
-    """Account for a fan-in: each partition has the rows of all input partitions within it.
-
-    Args:
-        step: The step.
-        dataset: The input.
-        finer: Maps a partition key of the step to the input keys within it.
-    """
+    """Account for a fan-in: each partition has the rows of all input partitions within it."""
     keys = {partition: tuple(finer(partition)) for partition in step.partitions}
     found = entries(step, dataset, [key for within in keys.values() for key in within])
     return {
@@ -50,14 +44,7 @@ def gathered(step: Step, dataset: str, finer: Callable[[str], Iterable[str]]) ->
 
 
 def whole(step: Step, dataset: str, reason: str, measure: str) -> dict[str, Account]:
-    """Account for a whole table: it has all rows of the input except those that a measure of the input counts.
-
-    Args:
-        step: The step.
-        dataset: The input.
-        reason: Reason under which the left-out rows are counted.
-        measure: Name of the input's measure that counts them.
-    """
+    """Account for a whole table: it has all rows of the input except those that a measure of the input counts."""
     found = entries(step, dataset).values()
     left_out = sum(int(entry.measures[measure]) for entry in found)
     return {WHOLE_TABLE: Account(rows_in=sum(entry.rows_out for entry in found), reasons={reason: left_out})}

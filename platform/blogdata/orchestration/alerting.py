@@ -73,13 +73,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Due:
-    """What a channel has to be told now.
-
-    Args:
-        standing: What is new or more urgent, and what has to be sent again; the most urgent first.
-        over: What it was told before and no longer stands.
-        told: What it was told, once it has taken the message.
-    """
+    """What a channel has to be told now."""
 
     standing: Sequence[Finding]
     over: Sequence[Told]
@@ -111,7 +105,6 @@ def due(told: Mapping[str, Told], findings: Iterable[Finding], *, now: float, re
     """Compare what a channel was told with what stands.
 
     Args:
-        findings: What stands, the most urgent first.
         now: In seconds since 1970.
         repeat_after: Pause before what stands is sent again, in seconds.
     """
@@ -166,12 +159,7 @@ def record_of(settings: Settings) -> Record:
 def observed(
     settings: Settings, graph: Graph, streams: Sequence[StreamedInput], served: Sequence[Contract]
 ) -> Observed:
-    """Take a snapshot of a deployment, from which findings are drawn.
-
-    Args:
-        streams: What runs beside the lineage.
-        served: What is served outside the lake.
-    """
+    """Take a snapshot of a deployment, from which findings are drawn."""
     zone = LandingZone(folder=settings.landing, convention=settings.ready)
     seen = Snapshot(zone, EventLog(Lake(root=str(settings.lake))))
     box = partner.outbox(settings)

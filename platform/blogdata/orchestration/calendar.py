@@ -16,7 +16,6 @@ def calendar(first_day: str, last_day: str | None = None) -> Calendar:
     """Build the partition definitions of a deployment.
 
     Args:
-        first_day: First day of its history; weeks start on the Monday on or before it.
         last_day: Last day of it, of which no later hour is shown than the current one; None: there is a partition for
             each hour, day and week until now.
     """

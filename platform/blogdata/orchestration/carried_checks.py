@@ -24,12 +24,7 @@ CARRIED = "as_before_the_publication"
 
 
 def carried(instance: dg.DagsterInstance, contract: Contract) -> list[dg.AssetCheckEvaluation]:
-    """Return the newest evaluations of a dataset's timed checks, to be logged by the run that publishes.
-
-    Args:
-        instance: Dagster's storage.
-        contract: Contract of the dataset; a check that was never evaluated is left out.
-    """
+    """Return the newest evaluations of a dataset's timed checks, to be logged by the run that publishes."""
     found = []
     for name in (FLOW, LAG, SLA):
         if getattr(contract.watch, name) is None:
@@ -66,14 +61,7 @@ class ShownChecks:
                 log_event(self._context, one)
 
     def show_waiting(self, task: Task, waiting: Mapping[str, PlatformError], *, at_end: bool = False) -> None:
-        """Log the check `waiting` of the datasets of a task.
-
-        Args:
-            task: The task.
-            waiting: Its waiting partitions, each with its error.
-            at_end: Whether the step is over: then only what is red is logged once more, as another run may have
-                published the dataset after it was, and what has changed.
-        """
+        """Log the check `waiting` of the datasets of a task."""
         if at_end and self._waiting == {} and not waiting:
             return
         self._waiting = waiting

@@ -30,10 +30,6 @@ def newest_evaluation(
 ) -> tuple[dg.AssetCheckEvaluation, float] | None:
     """Find the newest evaluation of a check.
 
-    Args:
-        instance: Dagster's storage.
-        key: The check.
-
     Returns:
         The evaluation, and when it was stored (seconds since the epoch); None if the check was never evaluated, or if a
         run has only planned it since: Dagster then shows it as not evaluated.

@@ -31,13 +31,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Partial:
-    """Published periods that lack hours, each with its count, such as `23 of 24`.
-
-    Args:
-        ended: Ended periods, which should be complete.
-        running: Periods that have not ended.
-        uncounted: Number of periods that were published before hours were counted.
-    """
+    """Published periods that lack hours, each with its count, such as `23 of 24`."""
 
     ended: Mapping[str, str]
     running: Mapping[str, str]
@@ -45,12 +39,7 @@ class Partial:
 
 
 def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.AssetCheckSpec]:
-    """Return the check spec of an asset whose periods are computed from hours; empty for other assets.
-
-    Args:
-        key: Key of the asset.
-        contracts: Contracts of the datasets it publishes or serves; they have the same partitions.
-    """
+    """Return the check spec of an asset whose periods are computed from hours; empty for other assets."""
     if all(contract.parts is None for contract in contracts):
         return []
     return [
@@ -66,9 +55,7 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
     """Check all published periods; warn of those that have ended and lack hours.
 
     Args:
-        key: Key of the asset.
         contracts: As for :func:`complete_specs`; only periods that all datasets have published are checked.
-        events: The event log.
     """
     gathered = [contract for contract in contracts if contract.parts is not None]
     if not gathered:
@@ -108,8 +95,6 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
 
     Args:
         events: The event log; read only for periods without rows, which have no count of hours.
-        contract: Contract of the dataset; it is partitioned, and its periods are computed from hours.
-        published: Period to its newest publication.
     """
     assert contract.parts is not None
     assert contract.partitioning is not None

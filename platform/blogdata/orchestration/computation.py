@@ -40,12 +40,7 @@ Compute = Callable[[Step], Mapping[str, Commit]]
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """A function that computes and publishes partitions of a dataset and its companions.
-
-    Args:
-        dataset: Name of the main dataset, as `layer.table`.
-        compute: Takes a step and returns its commits, by dataset.
-    """
+    """A function that computes and publishes partitions of a dataset and its companions."""
 
     dataset: str
     compute: Compute
@@ -71,13 +66,7 @@ def computations(modules: Sequence[ModuleType]) -> dict[str, Computation]:
 
 @dataclass(frozen=True, kw_only=True)
 class LineageCode:
-    """The computations of a deployment, its lineage and its code version.
-
-    Args:
-        computations: Computations by main dataset.
-        graph: The lineage.
-        version: Digest of the code.
-    """
+    """The computations of a deployment, its lineage and its code version."""
 
     computations: Mapping[str, Computation]
     graph: Graph
@@ -155,12 +144,7 @@ class Publication:
 
 @dataclass(kw_only=True)
 class Done:
-    """Result of computing partitions of a task.
-
-    Args:
-        publications: The publications, one per dataset.
-        faults: Partition that was not published to its error; a whole table has the key "".
-    """
+    """Result of computing partitions of a task."""
 
     publications: list[Publication] = field(default_factory=list)
     faults: dict[str, PlatformError] = field(default_factory=dict)
@@ -178,12 +162,7 @@ def compute(
     """Compute partitions of a task in one commit per dataset; failed partitions are left out, the others published.
 
     Args:
-        context: Dagster context of the step.
-        code: The computations, the lineage and the code version.
-        task: The datasets.
         keys: Partition keys; empty for a table that is written whole.
-        attempt: 1 for the first try.
-        stale: Keys that run because an input of them changed, and not because a person asked for them.
 
     Returns:
         The publications, and the errors of the other partitions.
@@ -308,8 +287,6 @@ def run_context(context: Context, version: str, attempt: int | None = None) -> R
     """Return the run context that is recorded in commits.
 
     Args:
-        context: Dagster context of the step.
-        version: Digest of the code that computes the dataset.
         attempt: 1 for the first try; None: Dagster's retry number + 1.
     """
     return RunContext(

@@ -24,12 +24,7 @@ _LAUNCH = (
 
 @dataclass(frozen=True, kw_only=True)
 class DagsterConsumer:
-    """The consumers that a Dagster web server serves.
-
-    Args:
-        url: Address of the web server.
-        token: What it asks of programs.
-    """
+    """The consumers that a Dagster web server serves."""
 
     url: str
     token: str = field(repr=False)

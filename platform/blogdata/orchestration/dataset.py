@@ -40,13 +40,7 @@ from blogdata.publish.contract import Contract, Read
 
 @dataclass(frozen=True, kw_only=True)
 class AssetBuilder:
-    """Builds the assets of a deployment.
-
-    Args:
-        code: The computations and the lineage.
-        calendar: The deployment's partition definitions.
-        ended: Whether its data have ended, as a simulation's do: nothing is expected to be fresh.
-    """
+    """Builds the assets of a deployment."""
 
     code: LineageCode
     calendar: Calendar

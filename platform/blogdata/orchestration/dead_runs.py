@@ -57,11 +57,7 @@ def _executor(name: str, at_once: int, **config: Mapping[str, Any]) -> dg.Execut
 
 
 def in_process(at_once: int = 1) -> dg.ExecutorDefinition:
-    """Return the default executor: one process, one Spark session, and the host in a tag.
-
-    Args:
-        at_once: Most steps of a run that are executed side by side.
-    """
+    """Return the default executor: one process, one Spark session, and the host in a tag."""
     return _executor("in_process", at_once)
 
 
@@ -81,9 +77,6 @@ def own() -> dict[str, str]:
 
 def settle(instance: dg.DagsterInstance) -> Sequence[str]:
     """Report runs of this host as failed if their process is gone.
-
-    Args:
-        instance: The Dagster instance.
 
     Returns:
         Ids of the runs that were reported.

@@ -9,11 +9,7 @@ from blogdata.services.config import Settings
 
 
 class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):
-    """The deployment that a step or a sensor works for.
-
-    Args:
-        home: `BLOGDATA_HOME` of the deployment.
-    """
+    """The deployment that a step or a sensor works for."""
 
     home: str
 

@@ -35,11 +35,6 @@ class CannotDecrypt(PlatformError):
 def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
     """Give a session the functions, with all versions of a key; the first version is generated if there is none.
 
-    Args:
-        spark: The session.
-        settings: Settings of the deployment, whose secret it is.
-        name: Name of the key.
-
     Returns:
         Its current version.
 
@@ -83,12 +78,7 @@ def _refused(name: str, text: str) -> ConfigurationError | None:
 
 
 def explained(text: str, settings: Settings) -> CannotDecrypt | None:
-    """Tell from the error of a query why it could not decrypt; None: it failed for another reason.
-
-    Args:
-        text: Spark's error.
-        settings: Settings of the deployment, whose keys they are.
-    """
+    """Tell from the error of a query why it could not decrypt; None: it failed for another reason."""
     if _NO_KEY in text:
         return CannotDecrypt(
             what=f"the deployment's secrets no longer have {_after(_NO_KEY, text)}",

@@ -32,7 +32,6 @@ class Expired:
     Args:
         rows_of: Dataset to partition to its rows; readers come before what they read. Companions lose the same
             partitions as their main datasets.
-        landed: The landed partitions whose files are removed. Those of partitions that are only to leave are not known.
     """
 
     rows_of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -44,11 +43,7 @@ class Retention:
     """Enforces the retention of a deployment's contracts.
 
     Args:
-        events: The event log, of the lake that is changed.
-        zone: The landing zone.
         graph: The lineage; its contracts tell how long partitions are kept.
-        streams: The streams, which read landed files beside the lineage.
-        run: The run, recorded in the commits.
     """
 
     events: EventLog
@@ -71,9 +66,6 @@ class Retention:
 
     def expire(self, now: datetime) -> Expired:
         """Take the partitions whose retention has ended out of their tables, then remove their landed files.
-
-        Args:
-            now: Current time, timezone-aware.
 
         Returns:
             What left; without partitions that a run is computing.

@@ -21,13 +21,7 @@ _SECONDS = 10.0
 
 
 def route(landing: Path, token: str, datasets: Collection[str]) -> Route:
-    """Build the route; an event that cannot be kept is an error 500, and its sender sends it again.
-
-    Args:
-        landing: The landing zone.
-        token: What senders show as `Authorization: Bearer`.
-        datasets: The declared datasets.
-    """
+    """Build the route; an event that cannot be kept is an error 500, and its sender sends it again."""
 
     async def receive(request: Request) -> JSONResponse:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

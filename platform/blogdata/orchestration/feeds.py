@@ -29,12 +29,7 @@ RESOURCES = frozenset({"lake", "deployment"})
 
 @dataclass(frozen=True, kw_only=True)
 class PartnerFeed:
-    """A dataset whose rows are sent to a partner: its partitions are taken into an outbox, and sent from there.
-
-    Args:
-        contract: Contract of the feed, its node in the lineage.
-        source: Contract of the dataset that is sent; it has the same partitions.
-    """
+    """A dataset whose rows are sent to a partner: its partitions are taken into an outbox, and sent from there."""
 
     contract: Contract
     source: Contract
@@ -50,12 +45,7 @@ class PartnerFeed:
         return self.contract.write
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        """Build the asset; it requires the resources `lake` and `deployment`.
-
-        Args:
-            calendar: The deployment's partition definitions.
-            version: Digest of the code.
-        """
+        """Build the asset; it requires the resources `lake` and `deployment`."""
 
         def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
             published = access_of(context).events.publications(self.source.dataset, partitions)

@@ -27,12 +27,7 @@ class KeyReplaced(ConfigurationError):
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """A version of a key.
-
-    Args:
-        version: The version.
-        secret: Its value.
-    """
+    """A version of a key."""
 
     version: int
     secret: Secret
@@ -46,10 +41,6 @@ class Key:
 def current(settings: Settings, name: str) -> Key:
     """Read the current version of a key; the first one is generated if there is none.
 
-    Args:
-        settings: Settings of the deployment, whose key it is.
-        name: Name of the key.
-
     Raises:
         ConfigurationError: It is readable by others, cannot be generated, or is too short.
         PlatformError: The provider of the secrets cannot be asked.
@@ -62,11 +53,6 @@ def current(settings: Settings, name: str) -> Key:
 def renew(settings: Settings, name: str, after: Key) -> None:
     """Make another version of a key, unless another process has done it meanwhile.
 
-    Args:
-        settings: Settings of the deployment, whose key it is.
-        name: Name of the key.
-        after: The version that was current.
-
     Raises:
         PlatformError: The provider cannot store it.
     """
@@ -75,11 +61,6 @@ def renew(settings: Settings, name: str, after: Key) -> None:
 
 def require_same(name: str, key: Key, published: Mapping[str, Entry]) -> None:
     """Refuse a key if published partitions of a dataset were computed by another one.
-
-    Args:
-        name: Name of the key.
-        key: The key.
-        published: Partition to its newest publication; one of an earlier release does not say its key.
 
     Raises:
         KeyReplaced: Some were computed by another key.

@@ -25,8 +25,6 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     Args:
         root: Absolute path or address of the lake.
-        landing: Absolute path of the landing zone.
-        ready: What makes a landed partition complete, `flag` or `next_exists`.
         checkpoints: Absolute path of the streams' checkpoints; empty: beside the landing zone.
         writes: `transaction` audits inside Delta's transaction; `checkpoint` where Spark cannot load the engine's jar.
         probe_folder: Folder through which a test steps writes; empty in real use.
@@ -75,14 +73,7 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
         return self.probe_folder or None
 
     def batches(self, dataset: str, version: int, column: str, key: str) -> Iterator[pa.RecordBatch]:
-        """Read one partition of a dataset without a JVM, batch by batch.
-
-        Args:
-            dataset: Name as `layer.table`; it is stored in one table.
-            version: Version of the table.
-            column: Partition column.
-            key: Partition key.
-        """
+        """Read one partition of a dataset without a JVM, batch by batch."""
         table = DeltaTableResource(url=self.lake.path(dataset), storage_options=LocalConfig(), version=version).load()
         require_whole(table, dataset, f'"{column}" = {arrow.text(key)}')
         yield from table.to_pyarrow_dataset().to_batches(filter=pc.field(column) == key)

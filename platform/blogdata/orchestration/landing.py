@@ -46,13 +46,7 @@ class NotLanded(PlatformError):
 
 @dataclass(frozen=True)
 class Landed:
-    """Complete partitions of a landed table, as one step reads them.
-
-    Args:
-        step: The step that reads them.
-        partitions: Partitions by key.
-        grain: Length of a partition.
-    """
+    """Complete partitions of a landed table, as one step reads them."""
 
     step: Step
     partitions: Mapping[str, LandedPartition]
@@ -284,10 +278,6 @@ def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:
 
 def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:
     """Return the day of the newest delivery.
-
-    Args:
-        deliveries: The complete deliveries, without folders whose name is not a day or lies in the future.
-        folder: Landing-zone folder of the deliveries, for the error.
 
     Raises:
         NotLanded: There is no complete delivery.

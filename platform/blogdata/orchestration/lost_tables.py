@@ -58,7 +58,6 @@ def begin_anew(
     """Create those tables of a task again, empty, that the lake lost; with a main table all that appear with it.
 
     Args:
-        contracts: Those of the task, the main one first.
         zone: Where the landed files have to be that a lost table was computed from; None: it does without some.
 
     Raises:

@@ -34,13 +34,7 @@ BUSY = "another run is publishing it"
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """What an action decides by.
-
-    Args:
-        lake: The tables' root.
-        events: The event log.
-        now: Current time, timezone-aware.
-    """
+    """What an action decides by."""
 
     lake: Lake
     events: EventLog
@@ -52,9 +46,7 @@ class Upkeep(Inspection):
     """A run that maintains tables.
 
     Args:
-        run: The run that the commits name.
         spark: Opens the Spark session; called only if there is something to do that needs it.
-        engine: How writes are audited.
         probe: Folder through which a test steps writes; None in real use.
     """
 
@@ -70,10 +62,6 @@ class Upkeep(Inspection):
     @contextmanager
     def claimed(self, contract: Contract, partitions: Sequence[str]) -> Iterator[list[str]]:
         """Claim partitions of a dataset, unless another run has claimed any of them.
-
-        Args:
-            contract: Contract of the dataset.
-            partitions: Keys of the partitions.
 
         Yields:
             Keys of the claimed partitions; empty if another run publishes anything of the dataset.
@@ -92,10 +80,7 @@ class Due:
     """Work that an action has found.
 
     Args:
-        dataset: Name as `layer.table`.
-        action: Name of the action.
         partitions: Keys of the partitions concerned; empty if it concerns the table as a whole.
-        files: Number of files that it replaces or removes.
         bytes: Their size in bytes.
     """
 
@@ -111,8 +96,6 @@ class Done:
     """Work that an action has done, or has left for the next time.
 
     Args:
-        due: The work.
-        files: Number of files that are there instead.
         bytes: Their size in bytes.
         left: Why it was not done; empty: it was.
     """
@@ -125,12 +108,7 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Maintenance of a dataset that an error has ended; that of the other datasets goes on.
-
-    Args:
-        dataset: Name as `layer.table`.
-        error: The error.
-    """
+    """Maintenance of a dataset that an error has ended; that of the other datasets goes on."""
 
     dataset: str
     error: PlatformError
@@ -142,12 +120,7 @@ class Action(Protocol):
     name: str
 
     def due(self, seen: Inspection, contract: Contract) -> Due | None:
-        """Decide, without Spark, whether there is work on a dataset; None if there is none.
-
-        Args:
-            seen: What it decides by.
-            contract: Contract of the dataset.
-        """
+        """Decide, without Spark, whether there is work on a dataset; None if there is none."""
 
     def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
         """Do the work."""
@@ -155,11 +128,6 @@ class Action(Protocol):
 
 def look(seen: Inspection, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Due | Fault]:
     """Find the work that is due, without Spark and without a claim.
-
-    Args:
-        seen: What the actions decide by.
-        actions: What may be done.
-        contracts: Contracts of the datasets.
 
     Yields:
         The work, and the datasets of which it is unknown.
@@ -173,11 +141,6 @@ def look(seen: Inspection, actions: Sequence[Action], contracts: Iterable[Contra
 
 def maintain(upkeep: Upkeep, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Done | Fault]:
     """Do what is due, dataset by dataset, in the order of the actions; each one sees what those before it have left.
-
-    Args:
-        upkeep: The run.
-        actions: What may be done.
-        contracts: Contracts of the datasets.
 
     Yields:
         What was done, and the datasets of which the rest could not be.

@@ -16,12 +16,6 @@ def joined(
 ) -> PlatformError:
     """Join faults into one error.
 
-    Args:
-        faults: Partition to its fault, at least one.
-        where: The dataset.
-        outcome: What did not happen to the partitions, for the message: `were not published`.
-        parts: What has failed, for the message.
-
     Returns:
         The fault itself if all partitions have the same one; else an error that lists each with its partitions.
     """

@@ -66,12 +66,7 @@ def target(settings: Settings, write: Feed) -> Iterator[HttpTarget]:
 
 
 def known_as(key: str, secret: str) -> str:
-    """Return the token by which the partner knows a key, such as a user's id.
-
-    Args:
-        key: The key, as the outbox has it.
-        secret: The secret :data:`TOKENS`.
-    """
+    """Return the token by which the partner knows a key, such as a user's id."""
     return token_of(key, secret, "key of the partner")
 
 
@@ -91,11 +86,6 @@ def released(settings: Settings, now: datetime) -> str:
 
 def send(settings: Settings, box: Outbox, write: Feed) -> int:
     """Send what is due: first what was sent and not answered, then what waits. The caller is alone at the outbox.
-
-    Args:
-        settings: Settings of the deployment.
-        box: Its outbox.
-        write: What is sent.
 
     Returns:
         Number of records that the partner took.
@@ -125,13 +115,7 @@ def send(settings: Settings, box: Outbox, write: Feed) -> int:
 
 
 def is_behind(settings: Settings, events: EventLog, dataset: str) -> bool:
-    """Return whether there is a partner, and the outbox lacks what is published, or something of it is to be sent.
-
-    Args:
-        settings: Settings of the deployment.
-        events: The event log.
-        dataset: The dataset that is sent.
-    """
+    """Return whether there is a partner, and the outbox lacks what is published, or something of it is to be sent."""
     if not is_configured(settings):
         return False
     box = outbox(settings)
@@ -158,14 +142,6 @@ def take(
     batches: Callable[[], Iterable[pa.RecordBatch]],
 ) -> OutboxLine | None:
     """Take the newest publication of a partition into the outbox.
-
-    Args:
-        box: The outbox.
-        events: The event log.
-        dataset: The dataset that is sent.
-        write: What of it is sent.
-        partition: A published partition.
-        batches: Opens its rows in the newest version of the table.
 
     Returns:
         The account of the partition; None if it was published again meanwhile, and is to be taken once more.

@@ -17,10 +17,6 @@ from blogdata.suppression.entry import erase_known, splitting
 def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
     """Split every log that is not completely split yet; lines of forgotten persons are overwritten before.
 
-    Args:
-        settings: The deployment.
-        landing: The landing zone.
-
     Raises:
         ConfigurationError: A declared format cannot be compiled; no log is split by the wrong times.
         LockTimeout: Others are overwriting or splitting for too long; transient.

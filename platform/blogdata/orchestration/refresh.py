@@ -60,14 +60,7 @@ class NotReady(PlatformError):
 def refresh_job(
     code: LineageCode, *, first: dg.OpDefinition, served: Sequence[Served] = (), at_once: int = 1
 ) -> dg.JobDefinition:
-    """Build the job.
-
-    Args:
-        code: The computations and the lineage.
-        first: The op that prepares the landing zone.
-        served: Contracts of what is served outside the lake, each with its op.
-        at_once: Most steps that are executed side by side.
-    """
+    """Build the job."""
 
     @dg.graph(name=JOB)
     def refresh() -> None:
@@ -97,9 +90,6 @@ def op_failing_after_output(
     """Build an op that yields its output before it fails, so that downstream steps run anyway.
 
     Args:
-        name: Name of the op.
-        description: Description in the Dagster UI.
-        resources: Keys of the resources it requires.
         work: The work of the step. `RetryRequested` is raised at once, any other exception after the output.
     """
 

@@ -21,13 +21,11 @@ class Request(dg.ConfigurableResource["Request"]):
     Args:
         datasets: Only these datasets; empty: all.
         scope: Which stale partitions count: `all`, `ready` (those that may run automatically) or `ended`.
-        again: Dataset to partitions that run again, stale or not.
         span: Time window in which all known partitions run again, such as `2026-01-05T00..2026-01-07T00`; either end
             may be empty.
         only_again: Run only `again` and `span`; skip stale partitions that were not requested.
         since: Dataset to its table version when `again` was requested: what was computed since, from all that is
             requested above it, is not computed once more. Empty: the versions at the beginning of the run.
-        retry_waiting: Retry permanently failed partitions even if their inputs are unchanged.
         lane: Which stale partitions count, by what made them stale: `all`, `landed` or `again`.
         few_again: How many partitions of a dataset that were published before the lane `landed` computes, too.
     """

@@ -37,10 +37,7 @@ class Replay:
     """A requested replay.
 
     Args:
-        identity: Identity of its event.
-        dataset: The requested dataset.
         runs: The planned computations, in order.
-        versions: Dataset to its table version at the time of the request.
     """
 
     identity: str
@@ -63,12 +60,7 @@ class Replay:
 
 
 class Since:
-    """What was computed since something was asked for again.
-
-    Args:
-        events: The event log.
-        versions: Dataset to its table version at the time of the request.
-    """
+    """What was computed since something was asked for again."""
 
     def __init__(self, events: EventLog, versions: Mapping[str, int]) -> None:
         self._events = events
@@ -76,13 +68,7 @@ class Since:
         self._first: dict[str, dict[str, int]] = {}
 
     def done(self, datasets: Sequence[str], keys: Collection[str], earlier: Mapping[str, Collection[str]]) -> set[str]:
-        """Return the partitions that were published since, from the publications of all computations before theirs.
-
-        Args:
-            datasets: The datasets that are published together, the main one first.
-            keys: Keys of the partitions that are asked for.
-            earlier: Dataset to the partitions that are asked for of it, of the computations before.
-        """
+        """Return the partitions that were published since, from the publications of all computations before theirs."""
         done = set(keys)
         for dataset in datasets:
             before = self._versions.get(dataset, -1)
@@ -116,11 +102,7 @@ def request_replay(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Pl
     """Request a replay: store it in the event log for the daemon.
 
     Args:
-        lake: The tables' root.
-        events: The event log.
-        dataset: The requested dataset.
         runs: The planned computations, in order.
-        run_id: Id of the run that requests it.
     """
     plan = [{"datasets": list(run.datasets), "keys": list(run.keys)} for run in runs]
     versions = lake.versions(sorted({name for run in runs for name in run.datasets}))

@@ -22,11 +22,7 @@ _KINDS: Mapping[Any, Any] = {
 
 
 def values_only(model: type[dg.Config]) -> dict[str, dg.Field]:
-    """Return the schema of a model, whose fields are required or have defaults as the model says.
-
-    Args:
-        model: The model; its fields are of the kinds above.
-    """
+    """Return the schema of a model, whose fields are required or have defaults as the model says."""
     return {
         name: dg.Field(_KINDS[field.annotation], is_required=True, description=field.description)
         if field.is_required()

@@ -30,18 +30,7 @@ def served_asset(
     balanced: str,
     checks: Sequence[dg.AssetCheckSpec] = (),
 ) -> dg.AssetsDefinition:
-    """Build the asset of a served dataset: a backfill is one run, and one run at a time writes it.
-
-    Args:
-        contract: Contract of the dataset; it has partitions.
-        calendar: The deployment's partition definitions.
-        version: Digest of the code.
-        deliver: Serves the partitions of the run, and yields the results.
-        kind: What it is served by, as Dagster shows it.
-        resources: Keys of the resources it requires.
-        balanced: What the blocking check of the ledger says.
-        checks: Further checks.
-    """
+    """Build the asset of a served dataset: a backfill is one run, and one run at a time writes it."""
     assert contract.grain is not None
     key = asset_key(contract.dataset)
     with warnings.catch_warnings():
@@ -66,13 +55,7 @@ def served_asset(
 def served_step(
     contract: Contract, resources: Collection[str], deliver: Callable[[dg.OpExecutionContext], None]
 ) -> dg.OpDefinition:
-    """Build the op of the job `refresh` that serves a dataset, unless the run is for other datasets.
-
-    Args:
-        contract: Contract of the dataset.
-        resources: Keys of the resources it requires.
-        deliver: Serves what is due.
-    """
+    """Build the op of the job `refresh` that serves a dataset, unless the run is for other datasets."""
 
     def serve(context: dg.OpExecutionContext) -> None:
         request: Request = context.resources.request
@@ -88,9 +71,6 @@ def requested(
     """Find the partitions that a run was asked to serve; None if it serves whatever is due.
 
     Args:
-        request: Request of the run.
-        contract: Contract of the served dataset.
-        sources: Names of the datasets that are served.
         there: Looks up the partitions that these have published; called only if any were asked for.
     """
     if request.span:

@@ -111,11 +111,6 @@ def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -
 def with_history(contract: Contract, step: Step, commit: Commit) -> dict[str, Entry]:
     """Return a commit's entries together with earlier publications to compare them with.
 
-    Args:
-        contract: Contract of the dataset.
-        step: The step that made the commit.
-        commit: The new commit.
-
     Returns:
         Partition to its newest publication, reaching back 4 * `jumps.PAST` partitions before the first new one.
     """
@@ -138,15 +133,7 @@ def jump_result(
     describe: Callable[[Jump], str],
     metadata: Mapping[str, dict[str, float]] | None = None,
 ) -> dg.AssetCheckResult:
-    """Return a check result that warns of jumps: the first 3 in the description, the first 100 in a table.
-
-    Args:
-        name: Name of the check.
-        key: Asset key of the dataset.
-        found: The jumps.
-        describe: Formats one jump, without its partition.
-        metadata: Additional metadata.
-    """
+    """Return a check result that warns of jumps: the first 3 in the description, the first 100 in a table."""
     ordered = sorted(found, key=lambda jump: (jump.partition, jump.name))
     shown = [f"{jump.partition}: {describe(jump)}" for jump in ordered[:_SHOWN]]
     rows = [

@@ -42,12 +42,7 @@ _ENDS_WITHIN_SECONDS = 30.0
 
 
 class SideBySide(dg.Executor):
-    """Executes at most so many steps at once.
-
-    Args:
-        alone: Dagster's executor of one step after another, which executes runs of one step.
-        at_once: Most steps at once.
-    """
+    """Executes at most so many steps at once."""
 
     def __init__(self, alone: Any, at_once: int) -> None:
         self._alone = alone
@@ -60,10 +55,6 @@ class SideBySide(dg.Executor):
 
     def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         """Execute a plan.
-
-        Args:
-            plan_context: Context of the run.
-            execution_plan: Its steps.
 
         Yields:
             The events, those of each step in their order.
@@ -145,11 +136,7 @@ def _not_kept(job_context: Any, error: Exception) -> dg.DagsterEvent:
 
 
 def _longest_path_first(plan: Any) -> Callable[[Any], tuple[int, int]]:
-    """Return the sort key of steps that may start: first those that most steps in a row wait for, then by priority.
-
-    Args:
-        plan: Dagster's execution plan.
-    """
+    """Return the sort key of steps that may start: first those that most steps in a row wait for, then by priority."""
     above = plan.get_executable_step_deps()
     path = Counter[str]()
     for step in reversed(plan.get_steps_to_execute_in_topo_order()):

@@ -49,7 +49,6 @@ class Sink:
     """Datasets that PostgreSQL serves together: each partition is replaced in one transaction.
 
     Args:
-        contract: Contract of the sink, its node in the lineage.
         served: Contracts of the served datasets; they have the same partitions, and the tables have their names.
     """
 
@@ -68,12 +67,7 @@ class Sink:
         return self.contract.write.schema
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        """Build the asset; it requires the resources `lake` and `postgres`.
-
-        Args:
-            calendar: The deployment's partition definitions.
-            version: Digest of the code.
-        """
+        """Build the asset; it requires the resources `lake` and `postgres`."""
 
         def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
             receipts, refused = self._deliver_all(context, partitions)
@@ -208,14 +202,7 @@ def published_by_all(events: EventLog, datasets: Sequence[str]) -> Mapping[str, 
 def unserved(
     lake: Lake, events: EventLog, datasets: Sequence[str], served: Mapping[tuple[str, str, str], int]
 ) -> list[str]:
-    """Find the partitions whose newest publications the database lacks.
-
-    Args:
-        lake: The tables' root.
-        events: The event log.
-        datasets: Names of the datasets that are served together.
-        served: Dataset, table id and partition to the version that the database has.
-    """
+    """Find the partitions whose newest publications the database lacks."""
     opened = {dataset: lake.caught_up(dataset) for dataset in datasets}
     ids = {dataset: str(table.metadata().id) for dataset, table in opened.items() if table is not None}
     return [

@@ -47,10 +47,6 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     """Find the partitions of a step to which rows need only be added.
 
     All inputs are pinned before anything is looked up: what is published later is no part of what the step reads.
-
-    Args:
-        step: The step.
-        companions: Contracts of its companions, of which rows stay, too.
     """
     contract, slices = step.contract, slices_of(step.contract)
     if slices is None or not step.stale or not _may_add(step):
@@ -79,13 +75,7 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
 
 
 def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions:
-    """Leave out the partitions of which a new row has the identity of a published one.
-
-    Args:
-        step: The step.
-        found: What is to be added, to one partition at least.
-        rows: The new rows of these partitions, with the columns that identify a row.
-    """
+    """Leave out the partitions of which a new row has the identity of a published one."""
     dataset, column = step.contract.dataset, step.contract.partition_column
     published = step.lake.read(step.spark, dataset, found.at).where(F.col(str(column)).isin(*found.of))
     repeated = rows.join(published, list(step.contract.identity), "left_semi").select(str(column)).distinct()
@@ -94,13 +84,7 @@ def without_repeated(step: Step, found: Additions, rows: DataFrame) -> Additions
 
 
 def rows_to_read(found: Additions, contract: Contract, keys: Sequence[str]) -> Column:
-    """Return the condition on rows of the input: all of partitions that are replaced, new slices of the others.
-
-    Args:
-        found: What is added.
-        contract: Contract of the dataset; the input has its partition column too.
-        keys: The partitions, at least one.
-    """
+    """Return the condition on rows of the input: all of partitions that are replaced, new slices of the others."""
     column, slices = F.col(str(contract.partition_column)), slices_of(contract)
     by_slices: dict[tuple[str, ...], list[str]] = {}
     for key in keys:

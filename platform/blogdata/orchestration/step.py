@@ -40,12 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FullDelivery:
-    """A full delivery to be merged into a dataset.
-
-    Args:
-        rows: Takes the table before the merge and returns all rows after it, with the contract's columns.
-        account: Rows of the layer above that the delivery accounts for.
-    """
+    """A full delivery to be merged into a dataset."""
 
     rows: Callable[[DataFrame], DataFrame]
     account: Account
@@ -58,7 +53,6 @@ class Changes:
     Args:
         rows: Takes the table before the merge and returns the changed rows, one per key, with the contract's columns
             and the mark of removed ones, :data:`blogdata.patterns.idempotency.merger.DELETED`.
-        account: Rows of the layer above that the whole table accounts for after the merge.
     """
 
     rows: Callable[[DataFrame], DataFrame]
@@ -158,9 +152,6 @@ class Step:
     def token_key(self, name: str) -> str:
         """Read the key that tokens of the dataset follow from; which one it was is recorded in the commit.
 
-        Args:
-            name: Name of the secret.
-
         Raises:
             KeyReplaced: The published rows have tokens by another key.
             PlatformError: As :func:`blogdata.orchestration.keys.current`.
@@ -186,7 +177,6 @@ class Step:
             rows: All rows of the step's partitions or of the whole table. For a merged dataset, its delivery. For a
                 dataset whose periods are merged in order, a function from a period to its delivery or its changes.
             source: Expected figures from the layer above; not used with a delivery, which has its own account.
-            companions: Companion tables to publish together with it (Transactional Writer).
 
         Returns:
             Dataset to its commit. For periods merged in order, it is the last commit, with the ledger entries of all

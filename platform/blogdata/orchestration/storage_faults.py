@@ -27,9 +27,6 @@ class StorageUnreachable(PlatformError):
 def translated(settings: Settings) -> Iterator[None]:
     """Translate storage errors inside the block.
 
-    Args:
-        settings: Settings of the deployment, for the message.
-
     Raises:
         StorageFailed: Dagster's storage failed inside the block.
         StorageUnreachable: It is in PostgreSQL, which does not answer.

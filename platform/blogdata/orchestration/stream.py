@@ -55,14 +55,8 @@ class Place:
     """Where a stream publishes, and for which run; it is sent to the worker process.
 
     Args:
-        lake: The tables' root.
-        landing: Path of the landing zone.
-        run: The run that the commits name.
-        engine: How writes are audited.
         probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in
             production.
-        accepted: The guards that a person has lifted.
-        bounds: What a landed file may need.
         home: Home of the deployment, which knows who was forgotten; None: nobody was.
     """
 
@@ -82,16 +76,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class MicroBatch:
-    """One micro-batch, as the worker process handles it.
-
-    Args:
-        lines: Its rows, with the columns of the source.
-        number: Batch number in the checkpoint.
-        checkpoint: The stream's checkpoint.
-        source: The source it is read from, or the first one.
-        place: Where it is published.
-        others: The further sources.
-    """
+    """One micro-batch, as the worker process handles it."""
 
     lines: DataFrame
     number: int
@@ -142,12 +127,7 @@ class MicroBatch:
         """Audit and publish rows of the batch, and record the commit in the event log.
 
         Args:
-            frame: The rows to append.
-            contract: Contract of the dataset they are appended to.
-            once: Identity of the batch; a batch that was already published is not appended again.
-            accounts: Partition to the batch's rows in the layer above; these partitions are written.
             files: Partition to landed file to its lines and bytes, which its rows must have.
-            inputs: Dataset to the table version that was read.
 
         Raises:
             PlatformError: As `publish`.
@@ -174,18 +154,11 @@ class Stream:
     """Definition of a stream.
 
     Args:
-        name: Name of the stream.
-        source: The source it reads, or the first one.
-        schema: Schema of the source, as Spark SQL column definitions.
-        key: Columns that rows are deduplicated by.
         watermark: Text that describes how event time advances; it must change whenever the rule does.
         datasets: Names of the published datasets, in order.
-        without_late: Those of the datasets whose accounts leave out late rows.
         process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
-        others: Further sources, all with the same schema.
         query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
             If it keeps state, `process` has to compute its rows exactly once.
-        configuration: Spark settings that the query starts with; those of other queries stay as they are.
         prepare: Makes files of the source, before each look for them; returns a fault, which is raised at the end.
     """
 
@@ -271,8 +244,6 @@ def run(
 
     Args:
         every_seconds: Trigger interval; None: process the available input and end.
-        new_checkpoint: Start a new checkpoint instead of resuming the newest one.
-        stop: Stops the stream when set; a running batch may finish first, for at most a minute.
 
     Raises:
         ConfigurationError: Without the engine's jar landed lines cannot be streamed.

@@ -47,9 +47,6 @@ def packed(error: PlatformError) -> str:
 def unpacked(name: str) -> Iterator[None]:
     """Raise an error of a stream's batch with its original type.
 
-    Args:
-        name: Name of the stream.
-
     Raises:
         StreamWorkerLate: The worker process did not connect in time; transient.
         StreamFailed: The stream ended with an unexpected error.
@@ -70,13 +67,7 @@ def unpacked(name: str) -> Iterator[None]:
 
 
 def unforeseen(name: str, error: Exception, batch: str = "") -> StreamFailed:
-    """Build the error for a stream that ended unexpectedly.
-
-    Args:
-        name: Name of the stream.
-        error: Its error.
-        batch: The batch that failed, for the message.
-    """
+    """Build the error for a stream that ended unexpectedly."""
     return StreamFailed(
         what=f"the stream '{name}' ended: {batch}{foreign.unquoted(error)}",
         where=name,

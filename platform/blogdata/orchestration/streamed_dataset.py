@@ -34,13 +34,7 @@ def streamed(
     *,
     version: str,
 ) -> dg.AssetsDefinition:
-    """Build the asset definition of a stream's datasets; one run processes all available input and ends.
-
-    Args:
-        stream: The stream.
-        contracts: Contracts of its datasets, by name.
-        version: Digest of the code that computes them.
-    """
+    """Build the asset definition of a stream's datasets; one run processes all available input and ends."""
 
     @dg.multi_asset(
         name=f"stream_{stream.name}",
@@ -150,8 +144,6 @@ def added(lake: Lake, dataset: str, since: int | None) -> list[Commit]:
     """List the commits a stream appended to a dataset after a version, oldest first.
 
     Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
         since: Table version to start after; None if there was no table.
     """
     newer = takewhile(lambda commit: since is None or commit.version > since, appended(lake, dataset))

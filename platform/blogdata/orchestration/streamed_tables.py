@@ -38,10 +38,6 @@ def require(root: Path, stream: str, lake: Lake, datasets: Sequence[str], *, ren
     """Require that the lake has what the newest checkpoint of a stream has published.
 
     Args:
-        root: Folder of all checkpoints.
-        stream: Name of the stream.
-        lake: The tables' root.
-        datasets: Names of the datasets that the stream publishes.
         renew: Whether a new checkpoint takes the place of the newest one. It reads all input again and passes over
             published files, so older tables will do if all of them are older, and so will none.
 

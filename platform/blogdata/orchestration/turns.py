@@ -32,13 +32,6 @@ def is_executed(lake: Lake, task: Task) -> bool:
 def claimed(lake: Lake, task: Task, keys: Collection[str], log: Logger, *, waits: bool = True) -> Iterator[set[str]]:
     """Claim partitions of a task, or its whole table if its periods are executed in order (Single Runner).
 
-    Args:
-        lake: The tables' root.
-        task: The datasets.
-        keys: Keys of the wanted partitions.
-        log: Log of the run.
-        waits: Wait while other runs hold all that is wanted.
-
     Yields:
         Keys of the claimed partitions; empty only if other runs hold all of them and this one does not wait.
     """

@@ -11,11 +11,7 @@ from blogdata.publish.contract import Contract
 
 
 def actions(contracts: Iterable[Contract]) -> Sequence[Action]:
-    """Return the actions, those that replace files before those that remove them.
-
-    Args:
-        contracts: Contracts of all datasets of the lake.
-    """
+    """Return the actions, those that replace files before those that remove them."""
     companions: dict[str, list[str]] = {}
     for contract in contracts:
         if contract.appears_with is not None:

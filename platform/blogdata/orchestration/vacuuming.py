@@ -31,11 +31,7 @@ class Vacuuming:
 
 
 class LogCleaning:
-    """Removes the files of logs that nobody has to read any more; before, the event log has read all there is.
-
-    Args:
-        companions: Dataset to the datasets that appear with it, whose logs follow its own.
-    """
+    """Removes the files of logs that nobody has to read any more; before, the event log has read all there is."""
 
     name = "log"
 

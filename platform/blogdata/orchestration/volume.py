@@ -25,12 +25,6 @@ def volume_audits(
     Only earlier runs tell what is usual. A long log that lands at once is published as it is: nobody is told of its
     quiet days in time any more. Nor is a partition refused of which readers see about as many rows already: a quiet one
     that a person has let through, or that came in a long log, may be computed again.
-
-    Args:
-        contract: Contract of the dataset.
-        events: The event log, with the partitions published so far.
-        accounts: Partition that is about to be published to its account of the layer above.
-        run_id: The run that is about to publish them.
     """
     if not contract.watch.refuses_too_few or not accounts:
         return ()

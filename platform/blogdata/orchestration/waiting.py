@@ -40,12 +40,7 @@ def waiting_result(access: LakeResource, graph: Graph, contract: Contract) -> dg
 
 
 def waiting_check(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
-    """Return the check result for known waiting partitions.
-
-    Args:
-        contract: Contract of the dataset.
-        waiting: Waiting partition to its error.
-    """
+    """Return the check result for known waiting partitions."""
     reasons = by_reason(waiting)
     return dg.AssetCheckResult(
         check_name=WAITING,
@@ -76,13 +71,7 @@ def _in_one_line(error: PlatformError) -> str:
 
 
 def show_failed(context: dg.OpExecutionContext, task: Task, partitions: Collection[str]) -> None:
-    """Have Dagster count partitions as failed: those that a failed run has planned, and not published.
-
-    Args:
-        context: Context of a step whose run fails.
-        task: The task.
-        partitions: Partitions that were not published; a whole table has the key "".
-    """
+    """Have Dagster count partitions as failed: those that a failed run has planned, and not published."""
     step = context.get_step_execution_context().step.key
     for contract in task.contracts:
         for key in sorted(partitions)[-_SHOWN_FAILED:]:

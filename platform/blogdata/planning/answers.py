@@ -11,12 +11,7 @@ from blogdata.publish.contract import Edge, Look, Wanted
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """A partition with rows that lack an answer is stale when the table of answers has more of them.
-
-    Args:
-        lacking: Name of the partition's measure that counts the rows without an answer.
-        answered: Name of the answers' measure that counts those that were given.
-    """
+    """A partition with rows that lack an answer is stale when the table of answers has more of them."""
 
     lacking: str
     answered: str

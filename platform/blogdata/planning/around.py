@@ -18,7 +18,6 @@ class Around(Same):
     """A partition reads the one with the same key, and the neighbours whose rows may belong to its own.
 
     Args:
-        grain: Length of a partition of both datasets.
         before: How long before its begin rows matter.
         after: How long after its end rows matter.
         since: Dataset with whose first partition the reader begins; None: with the input's own.

@@ -47,8 +47,6 @@ class Overdue:
     """The overdue partitions of a landed table.
 
     Args:
-        table: Folder in the landing zone.
-        grain: Length of its partitions.
         deadline: How long after its end a partition is due.
         without: What is missing (a :class:`Lack` value, or :data:`ABSENT`) to the overdue partitions that lack it.
     """
@@ -88,9 +86,6 @@ class Arrivals:
     """A snapshot of a landed table.
 
     Args:
-        contract: Contract of the dataset that is computed from it.
-        landed: Its folder in the landing zone, and the length of a partition.
-        zone: The landing zone.
         partitions: All existing partitions, in order.
     """
 
@@ -150,9 +145,6 @@ class Arrivals:
     def changed_warnings(self, look: Look) -> Iterator[tuple[str, str]]:
         """Find complete partitions that changed after completion or hold no data, with a warning for each.
 
-        Args:
-            look: The current publications.
-
         Returns:
             Pairs of partition key and warning. Every published partition counts as changed: the caller keeps those
             that are stale.
@@ -182,12 +174,7 @@ class Arrivals:
         )
 
     def overdue(self, events: EventLog, now: datetime) -> Overdue:
-        """Find the partitions past the deadline of the dataset's contract.
-
-        Args:
-            events: The event log.
-            now: Current time, timezone-aware.
-        """
+        """Find the partitions past the deadline of the dataset's contract."""
         assert self.contract.freshness_hours is not None
         deadline = timedelta(hours=self.contract.freshness_hours)
         without: dict[str, list[str]] = {}
@@ -215,13 +202,7 @@ class Arrivals:
 
 
 def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> list[str]:
-    """Warn about changed, misnamed and overdue partitions and stray files, one line of each kind per landed table.
-
-    Args:
-        contracts: Contracts of the datasets that are computed from the landing zone.
-        look: What has landed and what is published.
-        now: Current time, timezone-aware.
-    """
+    """Warn about changed, misnamed and overdue partitions and stray files, one line of each kind per landed table."""
     found = []
     for contract in contracts:
         arrivals = Arrivals.of(contract, look.zone)
@@ -264,12 +245,7 @@ def removed(contract: Contract, look: Snapshot) -> str | None:
 
 
 def refusals(contracts: Iterable[Contract], landing: Path | LandingZone) -> list[PlatformError]:
-    """List the errors of refused links and entries that block publication, those of access logs included.
-
-    Args:
-        contracts: Contracts of the datasets that are computed from the landing zone.
-        landing: The landing zone.
-    """
+    """List the errors of refused links and entries that block publication, those of access logs included."""
     refused = [partition for contract in contracts for partition in Arrivals.of(contract, landing).refused]
     links = [
         *(link for partition in refused for link in partition.links),

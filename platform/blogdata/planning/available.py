@@ -13,11 +13,7 @@ from blogdata.publish.partitions import Grain, coarser
 
 @dataclass(frozen=True, kw_only=True)
 class Available(Within):
-    """A period reads the hours within it that are there; a period within a short silence of the source has none.
-
-    Args:
-        delivered: Dataset whose partitions are the delivered hours: late rows alone do not make an hour delivered.
-    """
+    """A period reads the hours within it that are there; a period within a short silence of the source has none."""
 
     delivered: str
 

@@ -59,13 +59,7 @@ class Carried:
         return f"pending {(entry.measures.get(self.measure) if entry else None) or 0}"
 
     def read(self, published: Mapping[str, Entry], keys: frozenset[str], grain: Grain) -> dict[str, str]:
-        """Return, for each of the partitions that one commit publishes, what it has read of the one before.
-
-        Args:
-            published: Newest publications of the dataset, at the version that was read.
-            keys: The partitions.
-            grain: Length of a partition.
-        """
+        """Return, for each of the partitions that one commit publishes, what it has read of the one before."""
         before = {key: previous(key, grain) for key in keys}
         return {key: TOGETHER if before[key] in keys else self.left_by(published.get(before[key])) for key in keys}
 

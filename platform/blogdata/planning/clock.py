@@ -29,12 +29,7 @@ def is_key(key: str, grain: Grain) -> bool:
 
 
 def newest_end(contract: Contract, partitions: Iterable[str]) -> datetime | None:
-    """Return the end of the newest partition of a dataset; None without one, or for a table without partitions.
-
-    Args:
-        contract: Contract of the dataset.
-        partitions: Its partitions. One in the future comes from a wrong clock, and would hide that no newer ones come.
-    """
+    """Return the end of the newest partition of a dataset; None without one, or for a table without partitions."""
     grain = contract.grain
     if grain is None:
         return None

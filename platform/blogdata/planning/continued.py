@@ -15,8 +15,6 @@ class Continued:
     """A version of a table to continue from.
 
     Args:
-        version: Version of the table.
-        last: Day of the last delivery that it has.
         left: Days of the deliveries that it lacks, in order; all of them are later.
     """
 
@@ -26,13 +24,7 @@ class Continued:
 
 
 def continued(own: Iterable[Entry], loads: Iterable[Entry], now: Mapping[str, int]) -> Iterator[Continued]:
-    """Find the versions of a table whose deliveries are all unchanged and before those they lack, the newest first.
-
-    Args:
-        own: The table's publications; each has read one version of the deliveries.
-        loads: All publications of the deliveries, which have a partition per day.
-        now: Day of each delivery that has usable rows, as it is now, to its version.
-    """
+    """Find the versions of a table whose deliveries are all unchanged and before those they lack, the newest first."""
     source, versions = "", dict[str, list[int]]()
     usable: set[tuple[str, int]] = set()
     for load in sorted(loads, key=lambda load: load.version):

@@ -26,10 +26,6 @@ def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
     A partition without any input is due only if its producer is regular: none has been missing for a day of hours, or
     for seven partitions. Otherwise nothing may be meant to come. What was due before the dataset was first published is
     history that was loaded, and no promise.
-
-    Args:
-        deployment: The deployment.
-        contract: Contract of a dataset with a promise.
     """
     grain, promise = contract.grain, contract.promise
     if grain is None or promise is None:

@@ -36,12 +36,7 @@ _CRITICAL = {flow_interruption_detector.INTERRUPTED, JOB_LATE, INPUT_LATE}
 
 
 def readings(deployment: Observed, only: Collection[str] = DETECTORS) -> list[Reading]:
-    """Read the detectors that the contracts declare, by dataset in the order of the lineage.
-
-    Args:
-        deployment: The deployment.
-        only: Names of the detectors to read.
-    """
+    """Read the detectors that the contracts declare, by dataset in the order of the lineage."""
     return [
         READERS[detector](deployment, contract)
         for contract in deployment.contracts.values()
@@ -130,9 +125,7 @@ def skew(
     """Read the Skew Detector of a dataset for its newest partitions, one day of them.
 
     Args:
-        contract: Contract of the dataset.
         published: Partition to its newest publication; reaches back :data:`skew_detector.WEEKS` weeks.
-        also: Further partitions to judge.
 
     Returns:
         The reading, and the deviations of all judged partitions.
@@ -161,9 +154,7 @@ def too_few(
     None is found while too few partitions of the same weekday are published: the check only warns of it.
 
     Args:
-        contract: Contract of the dataset; it watches its volume.
         published: As for :func:`skew`; only these tell what is usual.
-        incoming: Partition to its rows of the layer above, for what is about to be published.
     """
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None

@@ -12,14 +12,7 @@ from blogdata.publish.partitions import Grain, coarser, key_of, start_of
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """The weeks that the table shows.
-
-    Args:
-        first: The first week; it may have no rows.
-        last: The last one with rows.
-        open: The newest hour with rows: it is of the week that has not ended.
-        hours: The published hours of the weeks, with rows or without.
-    """
+    """The weeks that the table shows."""
 
     first: str
     last: str
@@ -32,10 +25,6 @@ class Ended:
     """A table reads the hours of the last weeks that have ended: a week has ended once an hour of a later one has rows.
 
     The hours of the week that has not ended make the table stale only by ending the week before.
-
-    Args:
-        weeks: How many weeks before the one that has not ended are read.
-        newest: Measure of the table with the newest week that it has read.
     """
 
     weeks: int
@@ -62,10 +51,6 @@ class Ended:
 
     def span(self, published: Mapping[str, Entry], running: Iterable[str] = ()) -> Span | None:
         """Find the weeks that the table shows, and their hours.
-
-        Args:
-            published: Hour of the input to its newest publication.
-            running: Hours that are about to be published; new ones are taken for hours with rows.
 
         Returns:
             The span; None if no week has ended.

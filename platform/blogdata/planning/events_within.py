@@ -13,12 +13,7 @@ from blogdata.publish.partitions import Grain, coarser
 
 @dataclass(frozen=True, kw_only=True)
 class EventsWithin(Within):
-    """A period reads every arrival that has rows for its hours, but of some kinds; without rows there is no period.
-
-    Args:
-        breakdown: Name of the input's breakdown whose first column is the event hour, and whose last one the kind.
-        but: The kinds of the rows that are not read.
-    """
+    """A period reads every arrival that has rows for its hours, but of some kinds; without rows there is no period."""
 
     breakdown: str
     but: frozenset[str]

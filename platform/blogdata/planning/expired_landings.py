@@ -22,8 +22,6 @@ def landed_over(look: Snapshot, graph: Graph, streams: Sequence[StreamedInput]) 
     One whose files have changed since stays, and so does one with files that a stream has not read yet.
 
     Args:
-        look: Snapshot of what has landed and what is published.
-        graph: The lineage.
         streams: The streams, which read landed files beside the lineage; one that never ran needs none.
     """
     readers: dict[tuple[str, Grain], list[Contract]] = {}

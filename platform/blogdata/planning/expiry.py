@@ -34,12 +34,6 @@ class InputExpired(PartitionExpired):
 def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, ...]:
     """Find the partitions of a task whose retention has ended and that have not left its tables, in order.
 
-    Args:
-        look: Snapshot of what is published.
-        graph: The lineage.
-        task: The task; its companions expire with its main dataset.
-        now: Current time, timezone-aware.
-
     Raises:
         ConfigurationError: A companion is to be kept for another time than its main dataset.
     """
@@ -69,27 +63,14 @@ def expires(contract: Contract, graph: Graph) -> bool:
 
 
 def has_ended(contract: Contract, key: str, now: datetime) -> bool:
-    """Return whether the retention of a partition has ended.
-
-    Args:
-        contract: Contract of the dataset; it is partitioned.
-        key: Key of the partition.
-        now: Current time, timezone-aware.
-    """
+    """Return whether the retention of a partition has ended."""
     assert contract.partitioning is not None
     grain = contract.partitioning.grain
     return is_key(key, grain) and start_of(key, grain) + grain.length + timedelta(days=contract.retention_days) <= now
 
 
 def refusals(look: Look, graph: Graph, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
-    """Find those of some partitions that cannot be computed again, each with the error.
-
-    Args:
-        look: Snapshot of what is published.
-        graph: The lineage.
-        task: The task.
-        keys: Keys of its partitions.
-    """
+    """Find those of some partitions that cannot be computed again, each with the error."""
     own = {key for contract in task.contracts for key in _expired(look, contract.dataset)}
     found = {key: _left(task.main, key) for key in keys if key in own}
     for edge, read in graph.edges(task):

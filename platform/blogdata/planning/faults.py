@@ -16,12 +16,7 @@ FAULT = "fault"
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A partition that could not be computed.
-
-    Args:
-        state: State of its inputs when it failed, as the planner writes it.
-        error: The error it failed with.
-    """
+    """A partition that could not be computed."""
 
     state: str
     error: PlatformError
@@ -39,9 +34,6 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
     """Record the failed partitions in the event log, each with the state of its inputs.
 
     Args:
-        events: The event log.
-        dataset: The main dataset of the task.
-        failed: Partition to its error.
         states: Stale partition to the input state it lacked; failed partitions that were not stale are not recorded.
     """
     from blogdata.evidence.event import Event

@@ -23,20 +23,12 @@ def newest_ended(newest: str, grain: Grain) -> str:
 
     Args:
         newest: The newest period with rows; if it is still running, the last period that ended is returned.
-        grain: Length of a period.
     """
     return min(newest, key_of(clock.now() - grain.length, grain))
 
 
 def open_periods(contract: Contract, keys: Iterable[str], published: Mapping[str, Entry], newest: str) -> list[str]:
-    """Keep the periods that are not final, or were never published.
-
-    Args:
-        contract: Contract of the dataset.
-        keys: Periods of the dataset to filter.
-        published: Period to its newest publication.
-        newest: The newest period with rows.
-    """
+    """Keep the periods that are not final, or were never published."""
     lookback = lookback_of(contract)
     if lookback is None:
         return list(keys)

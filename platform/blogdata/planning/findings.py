@@ -298,12 +298,7 @@ def _is_old(partition: str, now: datetime) -> bool:
 
 
 def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
-    """List the fields that a producer sends and that the contract of their dataset does not announce by now.
-
-    Args:
-        events: The event log.
-        contract: Contract of a dataset that reads the landing zone.
-    """
+    """List the fields that a producer sends and that the contract of their dataset does not announce by now."""
     known = {path for read in contract.reads for path in paths(read.fields)}
     return [field for field in new_fields.seen(events, contract.dataset) if field.name not in known]
 

@@ -8,11 +8,7 @@ from blogdata.lake.commit import Entry
 
 
 def first_delivery(deliveries: Iterable[tuple[str, Entry]]) -> str | None:
-    """Find the day of the first full delivery with a usable row.
-
-    Args:
-        deliveries: Pairs of a day and its publication.
-    """
+    """Find the day of the first full delivery with a usable row."""
     return min((day for day, entry in deliveries if delivered_rows(entry)), default=None)
 
 

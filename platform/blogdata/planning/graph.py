@@ -16,11 +16,7 @@ LANDING = "landing."
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """The datasets that one computation publishes: a main dataset and its companions.
-
-    Args:
-        contracts: Their contracts, the main one first.
-    """
+    """The datasets that one computation publishes: a main dataset and its companions."""
 
     contracts: tuple[Contract, ...]
 
@@ -52,11 +48,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """The datasets of a deployment and their inputs.
-
-    Args:
-        contracts: Contracts by dataset name.
-    """
+    """The datasets of a deployment and their inputs."""
 
     contracts: Mapping[str, Contract]
 
@@ -108,12 +100,7 @@ class Graph:
         return sorted(found - self.contracts.keys())
 
     def has_input(self, task: Task, there: Callable[[Read], bool]) -> bool:
-        """Return whether a task can be computed: it has all inputs it cannot do without, and at least one input.
-
-        Args:
-            task: The task.
-            there: Returns whether anything of an input has ever come.
-        """
+        """Return whether a task can be computed: it has all inputs it cannot do without, and at least one input."""
         reads = [read for edge, read in self.edges(task) if edge.above not in task.datasets]
         found = [read for read in reads if there(read)]
         return bool(found) and all(read.optional or read in found for read in reads)
@@ -135,10 +122,6 @@ class Graph:
 
     def awaited(self, dataset: str, there: Iterable[str]) -> Sequence[str]:
         """List the landed tables that have to come before a dataset can be computed.
-
-        Args:
-            dataset: The dataset.
-            there: As for :meth:`with_input`.
 
         Returns:
             Names as `landing.table`, sorted; empty if it can be computed. A dataset without any input that it cannot do

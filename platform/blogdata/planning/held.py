@@ -29,12 +29,6 @@ def held(
 ) -> dict[str, TooManyDeadLetters]:
     """Find the event hours of a dataset that are held until a person decides.
 
-    Args:
-        look: Snapshot of what is published.
-        graph: The lineage.
-        contract: Contract of the dataset; without `runs.judged_by` nothing is held.
-        rerunning: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing back.
-
     Returns:
         Event hour to the error of an arrival that it has not read yet.
     """
@@ -58,8 +52,6 @@ def dead_letter_error(
 
     Args:
         letters: Contract of the dead-letter dataset; it has a `max_share` and is partitioned.
-        part: Key of the partition.
-        rejected: Partition to its counts (dead letters, all rows), for this partition and those before it.
     """
     assert letters.max_share is not None
     assert letters.partitioning is not None

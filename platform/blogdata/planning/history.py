@@ -26,10 +26,7 @@ def span(landing: Path, events: EventLog, *, configured: str | None = None, to_n
     """Find the days from the oldest delivery or published hour to the newest one; today if there are none.
 
     Args:
-        landing: The landing zone.
-        events: The event log.
         configured: A first day that a person configured; used only if it is earlier.
-        to_now: Whether data are expected for each hour until now, whatever has landed.
     """
     landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
     # A week begins before the data of its first hour does, and every day is computed from hours.

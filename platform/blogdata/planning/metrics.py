@@ -46,10 +46,6 @@ def registry(
     """Read all figures of a deployment.
 
     Args:
-        deployment: Snapshot from which findings are drawn.
-        lake: The tables' root.
-        contracts: The datasets.
-        channels: Whether each channel of the alerts fails, by name.
         ticks: When each watching sensor last ticked, in seconds since 1970.
     """
     families = [

@@ -24,9 +24,6 @@ class StreamedInput:
     """What a stream reads, and where it notes how far it is.
 
     Args:
-        name: Name of the stream.
-        source: The files that it reads.
-        checkpoints: Folder of the checkpoints of all streams.
         contracts: Contracts of the datasets that it appends to, by name; the first one reads the files.
     """
 
@@ -38,15 +35,7 @@ class StreamedInput:
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What findings are drawn from.
-
-    Args:
-        graph: The lineage.
-        look: Snapshot of what has landed and what is published.
-        now: Current time, timezone-aware.
-        streams: The streams that run beside the lineage.
-        feeds: What is sent to partners: the contract of each feed, and its outbox.
-    """
+    """What findings are drawn from."""
 
     graph: Graph
     look: Snapshot
@@ -67,10 +56,6 @@ class Observed:
 
 def ended_at(zone: LandingZone, contracts: Iterable[Contract]) -> datetime | None:
     """Find when the data of a landing zone ended; nothing that would come later is missed.
-
-    Args:
-        zone: The landing zone.
-        contracts: Contracts of the datasets, those that are computed from it among them.
 
     Returns:
         The end that the zone notes; None if it notes none, or if data of a later time have landed.

@@ -27,14 +27,7 @@ _EXAMINED = 200
 
 @dataclass(frozen=True, kw_only=True)
 class TableOffsets:
-    """The versions of a table that a reader has not read; partitions that may not run yet are not behind.
-
-    Args:
-        look: What is published.
-        edge: The table and its reader.
-        read: How their partitions correspond.
-        ready: Stale partitions of the reader that may run.
-    """
+    """The versions of a table that a reader has not read; partitions that may not run yet are not behind."""
 
     look: Snapshot
     edge: Edge
@@ -77,14 +70,7 @@ class TableOffsets:
 
 @dataclass(frozen=True, kw_only=True)
 class LandedOffsets:
-    """The complete landed partitions that a dataset has not ingested.
-
-    Args:
-        look: What has landed and what is published.
-        landed: What it reads of the landing zone.
-        reader: Contract of the dataset.
-        ready: Stale partitions of the dataset that may run.
-    """
+    """The complete landed partitions that a dataset has not ingested."""
 
     look: Snapshot
     landed: Landed
@@ -115,13 +101,7 @@ class LandedOffsets:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamedOffsets:
-    """The landed files that no committed batch of a stream contains.
-
-    Args:
-        stream: The stream.
-        checkpoint: Its newest checkpoint.
-        landing: The landing zone.
-    """
+    """The landed files that no committed batch of a stream contains."""
 
     stream: StreamedInput
     checkpoint: Checkpoint

@@ -50,9 +50,7 @@ class Planned:
     """One planned computation.
 
     Args:
-        task: The datasets it publishes.
         keys: Partition keys, sorted; empty for a table that is written whole.
-        reasons: Reason to the number of partitions that run for it.
     """
 
     task: Task
@@ -76,7 +74,6 @@ class Plan:
 
     Args:
         runs: The computations, in order.
-        refused: Errors of stale datasets and partitions that do not run until a person decides.
     """
 
     runs: Sequence[Planned]
@@ -97,7 +94,6 @@ class Planner(Staleness):
         Args:
             asked: Dataset to partitions, each with the reason; a companion's partitions are redirected to its main
                 dataset.
-            without: Main datasets to leave out.
 
         Returns:
             Main dataset to all partitions that must run, including the requested ones.
@@ -127,7 +123,6 @@ class Planner(Staleness):
         """Plan a replay: the requested partitions and everything they make stale.
 
         Args:
-            asked: Dataset to partitions that run again, each with the reason.
             refused: Main datasets that must not run, with the error.
 
         Returns:
@@ -162,7 +157,6 @@ class Planner(Staleness):
         """Resolve the partitions that a person typed to existing keys.
 
         Args:
-            dataset: The dataset they belong to.
             partitions: Text for :func:`parse_keys`, or `all`; None for a dataset that is written whole. A range
                 `first..last` selects the existing partitions in it; any other key must exist.
 

@@ -115,11 +115,7 @@ class Within(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class EventsOf(_Versioned):
-    """An event partition reads every arrival that has rows for it (Dynamic Late Data Integrator).
-
-    Args:
-        breakdown: Name of the input's breakdown whose first column is the event partition.
-    """
+    """An event partition reads every arrival that has rows for it (Dynamic Late Data Integrator)."""
 
     breakdown: str
 
@@ -159,11 +155,7 @@ class EventsOf(_Versioned):
 
 @dataclass(frozen=True, kw_only=True)
 class Outdated:
-    """A partition is outdated by a neighbour's publication that joined or split its rows (a dataset reads itself).
-
-    Args:
-        source: The input whose version decides which of two neighbours read newer data.
-    """
+    """A partition is outdated by a neighbour's publication that joined or split its rows (a dataset reads itself)."""
 
     source: str
 
@@ -193,10 +185,8 @@ class Watermarked(Same):
     """A partition reads the one with the same key, and its watermark depends on all input partitions before it.
 
     Args:
-        allowed: Allowed lateness of an event.
         measures: Source to the input's measure with its newest event time in a partition. Partitions that were
             published before a source had a measure have none of it.
-        combined: How the sources are combined.
     """
 
     allowed: timedelta
@@ -215,7 +205,6 @@ class Watermarked(Same):
 
         Args:
             arrivals: Partition to its newest publication of the input; covers all partitions before the last key.
-            keys: Partition keys.
 
         Returns:
             Partition to its watermark; None if no row can be late.
@@ -241,7 +230,6 @@ class AsOf(_Versioned):
     """An hour joins a history as of its events: it depends on the days up to the first full delivery, or to its own.
 
     Args:
-        delivered: The dataset with the full deliveries that the history is computed from.
         landed: Landing-zone folder of the deliveries, if the dataset shows only the newest delivery and keeps the
             earlier ones as copies. None if the dataset has one partition per delivery day.
     """
@@ -317,12 +305,7 @@ class InTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class Landed:
-    """A partition reads its landed files; a table that is written whole reads the newest delivery.
-
-    Args:
-        table: Folder in the landing zone.
-        grain: Length of a landed partition.
-    """
+    """A partition reads its landed files; a table that is written whole reads the newest delivery."""
 
     table: str
     grain: Grain

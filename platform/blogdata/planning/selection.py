@@ -18,14 +18,7 @@ from blogdata.publish.partitions import Grain, key_of, start_of
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """Partitions of a dataset that wait for a person for the same reason.
-
-    Args:
-        dataset: The dataset.
-        main: The main dataset of its task.
-        span: The partitions as display text.
-        why: The error, as text.
-    """
+    """Partitions of a dataset that wait for a person for the same reason."""
 
     dataset: str
     main: str

@@ -15,9 +15,6 @@ class Shown:
 
     What is compared are the values and no versions: a publication of the table without another value makes nothing
     stale, and neither does a value that the partition does not show.
-
-    Args:
-        breakdown: Name of a breakdown of both datasets: the keys in question, each with the values that are repeated.
     """
 
     breakdown: str

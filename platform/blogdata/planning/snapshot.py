@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ScannedOnce(LandingZone):
-    """A landing zone as it was when each of its tables was first read.
-
-    Args:
-        scanned: The partitions by table, grain and first partition.
-    """
+    """A landing zone as it was when each of its tables was first read."""
 
     scanned: dict[tuple[str, Grain, str], list[LandedPartition]] = field(default_factory=dict, compare=False)
 
@@ -97,8 +93,6 @@ def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[Landed
 
     Args:
         landing: The landing zone; a plain path is a zone whose producers write `_SUCCESS` flags.
-        table: Folder in the landing zone.
-        grain: Length of a partition.
     """
     return usable(LandingZone.of(landing).scan(table, grain), grain)
 

@@ -24,13 +24,7 @@ class InputNotPublished(PlatformError):
 
 
 def input_not_published(dataset: str, keys: Sequence[str], above: Sequence[str]) -> InputNotPublished:
-    """Return the error.
-
-    Args:
-        dataset: The dataset that a person asks for.
-        keys: Its partitions without input.
-        above: The inputs.
-    """
+    """Return the error."""
     error = InputNotPublished(
         what=f"nothing of {', '.join(above)} has been published for {', '.join(keys[:3])}"
         + (f" and {len(keys) - 3} more" if len(keys) > 3 else ""),
@@ -55,13 +49,7 @@ def landed_tables(graph: Graph, look: Snapshot) -> frozenset[str]:
 
 
 def awaited(graph: Graph, look: Snapshot, dataset: str) -> NothingLanded | None:
-    """Return the error that nothing can be computed of a dataset yet; None if something can.
-
-    Args:
-        graph: The lineage.
-        look: Snapshot of what has landed and what is published.
-        dataset: The dataset.
-    """
+    """Return the error that nothing can be computed of a dataset yet; None if something can."""
     published: Iterable[str] = (name for name in (dataset, *graph.upstream([dataset])) if look.published(name))
     missing = graph.awaited(dataset, {*published, *landed_tables(graph, look)})
     if not missing:

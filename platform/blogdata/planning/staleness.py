@@ -53,14 +53,7 @@ class Lane(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Staleness:
-    """Finds what is stale in one snapshot of a deployment.
-
-    Args:
-        graph: The lineage.
-        look: Snapshot of what has landed and what is published.
-        accepted: Guards that a person has lifted; partitions these guards hold run too.
-        scope: Which stale partitions count.
-    """
+    """Finds what is stale in one snapshot of a deployment."""
 
     graph: Graph
     look: Snapshot
@@ -90,8 +83,6 @@ class Staleness:
         """Keep those of the stale partitions that a run of a lane computes.
 
         Args:
-            task: The task they belong to.
-            stale: Partition to the input state it lacks.
             lane: The lane. A table that is written whole or in order has one next state, so each lane computes it.
             few: How many of those published before a run of the lane `landed` computes, too: the newest, which the
                 late rows of an hour touch.
@@ -123,8 +114,6 @@ class Staleness:
 
         Args:
             task: Only its datasets; None: all.
-            rerunning: Dataset to partitions that run earlier in the same plan, from new content: they hold nothing
-                back.
         """
         return {
             contract.dataset: dict(found)
@@ -146,12 +135,7 @@ class Staleness:
         return dict(sorted(waiting.items()))
 
     def failed(self, task: Task, stale: Mapping[str, str] | None = None) -> dict[str, PlatformError]:
-        """Find the stale partitions of a task that failed permanently, and whose inputs have not changed since.
-
-        Args:
-            task: The task.
-            stale: Its stale partitions, if they are known.
-        """
+        """Find the stale partitions of a task that failed permanently, and whose inputs have not changed since."""
         faults = self.look.faults(task.main)
         found = (self.stale(task) if stale is None else stale) if faults else {}
         return {key: faults[key].error for key, state in found.items() if key in faults and faults[key].state == state}
@@ -178,12 +162,7 @@ class Staleness:
         return dict.fromkeys(sorted(new), input_not_published(task.main, sorted(new), above))
 
     def continuing(self, task: Task, *, after: Collection[str]) -> set[str]:
-        """Find the partitions that are stale because the partition before them, one of `after`, has run.
-
-        Args:
-            task: The task whose dataset continues from partition to partition.
-            after: Partitions that have run.
-        """
+        """Find the partitions that are stale because the partition before them, one of `after`, has run."""
         return {
             key
             for edge, read in self.graph.edges(task)
@@ -193,13 +172,7 @@ class Staleness:
         }
 
     def ahead(self, task: Task, keys: Collection[str], count: int) -> set[str]:
-        """Find the published partitions that follow some partitions, as far as they can be computed again.
-
-        Args:
-            task: The task.
-            keys: Keys of its partitions.
-            count: How many after each.
-        """
+        """Find the published partitions that follow some partitions, as far as they can be computed again."""
         if task.grain is None or not keys or count <= 0:
             return set()
         there = (self.look.published(task.main).keys() & self.computable(task)) - self.waiting(task).keys()
@@ -227,12 +200,7 @@ class Staleness:
         return known - self.expired(task, known).keys()
 
     def has_input(self, task: Task, wanted: Wanted = MappingProxyType({})) -> bool:
-        """Return whether a task can be computed; a task whose source has never landed cannot.
-
-        Args:
-            task: The task.
-            wanted: Dataset to partitions that run before it in the same plan.
-        """
+        """Return whether a task can be computed; a task whose source has never landed cannot."""
         # What was published once stays up to date, even if a repair has taken all of an input back.
         return bool(self.look.published(task.main)) or self.graph.has_input(
             task, lambda read: bool(wanted.get(read.dataset)) or is_there(self.look, read)

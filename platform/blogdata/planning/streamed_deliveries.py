@@ -28,11 +28,6 @@ def delivered_lately(deployment: Observed, contract: Contract, sla: StreamSla) -
     A batch that is planned and not committed is listed as not published; files that are in no batch are the Lag
     Detector's. What landed before the stream was started is history, and no promise. So is the end of an hour that is
     over for more than a day: of files that come after it, only the time since their landing is judged.
-
-    Args:
-        deployment: The deployment.
-        contract: Contract of a dataset that a stream appends to.
-        sla: What is promised of it.
     """
     (stream,) = [one for one in deployment.streams if contract.dataset in one.contracts]
     checkpoint = _checkpoint(stream)

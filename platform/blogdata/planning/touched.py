@@ -28,10 +28,6 @@ AT_ONCE = 24
 def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
     """Find the published partitions of a dataset whose files were changed, by their times alone.
 
-    Args:
-        look: What has landed and what is published.
-        contract: Contract of a dataset that is computed from the landing zone.
-
     Returns:
         Key of the landed partition to the partition.
     """
@@ -50,10 +46,6 @@ def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]
 
 def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[str]]:
     """Compare the content of all touched partitions with what was published, and record the results.
-
-    Args:
-        look: What has landed and what is published, as it is now.
-        contracts: Contracts of the datasets that are computed from the landing zone.
 
     Returns:
         Dataset to the keys of the partitions with another content; a file that cannot be read is another content.

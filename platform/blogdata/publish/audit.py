@@ -83,14 +83,9 @@ def specify(
     """Derive the audits of a write from the dataset's contract.
 
     Args:
-        contract: The dataset's contract.
         partitions: Partition keys of the batch; empty for a table that is written whole.
-        accounts: Partition to its account of the layer above.
-        info: Further metadata of the commit.
         expected: Further figures that must hold: partition to measure to value.
         files: Partition to landed file to its figures, which the rows of each file must have, and no rows of others.
-        lifted: Names of audits that only warn in this write, because a person called them false alarms.
-        besides: Audits of this write besides those of the contract.
 
     Returns:
         Measures, violations, conditions and expected figures.
@@ -146,9 +141,6 @@ def specify(
 def warnings(entry: Entry) -> list[str]:
     """List the audits that a publication failed and that did not refuse it.
 
-    Args:
-        entry: Ledger line of the publication.
-
     Returns:
         Their names, sorted.
     """
@@ -176,7 +168,6 @@ def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
 
     Args:
         rows: The rows about to be written; evaluated several times, so pass a checkpointed frame.
-        spec: The audits.
 
     Returns:
         The same figures that the engine writes into a commit, and the violations.

@@ -28,7 +28,6 @@ class Extend(Overwrite):
 
     Args:
         kept: Partitions, among those of the predicate, whose rows stay beside the new ones; they are audited together.
-        at: Version of the table the rows were computed for.
     """
 
     kept: tuple[str, ...]
@@ -41,11 +40,7 @@ class Extend(Overwrite):
 
 @dataclass(frozen=True, kw_only=True)
 class Rewrite(Overwrite):
-    """Replace all rows by rows computed from them; refused if the table's rows have changed since.
-
-    Args:
-        at: Version of the table the rows were computed from.
-    """
+    """Replace all rows by rows computed from them; refused if the table's rows have changed since."""
 
     predicate: str = "true"
     at: int
@@ -60,8 +55,6 @@ class Upsert:
     """Change the rows with a known key, and insert those with a new one.
 
     Args:
-        key: Columns that identify a row.
-        columns: All columns of the table.
         deleted: Boolean column of the changes that marks a row as removed; None: the changes remove no rows.
         at: Version of the table the changes are for; None: the current one.
     """
@@ -81,8 +74,6 @@ class Statement:
     """Run one of Delta's own SQL statements on the table at a path; `{table}` in it stands for the table.
 
     Args:
-        sql: The statement.
-        path: Address of the table.
         at: Version of the table the statement is for; None: the current one.
     """
 
@@ -105,7 +96,6 @@ class AppendBatch:
         batch: Number of the batch, 0 or more.
         turn: Number of the batch among all batches of the table, of any stream. The write is refused if another batch
             has taken that number. None: other batches do not matter.
-        notes: Further commit metadata of the batch, as plain JSON values.
     """
 
     stream: str

@@ -80,14 +80,7 @@ DataType = Primitive | Array | Map | Struct
 
 @dataclass(frozen=True)
 class Field:
-    """A column, or a field of a struct.
-
-    Args:
-        name: Its name.
-        type: Its type.
-        nullable: It may be null.
-        filled: Rows that were written without it get a value for it, so it may be required.
-    """
+    """A column, or a field of a struct."""
 
     name: str
     type: DataType
@@ -120,11 +113,7 @@ def parse_fields(text: str) -> tuple[Field, ...]:
 
 
 def of_delta(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Read the fields of a schema in Delta's JSON format.
-
-    Args:
-        schema: The parsed JSON object.
-    """
+    """Read the fields of a schema in Delta's JSON format."""
     return tuple(
         Field(name=field["name"], type=_of_delta(field["type"]), nullable=field["nullable"])
         for field in schema["fields"]

@@ -34,10 +34,6 @@ class Compaction:
     """What one commit rewrote.
 
     Args:
-        version: Version of the table.
-        rows: Rows of the rewritten files; the audit found the same ones in the new files.
-        files_before: Number of files that were rewritten.
-        files: Number of files that replace them.
         bytes_before: Their size before, in bytes.
         bytes: Their size after, in bytes.
     """
@@ -56,8 +52,6 @@ def compact(
     """Merge the small files of some partitions, in one commit; the new files have the same rows, or nothing changes.
 
     Args:
-        spark: The session.
-        target: The table, its contract and the run; it exists.
         partitions: Keys of the partitions; empty for a table without a partition column.
         small: Only files smaller than this are rewritten, in bytes.
         most: Largest size of a new file, in bytes.
@@ -81,10 +75,6 @@ def sort(
     """Sort the rows of some partitions along a Z-order curve, in one commit; repeated calls change nothing.
 
     Args:
-        spark: The session.
-        target: The table, its contract and the run; it exists.
-        partitions: Keys of the partitions.
-        by: The columns, each with file statistics.
         at: Version of the table that is sorted.
         size: Size of a new file, in bytes.
 

@@ -23,16 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CompanionRows:
-    """Rows of a companion, written together with those of the main table.
-
-    Args:
-        path: Address of the companion's table, which exists.
-        rows: The rows, with the columns of the contract.
-        spec: The audits of the rows.
-        counted_measure: Measure of the main table: number of rows that the companion accounts for.
-        kept_measure: Measure of the main table: how many of these rows the companion keeps.
-        dropped_reason: Reason for the rows that it does not keep.
-    """
+    """Rows of a companion, written together with those of the main table."""
 
     path: str
     rows: DataFrame
@@ -50,10 +41,6 @@ class CompanionRows:
 @contextmanager
 def registered_views(companions: Sequence[CompanionRows], options: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Register rows as views for the engine, which writes them within the open transaction of the main table.
-
-    Args:
-        companions: The rows.
-        options: Writer options by which their partitions are replaced.
 
     Yields:
         Options for the writer of the main table.
@@ -82,10 +69,6 @@ def registered_views(companions: Sequence[CompanionRows], options: Mapping[str, 
 
 def write_unlogged(companion: CompanionRows, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Audit a checkpoint of rows and write it into a folder no log names, where Spark may not load the engine.
-
-    Args:
-        companion: The rows.
-        measured: Measures of the main table's batch, by partition.
 
     Returns:
         The same keys as from the engine: `info` (commit metadata), `added` (files) and `partitions`.

@@ -49,8 +49,6 @@ class Migration(ABC):
     """The retirement of a column: for a grace period both it and its successor are written, then it is removed.
 
     Args:
-        old: The column that is retired.
-        since: Day from which its readers can use what replaces it.
         grace: How long, from that day, the old column stays.
     """
 
@@ -90,11 +88,7 @@ class Migration(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Rename(Migration):
-    """The same values under another name.
-
-    Args:
-        new: The new column.
-    """
+    """The same values under another name."""
 
     new: str
 
@@ -119,13 +113,7 @@ class Rename(Migration):
 
 @dataclass(frozen=True, kw_only=True)
 class Retype(Migration):
-    """The same facts in another type, which needs another column: a table's column keeps its type.
-
-    Args:
-        new: The new column.
-        new_from_old: SQL expression that computes it from the old column.
-        old_from_new: SQL expression that computes the old column from it.
-    """
+    """The same facts in another type, which needs another column: a table's column keeps its type."""
 
     new: str
     new_from_old: str

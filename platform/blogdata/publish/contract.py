@@ -77,12 +77,7 @@ class Look(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """A dependency: one dataset reads another one.
-
-    Args:
-        above: The dataset that is read, as `layer.table`.
-        below: The contract of the reader.
-    """
+    """A dependency: one dataset reads another one."""
 
     above: str
     below: Contract
@@ -107,12 +102,6 @@ class Reach(Protocol):
     def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
         """Find the partitions below that have read the wanted partitions above.
 
-        Args:
-            look: What is published.
-            edge: The two datasets.
-            wanted: All partitions planned so far; complete for the datasets above.
-            asked: Those of them that a person requested.
-
         Returns:
             Partition below to the partition above that it has read; an empty text stands for the whole input.
         """
@@ -123,14 +112,7 @@ class Sliced(Protocol):
     """A reach that tells which partitions below only lack slices that came later than all that they have read."""
 
     def came(self, look: Look, edge: Edge, keys: Iterable[str], *, until: int) -> Mapping[str, Sequence[str]]:
-        """Find the partitions below of whose input nothing else changed, with the slices that came.
-
-        Args:
-            look: What is published.
-            edge: The two datasets.
-            keys: Published partitions below.
-            until: Version of the input that is read.
-        """
+        """Find the partitions below of whose input nothing else changed, with the slices that came."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +120,6 @@ class Read:
     """An input of a dataset.
 
     Args:
-        dataset: Name as `layer.table`; `landing.table` for what comes in from outside.
-        reach: The mapping of the partitions.
         fields: What the producer of a landed table has announced to send; empty for a dataset.
         columns: Columns of a dataset that its reader takes outside Spark's plan, which then names none of them; None:
             column lineage knows which are read.
@@ -158,27 +138,18 @@ class Contract:
     """What is promised about one dataset.
 
     Args:
-        dataset: Name as `layer.table`.
-        description: What a row is, for a reader who does not know the platform.
-        owner: Team responsible for it, as `team:name`.
         columns: The schema, in order.
         key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
         partitioning: The time partition; None for a table that is written whole.
         reads: Its inputs and the mapping of their partitions; those of a companion are in the contract of its main
             dataset.
-        runs: When its partitions run automatically.
-        write: How its rows get into the table.
         view: Spark SQL over its inputs, named as `layer.table`, whose result the table is (Dataset Materializer);
             empty: no single statement computes it.
-        rules: Conditions on rows.
-        audits: Conditions on a written partition.
         rows_in: What a partition has to account for, in words; empty: the rows of its first input.
         stands_for: SQL aggregate: how many rows of the layer above the written rows account for.
         reasons: SQL aggregates, by reason: how many of these are not rows of this table.
         left_out: Reasons that the steps of the dataset state in their accounts instead, each with its description;
             `filtered.*` stands for all with that prefix. It may also describe reasons of `reasons`.
-        measures: Further SQL aggregates stored with each commit.
-        breakdowns: Row counts by these columns stored with each commit, by name.
         parts: How many partitions of the inputs make one of these complete, counted by the measure `parts`, e.g. hours
             of a day; the measure `parts_expected` overrides it for a partition. None if a partition is not gathered
             from others.
@@ -189,9 +160,7 @@ class Contract:
             dataset is not observed. No personal ones: their values would be stored with the profiles.
         statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
         buckets: The column by which rows of one value are found and brought together; None: there is none.
-        patterns: Names of the patterns the dataset uses, as in the pattern index.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
-        watch: The detectors that are on.
         feeds: Datasets that read what changed in it from its change feed, which is kept then (Dataset Materializer).
         shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
             its layout changes with the dataset's logic.
@@ -199,9 +168,6 @@ class Contract:
         retention_days: How long rows are kept.
         compatibility: Which versions of its schema have to understand each other. The default protects who queries the
             table, which has rows of every version, with queries as old as they like.
-        migrations: Columns that are being retired.
-        wide: Columns that its rows lack, because another dataset has them; a view joins them.
-        encrypted: Columns that are stored encrypted.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
         tells: Rows that tell what another dataset may hide.

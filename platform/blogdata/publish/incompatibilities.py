@@ -46,10 +46,6 @@ class Incompatibility:
     """One change that breaks something.
 
     Args:
-        column: Path of the column, such as `context.user.ip`.
-        what: What changed.
-        breaks: What no longer works.
-        remedy: What to do instead.
         version: The released version with which the new schema is incompatible; None if it was compared with another
             schema than that of a release.
     """
@@ -70,12 +66,6 @@ def incompatibilities(
 ) -> list[Incompatibility]:
     """List every change between two schemas that a mode does not allow.
 
-    Args:
-        before: The earlier schema.
-        after: The later schema.
-        mode: What has to go on working.
-        retired: Columns whose removal a migration allows.
-
     Returns:
         The changes, in the order of the earlier schema; those of columns that were added come last.
     """
@@ -90,9 +80,6 @@ def incompatible_with(
 
     Args:
         versions: The released versions, in order.
-        after: The new schema.
-        mode: What has to go on working.
-        retired: Columns whose removal a migration allows.
 
     Returns:
         Each change once, with the newest version in which it is one.
@@ -106,10 +93,6 @@ def incompatible_with(
 
 def hold_table(table: DeltaTable, contract: Contract) -> None:
     """Refuse a contract that its table cannot follow, with every reason at once.
-
-    Args:
-        table: The dataset's table, with rows of its own.
-        contract: Contract of the dataset.
 
     Raises:
         IncompatibleSchema: A column changed its type, was removed without a migration, or is required and was added
@@ -125,11 +108,6 @@ def hold_table(table: DeltaTable, contract: Contract) -> None:
 def hold_member(present: Mapping[str, str], contract: Contract, *, where: str) -> None:
     """Refuse a contract that removes a column which other tables of the dataset keep, or changes its type.
 
-    Args:
-        present: Column to Spark SQL type, of a table that stays.
-        contract: Contract of the dataset.
-        where: The table, for the error.
-
     Raises:
         IncompatibleSchema: As :func:`hold_table`.
     """
@@ -138,14 +116,7 @@ def hold_member(present: Mapping[str, str], contract: Contract, *, where: str) -
 
 
 def refused(dataset: str, found: Sequence[Incompatibility], *, where: str, next_step: str) -> IncompatibleSchema:
-    """Build the error for some incompatibilities.
-
-    Args:
-        dataset: Name as `layer.table`.
-        found: At least one.
-        where: The other schema.
-        next_step: What to do about all of them.
-    """
+    """Build the error for some incompatibilities."""
     listed = "".join(f"\n    {one}" for one in found)
     return IncompatibleSchema(
         what=f"the schema of {dataset} breaks its readers, or its rows, in {len(found)} place(s):{listed}",

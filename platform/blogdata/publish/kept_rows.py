@@ -28,7 +28,6 @@ def computed(rows: DataFrame, engine: Engine = Engine.TRANSACTION, *, of: int | 
     """Compute rows once, and keep them on the executors until the block ends.
 
     Args:
-        rows: Any frame.
         engine: Whether Spark may load the engine's jar; without it, the lineage of the rows' columns is lost.
         of: Number of rows that they are computed from; None: unknown. Of few, they are computed with less ado.
 

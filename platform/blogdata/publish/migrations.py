@@ -28,9 +28,6 @@ REMOVED = "blogdata.removed"
 def migrating(contract: Contract) -> Contract:
     """Return the contract with what each migration needs: a rule that holds both columns equal, and older rows filled.
 
-    Args:
-        contract: The contract with its migrations.
-
     Raises:
         ConfigurationError: A migration cannot be carried out.
     """
@@ -54,7 +51,6 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
     A contract that loses the old column before its table has got the new one loses no value either.
 
     Args:
-        contract: Contract of the dataset.
         table: The dataset's table; None if it was never published.
 
     Returns:
@@ -90,12 +86,7 @@ def _identifying(contract: Contract, migration: Migration) -> dict[str, Any]:
 
 
 def both(frame: DataFrame, contract: Contract) -> DataFrame:
-    """Add to rows the column of each migration that they lack, computed from the other one.
-
-    Args:
-        frame: Rows with one column of each migration, or with both.
-        contract: Contract of the dataset, with the retired columns that its table still has.
-    """
+    """Add to rows the column of each migration that they lack, computed from the other one."""
     from pyspark.sql import functions as F
 
     types = {column.name: column.type for column in contract.columns}
@@ -128,10 +119,6 @@ def refuse_return(table: DeltaTable, contract: Contract) -> None:
 
 def _filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:
     """Give the new columns of migrations the default that fills the rows which are older than they are.
-
-    Args:
-        contract: The contract.
-        old: The retired columns that the table has, or gets.
 
     Returns:
         All columns of the contract.

@@ -22,9 +22,6 @@ class PartitionKeyRefused(PlatformError):
 def partition_column(contract: Contract) -> str | None:
     """Return the partition column of a dataset's table; refuse one that would produce too many partitions.
 
-    Args:
-        contract: Contract of the dataset; its retention and grain determine the number of partitions.
-
     Returns:
         Name of the column; None for an unpartitioned table.
 
@@ -48,7 +45,6 @@ def check_key(contract: Contract, keys: Sequence[str]) -> None:
     """Refuse a batch that has more partitions than a table can have.
 
     Args:
-        contract: Contract of the dataset.
         keys: Partition keys of the batch; empty for an unpartitioned table.
 
     Raises:

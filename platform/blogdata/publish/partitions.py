@@ -44,10 +44,6 @@ class KeyRange:
 def start_of(key: str, grain: Grain) -> datetime:
     """Return the first instant of a partition.
 
-    Args:
-        key: Partition key in the grain's format.
-        grain: Length of the partition.
-
     Returns:
         An aware UTC datetime.
 
@@ -118,10 +114,6 @@ def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
 def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
     """Parse partition keys and `first..last` ranges, separated by commas.
 
-    Args:
-        text: As a person types it. For hourly partitions a day stands for its hours, for weekly ones for its week.
-        grain: Length of the partitions.
-
     Returns:
         The keys in order, each once.
 
@@ -139,7 +131,6 @@ def ends_of(part: str, grain: Grain) -> tuple[str, str]:
 
     Args:
         part: One key or range, as in :func:`parse_keys`.
-        grain: Length of the partitions.
 
     Raises:
         ConfigurationError: A key is invalid, or the range ends before it begins.

@@ -59,10 +59,6 @@ def visible(contract: Contract) -> tuple[str, ...]:
 def consumer_view(frame: DataFrame, contract: Contract) -> DataFrame:
     """Hide the columns a consumer must not see (personal) or must not build on (technical).
 
-    Args:
-        frame: Rows of the dataset.
-        contract: Contract of the dataset; columns that it does not declare are hidden, too.
-
     Returns:
         The frame with the remaining columns, in the order of the contract.
 
@@ -83,7 +79,6 @@ def withheld(column: str, *, where: str) -> Column:
     """Return a column without the values that persons asked not to be shown.
 
     Args:
-        column: The column.
         where: Boolean column that is true in the rows of such a person.
     """
     from pyspark.sql import functions as F

@@ -38,11 +38,7 @@ def write(
 
     Args:
         rows: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
-        target: The table, its contract and the run; the table has the constraints of the contract.
-        change: How the rows change the table.
         partitions: Partition keys of the batch; empty for a table that is written whole.
-        provenance: Inputs, accounts and landed files.
-        companions: Tables that appear with this one; the same commit replaces their partitions.
 
     Returns:
         The commit; ``repeated`` if the batch had already been published.
@@ -218,9 +214,6 @@ def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Com
     """Read a publication back from the log.
 
     Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`; it has a table.
-        commit_id: Identifier of the publication.
         before: Version of the table before the write; None if there was no table.
 
     Raises:
@@ -233,13 +226,7 @@ def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Com
 
 
 def committed(lake: Lake, dataset: str, commit_id: str) -> Commit | None:
-    """Find a publication in a table's log; None if no commit has that identifier.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`, or of a member's table.
-        commit_id: Identifier of the publication.
-    """
+    """Find a publication in a table's log; None if no commit has that identifier."""
     table = lake.caught_up(dataset)
     for version, entry in lake.commits(table) if table is not None else []:
         info = parse(entry.get("userMetadata"))

@@ -36,11 +36,8 @@ def publish(
 
     Args:
         frame: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
-        target: The table, its contract and the run.
         change: How the rows change the table; every row of an overwrite must match its predicate.
         partitions: Partition keys of the batch; empty for a table that is written whole.
-        provenance: Inputs, accounts and landed files.
-        companions: Tables that appear with this one; the same commit replaces their partitions.
 
     Returns:
         The commit; ``repeated`` when the batch had already been published.
@@ -69,10 +66,6 @@ def publish(
 def published(target: Target, partitions: Sequence[str]) -> Commit:
     """Find the commit with which the target's run published a batch.
 
-    Args:
-        target: The table, its contract and the run.
-        partitions: Partition keys of the batch.
-
     Raises:
         PublicationUnknown: The run has not published that batch.
     """
@@ -85,10 +78,7 @@ def restate(
     """Change a table by one of Delta's own statements, in one commit after an audit of the resulting table.
 
     Args:
-        spark: The session.
-        target: The table, its contract and the run; it exists.
         sql: The statement; `{table}` stands for the table.
-        provenance: Accounts of the table after the statement.
         at: Version of the table the statement is for; None: the current one.
 
     Returns:

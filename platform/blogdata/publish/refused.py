@@ -36,12 +36,7 @@ class RefusedBatch:
     """The rows of one refused write.
 
     Args:
-        name: Its table, as `refused.name`.
-        dataset: The dataset that did not take them.
         partitions: The partitions at fault; empty for a table that is written whole.
-        violations: The audits that failed, one line each.
-        rows: Number of rows kept.
-        run_id: The run that wrote them.
         refused_at: When, UTC.
     """
 
@@ -66,13 +61,7 @@ def name_of(dataset: str, partitions: Sequence[str]) -> str:
 
 
 def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
-    """Store the rows of a refused write, and name them in its error; the error says so if that is not possible.
-
-    Args:
-        rows: The refused rows, of all partitions of the write.
-        target: The table, its contract and the run.
-        failed: The error of the write.
-    """
+    """Store the rows of a refused write, and name them in its error; the error says so if that is not possible."""
     from pyspark.errors import PySparkException
 
     dataset, column = members.dataset_of(failed.dataset), target.contract.partition_column

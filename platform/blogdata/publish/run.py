@@ -14,11 +14,7 @@ class RunContext:
     """The run that produces a commit.
 
     Args:
-        run_id: Identifier of the run; the same for all attempts of a step within the run.
-        job: Name of the job.
-        code_version: Digest of the code that computes the dataset.
         trigger: What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside.
-        attempt: 1 for the first try of the step, counted up by retries.
         event: Context of the event that started the run, by field; empty if none did.
     """
 

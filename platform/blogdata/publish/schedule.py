@@ -41,7 +41,6 @@ class Runs:
     """When partitions of a dataset run automatically.
 
     Args:
-        on: What triggers the run.
         at: When a period that has ended runs even if its inputs are incomplete; None: never.
         lookback: Number of partitions before the newest one that late rows still change; older ones are final unless a
             person runs them again. None: late rows change any partition.

@@ -54,7 +54,6 @@ class Subject:
     """Whom a column identifies, and how.
 
     Args:
-        whose: Whom.
         how: How; None of nobody.
 
     Raises:
@@ -94,13 +93,8 @@ class Column:
     """One column: its Spark SQL type, whether it may be null, whom it identifies, and who may see it.
 
     Args:
-        name: Its name.
-        type: Its Spark SQL type.
-        description: The meaning of its values.
-        nullable: It may be null.
         subject: Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to
             declare it for columns of all other types.
-        classification: Who may see it. A direct identifier is personal in any case.
         mask: Which part of it is seen instead of a keyed hash; None: none.
         generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
             that was created without it stays without it. None: the value is whatever is written.
@@ -151,8 +145,6 @@ class Buckets:
 
     Args:
         column: INT column with the bucket, from 0; null where the value is.
-        of: Column with the value.
-        number: Number of buckets. To change it is to add another column: rows of one value would have two buckets.
     """
 
     column: str
@@ -187,8 +179,6 @@ class Audit:
     Args:
         name: Its name; datasets that share it have the same condition, and a person lifts it for all of them.
         expression: A boolean Spark SQL aggregate.
-        description: What holds, in words.
-        failed: What happens when it does not hold.
     """
 
     name: str
@@ -202,7 +192,6 @@ class Reference:
     """Rows that must exist in another dataset.
 
     Args:
-        dataset: The dataset they refer to, as `layer.table`.
         columns: Own column to the column it refers to; a row in which any of its own is null refers to nothing.
     """
 
@@ -212,12 +201,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Telling:
-    """Rows whose values are those of a column of another dataset: of few visitors, they tell what that one hides.
-
-    Args:
-        rows: SQL condition of these rows.
-        column: The column.
-    """
+    """Rows whose values are those of a column of another dataset: of few visitors, they tell what that one hides."""
 
     rows: str
     column: Column
@@ -225,13 +209,7 @@ class Telling:
 
 @dataclass(frozen=True, kw_only=True)
 class Wide:
-    """Columns of a dataset that only another dataset stores (Vertical Partitioner).
-
-    Args:
-        columns: The columns, as that dataset has them.
-        of: That dataset, as `layer.table`.
-        key: Columns of both that identify a row of it.
-    """
+    """Columns of a dataset that only another dataset stores (Vertical Partitioner)."""
 
     columns: tuple[Column, ...]
     of: str
@@ -249,8 +227,6 @@ class Encrypted:
 
     Args:
         columns: The columns, STRING.
-        key: Name of the key.
-        row: Column that says to which row a value belongs; it is in no other row.
     """
 
     columns: tuple[str, ...]

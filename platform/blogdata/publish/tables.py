@@ -34,12 +34,6 @@ _CONSTRAINT = "delta.constraints."
 def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
     """Add the missing constraints of a contract to its table; create the table if it does not exist.
 
-    Args:
-        spark: The session.
-        lake: The tables' root.
-        contract: Contract of the dataset.
-        engine_loaded: True if the engine's jar is loaded, which creates a table in one commit.
-
     Raises:
         IncompatibleSchema: The table cannot follow the contract; nothing was changed.
         PlatformError: As `create_or_evolve`.
@@ -55,9 +49,6 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
     """Create the dataset's table with the constraints of its contract, or add missing columns and constraints.
 
     Args:
-        spark: The session.
-        lake: The tables' root.
-        contract: Contract of the dataset.
         engine_loaded: Create the table in one commit, by the engine; otherwise by SQL, with one commit per constraint.
 
     Raises:

@@ -30,13 +30,7 @@ class Target:
     """The table, contract and run of a write.
 
     Args:
-        lake: The tables' root.
-        contract: The dataset's contract.
-        run: The run that writes.
-        engine: How the rows are audited.
         probe: Folder through which a test steps a write through its phases; None in real use.
-        lifted: Names of audits that only warn, because a person called them false alarms.
-        audits: Audits of this write besides those of the contract: they depend on what is published so far.
         may_read: Datasets of the lake that the rows may be computed from; None: any.
     """
 
@@ -57,9 +51,6 @@ class Companion:
     Args:
         contract: Contract of the companion; its `appears_with` names the fact.
         frame: All its rows for the partitions; evaluated only if there are any.
-        counted_measure: Measure of the fact: number of rows of the layer above that the companion accounts for.
-        kept_measure: Measure of the fact: how many of these rows the companion keeps.
-        dropped_reason: Reason for the rows that it does not keep.
     """
 
     contract: Contract
@@ -71,12 +62,7 @@ class Companion:
 
 @dataclass(frozen=True, kw_only=True)
 class Additions:
-    """The partitions of a batch to which rows are only added; all others are replaced.
-
-    Args:
-        at: Version of the table whose rows stay.
-        of: Partition to what is added to it.
-    """
+    """The partitions of a batch to which rows are only added; all others are replaced."""
 
     at: int = -1
     of: Mapping[str, Added] = field(default_factory=dict)
@@ -87,15 +73,9 @@ class Provenance:
     """The inputs from which the rows were computed, and the figures they must match.
 
     Args:
-        inputs: Dataset to the table version that was read.
-        accounts: Partition to its account of the layer above.
         expected: Further figures that must hold: partition to measure to value.
         files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
             read.
-        landed: Partition to the fingerprint of the landed files it was read from.
-        execution: The execution that computed them, for a table that is executed by period.
-        judged_by: What else decided about the rows, such as a list of crawlers: name to version.
-        additions: The partitions to which rows are only added.
         refreshed: How much of a materialized view was computed, and why, in words; empty for other datasets.
     """
 

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 def onto(rows: DataFrame, path: str, at: int) -> DataFrame:
     """Add a check to rows: writing them fails if the table has other rows than at a version.
 
-    Args:
-        rows: The rows to write, computed from that version.
-        path: Address of the table to write.
-        at: The expected version.
-
     Returns:
         The same rows. Writing them fails unless each row of the table is in the same file, at the same position, as at
         that version. A commit in between that moves no row is harmless.

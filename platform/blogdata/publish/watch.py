@@ -29,7 +29,6 @@ class Flow:
 
     Args:
         every: Longest time without data; None: learned from the dataset's own pauses.
-        layer: Where new data is looked for.
         event_time: Column of the event time, with file statistics; only for :attr:`Layer.DATA`.
     """
 
@@ -46,8 +45,6 @@ class Skew:
         tolerance: Largest relative deviation from the expected rows, 0 to 1; twice as many rows count like half as
             many. None: the volume is not compared.
         among: Name of the breakdown whose counts should be about as even as before; None: no keys are compared.
-        too_few: What it does to a publication that a partition has too few rows of the layer above. All that is
-            published is judged again by the check, which warns.
     """
 
     tolerance: float | None = 0.5
@@ -76,7 +73,6 @@ class StreamSla:
     """Batches of a stream are published in time, and by commits of usual duration (SLA Misses Detector).
 
     Args:
-        after_landing: Longest time from the landing of a file until its rows are published (processing time).
         after_hour: Longest time from the end of the hour that the file is of until then (event time); a producer that
             lands it late breaks this one.
     """

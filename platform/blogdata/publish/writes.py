@@ -23,12 +23,7 @@ class Slices:
 
 @dataclass(frozen=True, kw_only=True)
 class Replace:
-    """Partitions, or the whole table, are replaced (Data Overwrite).
-
-    Args:
-        slices: A partition of which only later slices came may get their rows added instead. How rows are written is
-            nothing that is promised about them.
-    """
+    """Partitions, or the whole table, are replaced (Data Overwrite)."""
 
     slices: Slices | None = field(default=None, repr=False)
 
@@ -40,13 +35,7 @@ class Merge:
 
 @dataclass(frozen=True, kw_only=True)
 class InOrder:
-    """Executions, one per period, build on one another in their order (Stateful Merger).
-
-    Args:
-        period: Length of an execution's period.
-        replay_limit: How many later executions one rerun may trigger, not counting those that are requested, too.
-        marks_rows: A changed row is marked in place, and its file is not copied.
-    """
+    """Executions, one per period, build on one another in their order (Stateful Merger)."""
 
     period: Grain
     replay_limit: int | None = None
@@ -87,22 +76,14 @@ class ByPeriod:
 
 @dataclass(frozen=True, kw_only=True)
 class AppearsWith:
-    """Rows of a companion are published by the commits of its main dataset (Transactional Writer).
-
-    Args:
-        main: The dataset whose commits publish this one.
-    """
+    """Rows of a companion are published by the commits of its main dataset (Transactional Writer)."""
 
     main: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Append:
-    """A stream appends its batches.
-
-    Args:
-        stream: Name of the stream.
-    """
+    """A stream appends its batches."""
 
     stream: str
 
@@ -112,7 +93,6 @@ class Serve:
     """Partitions are delivered to a database, which replaces the tables of the inputs in one transaction.
 
     Args:
-        schema: Database schema of the tables.
         without: Columns, as `layer.table.column`, that are not served: those of datasets that retire them.
     """
 
@@ -125,10 +105,7 @@ class Feed:
     """Rows of the input are sent to a partner one by one, those of a key in the order of their times.
 
     Args:
-        key: Column of the input with the key.
         at: Column with the event time, TIMESTAMP.
-        identity: Columns that identify a row.
-        payload: Columns that are sent.
         unless: BOOLEAN column: a row where it is true is not sent.
         pseudonyms: Columns of the payload that are sent as tokens (Pseudo-Anonymizer); the key always is.
     """

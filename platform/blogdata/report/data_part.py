@@ -75,20 +75,10 @@ class DatasetState:
     """A dataset now.
 
     Args:
-        dataset: Name as `layer.table`.
-        description: What a row is.
-        owner: Who is responsible for it.
-        freshness: Whether it was published in time.
         promise_hours: Hours after the end of a partition by which it is published; None: no promise.
         published_at: When it was last published; None: never.
         newest: Newest partition; None for a table without partitions.
-        partitions: Number of partitions, 1 for a table without.
-        rows_in: Rows of the layer above that it accounts for.
-        rows_out: Rows it published.
-        rows_there: Rows in the table, by its log.
         reasons: Rows left out, by reason; what it holds beyond its rows in is below zero.
-        unbalanced: Number of partitions that do not add up.
-        problems: What does not add up, of the first of them.
     """
 
     dataset: str
@@ -112,9 +102,7 @@ class DataPart:
     """The state of the data.
 
     Args:
-        findings: What a person should know now, the critical ones first.
         data_until: End of the newest hour that is published; None without one.
-        datasets: The datasets of the lake that were published or can be, in the order of the lineage.
     """
 
     findings: Sequence[Standing]
@@ -185,12 +173,6 @@ def with_source(
     """Return the datasets that were published, or can be from what this deployment has.
 
     What streams append is there only in deployments that have it: once one dataset of the stream was published.
-
-    Args:
-        contracts: Every dataset, by name.
-        graph: The lineage that runs compute.
-        published: Those that were ever published.
-        landed: Landed tables, as `landing.table`, of which something has landed.
     """
     computed = graph.with_input([*published, *landed])
     beside = [contracts[name].write for name in published if name not in computed]

@@ -15,11 +15,7 @@ PREFIX, SERVER_TOKEN = "BLOGDATA_SECRET_", "BAO_TOKEN"
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Variables such as `BLOGDATA_SECRET_POSTGRES_ANALYST`; `…__2` is the second version, and so on.
-
-    Args:
-        variables: The environment.
-    """
+    """Variables such as `BLOGDATA_SECRET_POSTGRES_ANALYST`; `…__2` is the second version, and so on."""
 
     variables: Mapping[str, str]
 
@@ -64,11 +60,7 @@ class Environment:
 
 
 def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that another program may inherit.
-
-    Args:
-        variables: The environment.
-    """
+    """Return the variables that another program may inherit."""
     return {name: value for name, value in variables.items() if not name.startswith(PREFIX) and name != SERVER_TOKEN}
 
 

@@ -46,12 +46,7 @@ class _Forbidden(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """A login with a role.
-
-    Args:
-        id: The role's id, which is no secret.
-        secret: Reads the role's secret id.
-    """
+    """A login with a role."""
 
     id: str
     secret: Callable[[], Secret]
@@ -62,10 +57,7 @@ class OpenBao:
     """The secrets below a path of a server.
 
     Args:
-        address: Root address of the server.
-        mount: Mount of the key-value engine.
         path: Path of the secrets below the mount; may be empty.
-        login: Reads the token, or names the role to log in with.
         ca_file: Trusted certificates in PEM; None: the machine's.
     """
 

@@ -11,11 +11,7 @@ _HIDDEN = "***"
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Secret:
-    """The value of a secret; whatever prints, formats or logs it shows `***`, and it cannot be pickled.
-
-    Args:
-        _value: The value.
-    """
+    """The value of a secret; whatever prints, formats or logs it shows `***`, and it cannot be pickled."""
 
     _value: str
 

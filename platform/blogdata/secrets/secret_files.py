@@ -16,11 +16,7 @@ _OTHERS = 0o077
 
 @dataclass(frozen=True, kw_only=True)
 class SecretFiles:
-    """A folder with a file for each version of a secret: `name` for the first, `name@2` and so on for the others.
-
-    Args:
-        folder: The folder; it is made with the first secret.
-    """
+    """A folder with a file for each version of a secret: `name` for the first, `name@2` and so on for the others."""
 
     folder: Path
 

@@ -49,12 +49,7 @@ _SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """An authority and the certificates that it has signed.
-
-    Args:
-        folder: Their folder; its name is the number of the generation.
-        made: When they were made.
-    """
+    """An authority and the certificates that it has signed."""
 
     folder: Path
     made: datetime
@@ -75,13 +70,7 @@ class Generation:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificates:
-    """The certificates of a server and its logins.
-
-    Args:
-        folder: Their folder.
-        hosts: Addresses and names of the server.
-        logins: Names of the logins.
-    """
+    """The certificates of a server and its logins."""
 
     folder: Path
     hosts: tuple[str, ...]
@@ -108,10 +97,6 @@ class Certificates:
 def keep(certificates: Certificates, now: datetime) -> bool:
     """Make a generation if there is none, or the newest one ends soon; remove those whose grace period is over.
 
-    Args:
-        certificates: The certificates.
-        now: The time.
-
     Returns:
         Whether the server has to read its files again.
     """
@@ -133,11 +118,7 @@ def keep(certificates: Certificates, now: datetime) -> bool:
 
 
 def lasting(certificates: Certificates) -> list[tuple[Generation, datetime]]:
-    """List the generations, the newest last, each with when it is no longer accepted.
-
-    Args:
-        certificates: The certificates.
-    """
+    """List the generations, the newest last, each with when it is no longer accepted."""
     found = certificates.generations()
     newer = [*found[1:], None][: len(found)]
     return [

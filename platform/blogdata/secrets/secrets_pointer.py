@@ -47,7 +47,6 @@ class Provider(Protocol):
         """Read a secret.
 
         Args:
-            name: Its name: letters, digits, dots, hyphens and underscores.
             version: One of its versions; None: the current one.
 
         Returns:
@@ -68,8 +67,6 @@ class Provider(Protocol):
         """Store a version, unless another process has done it meanwhile.
 
         Args:
-            name: The secret's name.
-            secret: The value.
             after: The version that was current; 0: there was none.
 
         Returns:
@@ -88,12 +85,7 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Pointer:
-    """A secret by its name.
-
-    Args:
-        name: The name.
-        provider: Who has the value.
-    """
+    """A secret by its name."""
 
     name: str
     provider: Provider
@@ -108,7 +100,6 @@ def fetch(pointer: Pointer, version: int | None = None) -> Secret:
     """Fetch the value of a secret.
 
     Args:
-        pointer: The secret.
         version: One of its versions; None: the current one.
 
     Raises:
@@ -136,9 +127,6 @@ def fetch(pointer: Pointer, version: int | None = None) -> Secret:
 class SecretInUse:
     """A secret in the hands of a client: fetched once, and again when the service refuses it.
 
-    Args:
-        pointer: The secret.
-
     Raises:
         PlatformError: As :func:`fetch`.
     """
@@ -151,7 +139,6 @@ class SecretInUse:
         """Do something with the secret; if it is refused and was replaced meanwhile, once more with the new value.
 
         Args:
-            action: What is done with its value.
             refused: What the action raises when the service refuses the value.
 
         Returns:

@@ -47,7 +47,6 @@ class AlertSettings:
 
     Args:
         repeat_after: Pause before what stands is sent again, in seconds.
-        name: Name of the deployment, shown in every message.
     """
 
     channels: tuple[ChannelSettings, ...] = ()

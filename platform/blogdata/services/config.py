@@ -102,14 +102,10 @@ class SparkSettings:
         mode: `local` (this deployment's own Spark Connect server), `remote` (an external server, at `remote`) or
             `classic` (a session inside the process, on `master`).
         remote: `sc://host:port` of the server in mode `remote`, else None.
-        master: Spark master of the local server or of the classic session, for instance `local[*]`.
-        heap: Heap of the driver in Java's notation (`2g`, `1536m`).
         port: Port of the local server; 0 chooses a free one.
         start_seconds: Seconds until a starting server counts as failed.
         writes: Where rows are audited: inside Delta's `transaction` (needs the engine's jar), or in a `checkpoint` of
             the rows, where Spark may not load that jar.
-        conf: More Spark configuration; it overrides the platform's own.
-        service: Folder of the local server below `services`; each server of a deployment has its own.
     """
 
     mode: SparkMode = "local"
@@ -137,32 +133,15 @@ class Settings:
     """All settings of a deployment.
 
     Args:
-        home: The deployment's own folder.
-        landing: The landing zone.
-        lake: The root of the tables.
-        jars: Folder of downloaded jars, shared by deployments of one user.
         ready: When a landed partition is complete: `flag` (its flag is set) or, for producers that write no flag,
             `next_exists` (a later partition exists).
         longest_line: Maximum bytes of a landed line; a file with a longer one holds its partition.
         largest_file: Maximum decompressed bytes of a landed file; a larger one holds its partition.
         java: Which Java to use: `system` (the machine's), `bundled`, or `auto` (the machine's, else the bundled one).
-        java_home: `JAVA_HOME` of the environment, if set.
-        search_path: `PATH` of the environment.
         maven_mirror: Root address of the Maven repository to fetch jars from; None for Ivy's default.
         ca_file: Bundle of trusted certificates (PEM) for fetching jars; None if the machine has none.
-        spark: How a Spark session is opened.
-        postgres: Where PostgreSQL is.
-        tables: Which tables are loaded.
         dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
         dagster_secret: Name of the password at that address; None: it needs none, or the address has it.
-        secrets: Where the values of secrets are.
-        steps_at_once: How many steps of a run are executed side by side, at most.
-        run_automatically: Whether everything but the stream runs without a command while Dagster's daemon runs.
-        alerts: Who is told of what a person should know, and how often.
-        partner: The partner who gets events, and how they are sent.
-        copies: Where copies of the tables go, and who may read them.
-        logs: How access logs are read.
-        site: What the report takes for the site itself, and what it knows of those that link to it.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
 
@@ -201,9 +180,6 @@ class Settings:
     def service_folder(self, name: str) -> Path:
         """Return the folder of a service's state and logs; it is created if absent.
 
-        Args:
-            name: The service, for instance `spark`.
-
         Returns:
             The folder.
 
@@ -223,7 +199,6 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
 
     Args:
         environ: The environment to read; the process's own when None.
-        overrides: Variables that override the environment.
 
     Returns:
         Validated settings; all paths are absolute.

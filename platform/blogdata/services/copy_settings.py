@@ -17,9 +17,7 @@ class Export:
     """A folder with what a role sees.
 
     Args:
-        role: Name of the role.
         folder: The folder, absolute; it has a folder for each dataset.
-        group: Group of the operating system that may read it.
     """
 
     role: str

@@ -36,9 +36,6 @@ class ServiceStatus:
     Args:
         state: `running`, `silent` (its process runs, or one of others is configured, and it does not answer),
             `stopped`, `dead` (it ended by itself, or was killed), or `off` (nothing is configured that needs it).
-        url: Its address without secrets, if one is known.
-        pid: The process id, if it runs here.
-        detail: One sentence of explanation.
     """
 
     state: Literal["running", "silent", "stopped", "dead", "off"]
@@ -52,11 +49,7 @@ class Started:
     """A process of a service, as its state file records it.
 
     Args:
-        pid: Its process id.
         created: As of :class:`~blogdata.services.processes.ProcessIdentity`.
-        home: The home it serves.
-        url: Its address; it may contain a secret.
-        fingerprint: Digest of the settings it was started with.
     """
 
     pid: int
@@ -88,12 +81,7 @@ def write(settings: Settings, service: str, state: Any) -> None:
 
 
 def is_own(settings: Settings, service: str, process: ProcessIdentity, home: str) -> bool:
-    """Return whether a process serves this home; one of another home is neither used nor stopped.
-
-    Args:
-        process: The process that a state file of this home names.
-        home: The home that the file names: this one, or the original of a copy, or where this home was before.
-    """
+    """Return whether a process serves this home; one of another home is neither used nor stopped."""
     if is_same_folder(home, settings.home):
         return True
     if not Path(home).exists() and processes.is_alive(process):
@@ -122,8 +110,6 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
 
     Args:
         identity: Its process; None if others run it.
-        url: Its address without secrets.
-        log: Its log.
         probe: Returns what it answers, and raises a PlatformError if it does not.
     """
     if identity is not None and not processes.is_alive(identity):
@@ -137,10 +123,6 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
 
 def require_free(port: int, setting: str) -> None:
     """Refuse a port that is taken.
-
-    Args:
-        port: The port.
-        setting: Environment variable that sets it.
 
     Raises:
         PortInUse: Another process listens on it.

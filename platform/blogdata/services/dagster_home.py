@@ -38,9 +38,6 @@ UI_VIEWER = "ui-viewer"
 def render(settings: Settings) -> Path:
     """Write `dagster.yaml` for a deployment; an unchanged file is not rewritten.
 
-    Args:
-        settings: Settings of the deployment.
-
     Returns:
         The folder to use as `DAGSTER_HOME`.
     """
@@ -63,9 +60,6 @@ def render(settings: Settings) -> Path:
 def ui_lock(home: Path) -> AbstractContextManager[None]:
     """Hold the lock of whoever serves the UI of a deployment.
 
-    Args:
-        home: `DAGSTER_HOME`.
-
     Raises:
         LockTimeout: Another process holds it.
     """
@@ -73,11 +67,7 @@ def ui_lock(home: Path) -> AbstractContextManager[None]:
 
 
 def is_ui_served(home: Path) -> bool:
-    """Return whether a process serves the UI of a deployment.
-
-    Args:
-        home: `DAGSTER_HOME`.
-    """
+    """Return whether a process serves the UI of a deployment."""
     try:
         with ui_lock(home):
             return False
@@ -86,30 +76,17 @@ def is_ui_served(home: Path) -> bool:
 
 
 def note_ui_address(home: Path, address: str) -> None:
-    """Note where the UI of a deployment is served.
-
-    Args:
-        home: `DAGSTER_HOME`.
-        address: As `host:port`.
-    """
+    """Note where the UI of a deployment is served."""
     write_atomically(home / _UI_ADDRESS, f"{address}\n{home}".encode())
 
 
 def forget_ui_address(home: Path) -> None:
-    """Note that the UI of a deployment is not served any more.
-
-    Args:
-        home: `DAGSTER_HOME`.
-    """
+    """Note that the UI of a deployment is not served any more."""
     (home / _UI_ADDRESS).unlink(missing_ok=True)
 
 
 def ui_address(home: Path) -> str | None:
-    """Return the address, as http://…, where the UI of a deployment is served, or was when it was killed; else None.
-
-    Args:
-        home: `DAGSTER_HOME`.
-    """
+    """Return the address, as http://…, where the UI of a deployment is served, or was when it was killed; else None."""
     address = bound_address(home)
     if address is None:
         return None
@@ -118,11 +95,7 @@ def ui_address(home: Path) -> str | None:
 
 
 def bound_address(home: Path) -> str | None:
-    """Return the address, as `host:port`, on which the UI of a deployment listens, or did when it was killed; or None.
-
-    Args:
-        home: `DAGSTER_HOME`.
-    """
+    """Return the address, as `host:port`, on which a deployment's UI listens, or did when it was killed; or None."""
     note = home / _UI_ADDRESS
     if not note.is_file():
         return None
@@ -146,10 +119,6 @@ def storage(settings: Settings) -> str:
 def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]:
     """Read Dagster's SQLite files: its runs, the index of their events, its sensors and schedules.
 
-    Args:
-        settings: Settings of the deployment; nothing is read if the storage is in PostgreSQL.
-        whole: Whether to read them from end to end, and not only their schemas.
-
     Returns:
         The damaged files, each with its problem.
     """
@@ -163,9 +132,6 @@ def damaged(settings: Settings, *, whole: bool = True) -> list[tuple[Path, str]]
 
 def open_instance(settings: Settings) -> DagsterInstance:
     """Open Dagster's storage of a deployment.
-
-    Args:
-        settings: Settings of the deployment.
 
     Returns:
         The instance, a context manager that closes it.
@@ -185,11 +151,7 @@ def open_instance(settings: Settings) -> DagsterInstance:
 
 @contextmanager
 def execution_marker(settings: Settings) -> Iterator[None]:
-    """Keep a marker file while this process executes a run; a killed process leaves it behind.
-
-    Args:
-        settings: Settings of the deployment.
-    """
+    """Keep a marker file while this process executes a run; a killed process leaves it behind."""
     own = processes.identify(os.getpid())
     file = _marker_folder(settings) / f"{socket.gethostname()} {own.pid} {own.created}"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -204,9 +166,6 @@ def left_behind(settings: Settings) -> list[Path]:
     """List the marker files of processes that were killed while they executed a run, without importing Dagster.
 
     Processes of other hosts are left out: whether they live cannot be seen from here, and each container is a host.
-
-    Args:
-        settings: Settings of the deployment.
     """
     folder = _marker_folder(settings)
     return [file for file in folder.iterdir() if _is_dead(file)] if folder.is_dir() else []

@@ -54,12 +54,7 @@ class _Kept:
 
     @contextmanager
     def begin(self, url: str, *, waits: bool = True) -> Iterator[Connection]:
-        """Begin a transaction.
-
-        Args:
-            url: SQLAlchemy URL of the file.
-            waits: Whether a commit waits until it is on the disk; the same in all calls for one file.
-        """
+        """Begin a transaction."""
         with self._engine(url, waits).begin() as connection:
             yield connection
 

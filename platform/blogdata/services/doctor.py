@@ -40,14 +40,7 @@ _LEAST_MEMORY_BYTES = 3 * 1024**3
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """Result of one check.
-
-    Args:
-        name: Name of the requirement, for instance `java`.
-        ok: Whether the requirement is met.
-        detail: What the check found.
-        remedy: What to do if the requirement is not met.
-    """
+    """Result of one check."""
 
     name: str
     ok: bool
@@ -66,10 +59,6 @@ class Diagnosis:
 
 def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagnosis]:
     """Run all checks without changing anything.
-
-    Args:
-        settings: Settings of the deployment.
-        kept: Files of the deployment that are read from end to end.
 
     Returns:
         The findings; a requirement comes after those it depends on.

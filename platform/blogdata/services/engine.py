@@ -36,7 +36,6 @@ def locate(jars: Jars, sources: Path | None = None) -> Path:
     """Return the path of the jar of the current sources, whether it is built or not.
 
     Args:
-        jars: The pinned jars; the engine's jar lies in their folder.
         sources: Folder of the sources; the platform's own when None.
 
     Returns:
@@ -56,8 +55,6 @@ def compile_if_absent(jars: Jars, java: Java, sources: Path | None = None) -> Pa
     """Return the jar of the current sources; it is compiled if absent.
 
     Args:
-        jars: The pinned jars, complete.
-        java: The Java that runs the compiler.
         sources: Folder of the sources; the platform's own when None.
 
     Returns:

@@ -30,10 +30,6 @@ def known(settings: Settings) -> Sequence[Export]:
 def remember(settings: Settings, export: Export) -> None:
     """Record a folder, before anything is written into it; one is for one role and one group.
 
-    Args:
-        settings: Settings of the deployment.
-        export: The folder.
-
     Raises:
         ConfigurationError: The folder is within the home or the other way round, has other files, or is another role's
             or another user's.

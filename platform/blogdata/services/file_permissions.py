@@ -23,10 +23,6 @@ def close(home: Path, landing: Path) -> None:
     A folder made by an earlier version is open. It stays open if it is another user's, as the volume of a container may
     be, or is for everybody (sticky), or if entries of it or of its landing zone are another user's: a producer of that
     user would be locked out. :func:`open_folders` lists what this leaves open.
-
-    Args:
-        home: The folder.
-        landing: The landing zone.
     """
     state = home.stat()
     if not state.st_mode & _OTHERS or state.st_mode & stat.S_ISVTX or state.st_uid != os.geteuid():
@@ -36,22 +32,13 @@ def close(home: Path, landing: Path) -> None:
 
 
 def open_folders(home: Path, outside: Iterable[Path]) -> list[Path]:
-    """List the folders of a deployment that its group or all users can enter, read or write.
-
-    Args:
-        home: The home folder.
-        outside: Its landing zone and its lake; they count if they lie outside the home.
-    """
+    """List the folders of a deployment that its group or all users can enter, read or write."""
     apart = (folder for folder in outside if not folder.is_relative_to(home))
     return [folder for folder in (home, *apart) if folder.is_dir() and _is_open(folder)]
 
 
 def exposed_secrets(home: Path) -> list[Path]:
-    """List the files with secrets that the group or all users may read.
-
-    Args:
-        home: The home folder; if it is closed, only the folder of secrets counts.
-    """
+    """List the files with secrets that the group or all users may read."""
     patterns = _SECRETS if _is_open(home) else ("secrets/*",)
     found = (file for pattern in patterns for file in home.glob(pattern))
     return sorted(file for file in found if file.is_file() and _is_open(file))

@@ -27,9 +27,6 @@ def for_owner(path: str, flags: int) -> int:
 def sha256_of(path: Path) -> str:
     """Compute the checksum of a file.
 
-    Args:
-        path: The file.
-
     Returns:
         The SHA-256 of its bytes, in hexadecimal.
     """
@@ -50,7 +47,6 @@ def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
     """Hold an exclusive lock between processes; the system releases it when its holder dies.
 
     Args:
-        path: The lock file; created if absent, never removed.
         seconds: How long to wait for the lock.
 
     Raises:

@@ -26,12 +26,7 @@ TICKS = "ticks"
 
 
 def note_tick(home: Path, sensor: str) -> None:
-    """Note that a sensor ticks now.
-
-    Args:
-        home: The deployment's own folder.
-        sensor: Its name.
-    """
+    """Note that a sensor ticks now."""
     (home / TICKS).mkdir(exist_ok=True)
     (home / TICKS / sensor).touch()
 
@@ -46,7 +41,6 @@ def is_beating(instance: DagsterInstance, now: float) -> bool:
     """Return whether the daemon is at work.
 
     Args:
-        instance: Dagster's storage.
         now: The time, in seconds since 1970.
     """
     found = instance.get_daemon_heartbeats()

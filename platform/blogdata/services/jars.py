@@ -40,15 +40,7 @@ class JarCorrupt(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Jar:
-    """One pinned jar.
-
-    Args:
-        use: `spark` for a jar on Spark's class path, `tool` for any other.
-        group: Maven group.
-        artifact: Maven artifact.
-        version: Maven version.
-        sha256: Checksum of the file.
-    """
+    """One pinned jar."""
 
     use: Literal["spark", "tool"]
     group: str
@@ -64,12 +56,7 @@ class Jar:
 
 @dataclass(frozen=True, kw_only=True)
 class Jars:
-    """A folder with all jars of a lock file.
-
-    Args:
-        folder: The folder.
-        jars: The jars it should hold.
-    """
+    """A folder with all jars of a lock file."""
 
     folder: Path
     jars: tuple[Jar, ...]
@@ -86,9 +73,6 @@ def lock_file() -> Path:
 
 def package_folder(name: str) -> Path:
     """Find the folder of an installed package without importing it.
-
-    Args:
-        name: A top-level package.
 
     Returns:
         Its folder.
@@ -136,7 +120,6 @@ def locate(settings: Settings, lock: Path | None = None) -> Jars:
     """Return the folder for the jars of a lock file, whether they are there or not.
 
     Args:
-        settings: `jars` is the parent of all such folders.
         lock: The lock file; the platform's own when None.
 
     Returns:
@@ -162,8 +145,6 @@ def download_missing(settings: Settings, java: javas.Java, lock: Path | None = N
     """Return the folder of jars; missing ones are fetched.
 
     Args:
-        settings: Where the jars are stored and fetched from.
-        java: The Java that runs Ivy.
         lock: The lock file; the platform's own when None.
 
     Returns:

@@ -33,9 +33,6 @@ class Java:
     """A Java runtime.
 
     Args:
-        home: Folder of the runtime; `home/bin/java` is the real executable.
-        version: Feature version, for instance 17.
-        source: `system` for the machine's own, `bundled` for the one from the Python package.
         has_vector: Whether it has the module `jdk.incubator.vector`, which Spark's launcher asks for.
     """
 
@@ -83,10 +80,6 @@ def find(settings: Settings) -> Java:
 
 def launcher_home(java: Java, folder: Path) -> Path:
     """Return a `JAVA_HOME` with which Spark's launch scripts can use this Java.
-
-    Args:
-        java: The runtime.
-        folder: Where to create the shim if one is needed.
 
     Returns:
         The runtime's own folder, or the shim's.

@@ -20,12 +20,7 @@ class LogFilters:
     """Which requests of an access log are left out, besides those that no person makes by their kind.
 
     Args:
-        addresses: Addresses and networks whose requests are excluded, such as one's own.
-        agents: Texts in the user agents of requests that are excluded, in lower case.
         paths: What the paths of excluded requests begin with, or, with `*` or `?`, what they look like.
-        crawler_addresses: Addresses and networks of crawlers that send a browser's agent.
-        robots_txt: Whether who reads /robots.txt is a crawler in that hour.
-        most_views: Who views more pages in an hour is a crawler in that hour.
     """
 
     addresses: tuple[str, ...] = ()
@@ -43,9 +38,6 @@ class LogFilters:
 
 def parse(values: Values) -> LogFilters:
     """Read the settings.
-
-    Args:
-        values: The section `[logs]`.
 
     Raises:
         ConfigurationError: A key is unknown, or a value cannot be used.

@@ -17,10 +17,8 @@ class LogSettings:
     """How access logs are read.
 
     Args:
-        formats: Formats that have no name, as the server's configuration declares them.
         proxies: Addresses and networks of the proxies whose `X-Forwarded-For` or `Forwarded` is believed, in their
             normal form; `unix:` for one that connects through a socket of the machine.
-        filters: Which requests are excluded, and which clients are crawlers.
     """
 
     formats: tuple[str, ...] = ()
@@ -30,9 +28,6 @@ class LogSettings:
 
 def parse(values: Values) -> LogSettings:
     """Read the settings.
-
-    Args:
-        values: The section `[logs]`.
 
     Raises:
         ConfigurationError: A value cannot be used.

@@ -19,7 +19,6 @@ class PartnerSettings:
     Args:
         url: Root address of its API; None: there is no partner.
         secret: File name of its key under `<home>/secrets`; None: it needs none.
-        mode: `bins` (Bin Pack Orderer), or a mode of the FIFO Orderer.
         wait: Seconds after the end of an hour before its events are sent, so that late ones still find their place.
         timeout: Seconds to wait for an answer.
         patience: Seconds for which one request is tried in a run.
@@ -35,9 +34,6 @@ class PartnerSettings:
 
 def parse(values: Values) -> PartnerSettings:
     """Read the settings.
-
-    Args:
-        values: The section `[partner]`.
 
     Raises:
         ConfigurationError: A value cannot be used.

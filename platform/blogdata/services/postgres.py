@@ -68,9 +68,6 @@ def is_configured(settings: Settings) -> bool:
 def up(settings: Settings) -> str:
     """Start the deployment's own server, unless it runs, and add it to the deployment; or check the configured one.
 
-    Args:
-        settings: Settings of the deployment.
-
     Returns:
         Address of the server; its own is that of the superuser, with the password or the certificate.
 
@@ -123,12 +120,7 @@ def running_address(settings: Settings) -> Address:
 
 
 def address_of(settings: Settings, login: str) -> Address:
-    """Return the address of the deployment's own server for a login.
-
-    Args:
-        settings: Settings of the deployment, whose own server was started before.
-        login: One of the logins of its roles.
-    """
+    """Return the address of the deployment's own server for a login."""
     state = _read(settings)
     assert state is not None
     if state.login == "certificate":

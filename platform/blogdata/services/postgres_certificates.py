@@ -26,20 +26,13 @@ class TlsMissing(PlatformError):
 
 
 def certificates(settings: Settings) -> Certificates:
-    """Return the certificates of the server and of its logins.
-
-    Args:
-        settings: Settings of the deployment.
-    """
+    """Return the certificates of the server and of its logins."""
     folder = settings.service_folder("postgres") / "certificates"
     return Certificates(folder=folder, hosts=("127.0.0.1", "localhost"), logins=(SUPERUSER, *LOGINS))
 
 
 def kept(settings: Settings) -> str:
     """Make, renew and remove certificates as it is time.
-
-    Args:
-        settings: Settings of the deployment.
 
     Returns:
         A digest of the server's files: one that has read others has to read them again.
@@ -51,11 +44,7 @@ def kept(settings: Settings) -> str:
 
 
 def options(settings: Settings) -> Mapping[str, str]:
-    """Return what the server is started with, and write the file that says who is let in.
-
-    Args:
-        settings: Settings of the deployment.
-    """
+    """Return what the server is started with, and write the file that says who is let in."""
     folder = certificates(settings).folder
     access = folder / "pg_hba.conf"
     write_atomically(access, _ACCESS.encode())
@@ -69,14 +58,7 @@ def options(settings: Settings) -> Mapping[str, str]:
 
 
 def address(settings: Settings, login: str, port: int, database: str) -> str:
-    """Return the address of the server for a login: the certificates to show and to trust, and no password.
-
-    Args:
-        settings: Settings of the deployment.
-        login: The login.
-        port: Port of the server.
-        database: The database.
-    """
+    """Return the address of the server for a login: the certificates to show and to trust, and no password."""
     known = certificates(settings)
     current = known.current()
     files = {
@@ -90,9 +72,6 @@ def address(settings: Settings, login: str, port: int, database: str) -> str:
 
 def binaries(settings: Settings) -> Path:
     """Return the folder of the programs of a PostgreSQL with TLS: Debian's newest, or that in the search path.
-
-    Args:
-        settings: Settings of the deployment.
 
     Raises:
         TlsMissing: There is none.

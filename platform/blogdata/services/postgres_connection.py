@@ -46,9 +46,7 @@ class Address:
     """Where a database is.
 
     Args:
-        url: Its address.
         password: The password, by its name; None: none is asked for, or the address has it.
-        is_service: Whether `blogdata status postgres` tells of the server, in error messages.
     """
 
     url: str
@@ -75,9 +73,6 @@ def connected(address: str | Address) -> Iterator[psycopg.Connection]:
     """Connect, and translate operational errors into this module's exceptions.
 
     A password that the server refuses is fetched once more, and another one is tried.
-
-    Args:
-        address: Address of the server.
 
     Yields:
         A connection; an error inside the context rolls back the open transaction.

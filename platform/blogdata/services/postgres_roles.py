@@ -29,11 +29,7 @@ _SERVED = "serving"
 
 
 def passwords(settings: Settings) -> Mapping[str, str]:
-    """Return the password of each login; they are secrets of the deployment, `postgres-writer` and so on.
-
-    Args:
-        settings: Settings of the deployment.
-    """
+    """Return the password of each login; they are secrets of the deployment, `postgres-writer` and so on."""
     return {login: secrets.read(settings, secret_of(login)).reveal() for login in LOGINS}
 
 
@@ -46,7 +42,6 @@ def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> Non
     """Create the roles of a server, or give those that are there the rights and passwords that they should have.
 
     Args:
-        connection: Connection of the superuser.
         given: Login to its password; None: it has none.
     """
     from psycopg import sql
@@ -78,11 +73,7 @@ def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> Non
 
 
 def admit(connection: psycopg.Connection) -> None:
-    """Let the roles into a database, and nobody else; served tables of an earlier version become the owner's.
-
-    Args:
-        connection: Connection of the superuser to the database.
-    """
+    """Let the roles into a database, and nobody else; served tables of an earlier version become the owner's."""
     from psycopg import sql
 
     database = sql.Identifier(connection.info.dbname)

@@ -23,7 +23,6 @@ class PostgresSettings:
             once it was started.
         port: Port of the deployment's own server; 0 chooses a free one and keeps it.
         secret: Name of the password at the external server; None: it needs none, or the address has it.
-        login: How logins of the deployment's own server show who they are.
     """
 
     url: str | None = None
@@ -34,9 +33,6 @@ class PostgresSettings:
 
 def parse(values: Values) -> PostgresSettings:
     """Read the settings.
-
-    Args:
-        values: The section `[postgres]`.
 
     Raises:
         ConfigurationError: A value cannot be used.
@@ -53,9 +49,6 @@ def parse(values: Values) -> PostgresSettings:
 def storage(values: Values) -> str | None:
     """Read the address of Dagster's storage.
 
-    Args:
-        values: The section `[dagster]`.
-
     Returns:
         The address; None: SQLite files.
 
@@ -69,11 +62,6 @@ def storage(values: Values) -> str | None:
 
 def password(values: Values, url: str | None, *, example: str) -> str | None:
     """Read `secret`, the name of the password for an address.
-
-    Args:
-        values: The section.
-        url: The address.
-        example: A name for the error to show.
 
     Raises:
         ConfigurationError: The address has a password, too.

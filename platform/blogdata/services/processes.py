@@ -45,7 +45,6 @@ class ProcessIdentity:
     """Identity of a process; a later process with the same id has another one.
 
     Args:
-        pid: The process id.
         created: Id of the system's boot, and start of the process in seconds since that boot. Not a time of day:
             when the clock is set, that changes, and a live process would count as dead.
     """
@@ -58,13 +57,6 @@ def start(
     command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path, umask: int = PRIVATE
 ) -> ProcessIdentity:
     """Start a process that outlives this one.
-
-    Args:
-        command: The executable and its arguments.
-        environment: Its whole environment; nothing is inherited.
-        log: File for its output; it is overwritten.
-        folder: Its working folder.
-        umask: Its umask: :data:`PRIVATE`, or :data:`INHERITED`.
 
     Returns:
         Its identity.
@@ -90,9 +82,6 @@ def start(
 def identify(pid: int) -> ProcessIdentity:
     """Return the identity of a running process.
 
-    Args:
-        pid: The process id.
-
     Returns:
         Its identity.
 
@@ -107,9 +96,6 @@ def identify(pid: int) -> ProcessIdentity:
 def is_alive(identity: ProcessIdentity) -> bool:
     """Check whether a process still runs.
 
-    Args:
-        identity: The process.
-
     Returns:
         False also if its id now belongs to another process.
     """
@@ -123,10 +109,6 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
 def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIGTERM) -> bool:
     """Stop a process: send a signal first, then kill it after 15 seconds.
-
-    Args:
-        identity: The process; another process with the same id is left alone.
-        first_signal: The first signal.
 
     Returns:
         True if it was running.
@@ -180,9 +162,6 @@ def free_port() -> int:
 def port_is_free(port: int) -> bool:
     """Check whether a server could listen on a loopback port.
 
-    Args:
-        port: The port.
-
     Returns:
         False if a process listens there, or the system does not let this user bind it.
     """
@@ -197,9 +176,6 @@ def port_is_free(port: int) -> bool:
 
 def port_owner(port: int) -> str:
     """Describe the process that listens on a port, as far as this user may see it.
-
-    Args:
-        port: The port.
 
     Returns:
         For instance `process 123 (nginx)`, or `another process`.

@@ -22,11 +22,7 @@ _OWNER = "do everything that the owner may"
 
 
 def lines(settings: Settings) -> Iterator[str]:
-    """Say for each part of a deployment that is there who reaches it, with what, and may what.
-
-    Args:
-        settings: Settings of the deployment.
-    """
+    """Say for each part of a deployment that is there who reaches it, with what, and may what."""
     for name, pid, who in (
         ("Spark Connect", spark_connect.status(settings).pid, f"whoever has the token in the home may {_OWNER}"),
         ("Spark Connect of roles", spark_connect.status(spark_connect.of_roles(settings)).pid, "the same"),

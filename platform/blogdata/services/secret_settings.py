@@ -27,14 +27,8 @@ class SecretSettings:
 
     Args:
         provider: `files` of the home, variables of the `environment`, or a server of `openbao` (or Vault).
-        address: Root address of the server.
-        mount: Mount of its key-value engine, version 2.
-        path: Path of the secrets below the mount.
         token: Its token, from the environment; None: it is in a file, or a role logs in.
-        token_file: File of its token.
         role: Id of the role that logs in; None: a token is used.
-        role_secret_file: File of the role's secret id.
-        variables: Variables of the environment with secrets.
     """
 
     provider: ProviderKind = "files"
@@ -50,11 +44,6 @@ class SecretSettings:
 
 def parse(values: Values, environ: Mapping[str, str], *, home: Path) -> SecretSettings:
     """Read the settings.
-
-    Args:
-        values: The section `[secrets]`, with the token of the environment.
-        environ: The environment.
-        home: The deployment's home.
 
     Raises:
         ConfigurationError: A value cannot be used.

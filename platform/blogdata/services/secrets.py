@@ -30,12 +30,7 @@ _SHOWN = "blogdata-shown-"
 
 
 def pointer(settings: Settings, name: str) -> Pointer:
-    """Point to a secret by its name.
-
-    Args:
-        settings: Settings of the deployment.
-        name: Its name.
-    """
+    """Point to a secret by its name."""
     return Pointer(name=name, provider=provider(settings))
 
 
@@ -43,8 +38,6 @@ def read(settings: Settings, name: str, version: int | None = None) -> Secret:
     """Read a secret of the deployment's own; if it does not exist yet, a random one is generated.
 
     Args:
-        settings: Settings of the deployment.
-        name: Its name.
         version: One of its versions; None: the current one, which is generated if there is none.
 
     Returns:
@@ -77,10 +70,6 @@ def random() -> Secret:
 def given(settings: Settings, name: str) -> Secret:
     """Read a secret of somebody else, such as a password, that a person has stored.
 
-    Args:
-        settings: Settings of the deployment.
-        name: Its name.
-
     Raises:
         ConfigurationError: It does not exist, is empty, or is readable by others.
         PlatformError: The provider cannot be asked.
@@ -93,8 +82,6 @@ def in_file(settings: Settings, name: str, version: int | None = None) -> Iterat
     """Show a secret of the deployment's own to another program of this machine, such as Spark's server, in a file.
 
     Args:
-        settings: Settings of the deployment.
-        name: Its name.
         version: One of its versions; None: the current one.
 
     Yields:

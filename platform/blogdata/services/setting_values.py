@@ -24,10 +24,6 @@ def check_name(name: str | None, key: str, *, of: str, where: str, example: str)
 
     Args:
         name: The value; None: it is not set.
-        key: The setting.
-        of: Whose name it is.
-        where: The place of the setting, for the error.
-        example: A name for the error to show.
 
     Raises:
         ConfigurationError: It is not such a name.
@@ -43,11 +39,6 @@ def check_name(name: str | None, key: str, *, of: str, where: str, example: str)
 def secret_name(values: Values, *, of: str, example: str) -> str | None:
     """Read `secret`: the name of a file under `<home>/secrets`, never a path to another one.
 
-    Args:
-        values: The section.
-        of: Whose secret it is.
-        example: A name for the error to show.
-
     Returns:
         The name; None if it is not set, or empty.
 
@@ -62,11 +53,6 @@ def secret_name(values: Values, *, of: str, example: str) -> str | None:
 
 def address(values: Values, key: str, *, of: str) -> str | None:
     """Read the root address of an HTTP API.
-
-    Args:
-        values: The section.
-        key: The setting.
-        of: Whose address it is.
 
     Returns:
         The address; None if it is not set, or empty.
@@ -149,13 +135,7 @@ def port(values: Values, key: str) -> int:
 
 
 def database(values: Values, key: str, *, otherwise: str = "") -> str:
-    """Read the address of a PostgreSQL database.
-
-    Args:
-        values: The section.
-        key: A key that is set.
-        otherwise: What else may be written, for the message.
-    """
+    """Read the address of a PostgreSQL database."""
     url, source = values[key]
     if urlsplit(str(url)).scheme not in ("postgresql", "postgres"):
         raise ConfigurationError(
@@ -171,11 +151,7 @@ _MISREAD = re.compile(r"[*?\[\]{}\\|^%`\x00-\x1f\x7f]")
 
 
 def home(environ: Mapping[str, str]) -> Path:
-    """Return the home folder of the deployment that an environment names; it may not exist.
-
-    Args:
-        environ: The environment.
-    """
+    """Return the home folder of the deployment that an environment names; it may not exist."""
     return store_folder(Path(environ.get("BLOGDATA_HOME") or "var").expanduser().absolute())
 
 
@@ -262,11 +238,6 @@ def folder(values: Mapping[str, tuple[Any, str]], key: str, default: Path, home:
 
 def network(name: str, where: str, *, key: str) -> str:
     """Return an address or a network in its normal form: IPv4 written as IPv6 is IPv4.
-
-    Args:
-        name: The text of the settings.
-        where: Where it stands in the settings.
-        key: Name of the setting.
 
     Raises:
         ConfigurationError: It is neither.

@@ -20,7 +20,6 @@ class SiteSettings:
 
     Args:
         hosts: The site's own hosts, in lower case; empty: the report finds them.
-        referrers: Files with hosts by kind, such as search engines or referrer spam.
     """
 
     hosts: tuple[str, ...] = ()
@@ -29,11 +28,6 @@ class SiteSettings:
 
 def parse(site: Values, logs: Values, *, home: Path) -> SiteSettings:
     """Read the settings.
-
-    Args:
-        site: The section `[site]`.
-        logs: The section `[logs]`.
-        home: Folder that relative paths are relative to.
 
     Raises:
         ConfigurationError: A value cannot be used.

@@ -33,10 +33,6 @@ _lock = threading.RLock()
 def session(settings: Settings, conf: Mapping[str, Any] | None = None) -> Any:
     """Return the session; a new one if the server was lost since the last use.
 
-    Args:
-        settings: Settings of the deployment; its Spark is a server.
-        conf: Spark configuration of a new session; it overrides the server's.
-
     Raises:
         SparkServerUnreachable: A remote server does not answer.
         SparkServerFailed: The local server cannot be started.
@@ -58,7 +54,6 @@ def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterat
     """Provide the session, and raise SparkServerLost for any error that means the server or session is gone.
 
     Args:
-        settings: Settings of the deployment; its Spark is a server.
         conf: As for :func:`session`.
 
     Yields:
@@ -83,11 +78,7 @@ def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterat
 
 
 def drop(settings: Settings) -> None:
-    """Release the session of a deployment; the next use attaches a new one.
-
-    Args:
-        settings: Settings of the deployment.
-    """
+    """Release the session of a deployment; the next use attaches a new one."""
     with _lock:
         attached = _attached.pop(settings, None)
         if attached is not None:

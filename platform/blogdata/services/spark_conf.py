@@ -18,13 +18,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 @dataclass(frozen=True, kw_only=True)
 class SparkParts:
-    """The parts that must be in place before Spark starts.
-
-    Args:
-        java: The Java that runs Spark.
-        java_home: The `JAVA_HOME` for Spark's launch scripts.
-        class_path: Jars in addition to Spark's own.
-    """
+    """The parts that must be in place before Spark starts."""
 
     java: java.Java
     java_home: Path
@@ -33,9 +27,6 @@ class SparkParts:
 
 def prepare(settings: Settings) -> SparkParts:
     """Find, fetch or build all parts that Spark needs.
-
-    Args:
-        settings: Settings of the deployment.
 
     Returns:
         The parts, all in place.
@@ -63,10 +54,6 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
     never leaves the process; a cluster has one of its own (`spark.authenticate.secret`).
 
     The tables are small by Spark's standards, so shuffles and listings get 4 tasks and not hundreds.
-
-    Args:
-        settings: Settings of the deployment; their `spark.conf` overrides everything here, and adds to the plugins.
-        parts: The jars.
 
     Returns:
         Keys and values.

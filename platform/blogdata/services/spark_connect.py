@@ -60,7 +60,6 @@ class SparkServer:
     """A running Spark Connect server.
 
     Args:
-        url: Its address; it contains the secret token.
         process: Its process; None for a remote server.
         notices: The repairs that were necessary, in order; empty if the server was already usable.
     """
@@ -80,9 +79,6 @@ class SparkServer:
 
 def running_server(settings: Settings) -> SparkServer:
     """Return a server that answers: the running one, or a new one.
-
-    Args:
-        settings: Settings of the deployment. With `spark.mode` `remote` that server is only probed.
 
     Returns:
         The server; its notices list the repairs, which are also logged.
@@ -153,9 +149,6 @@ def _stop(settings: Settings) -> bool:
 
 def status(settings: Settings) -> ServiceStatus:
     """Return the state of the server without changing anything.
-
-    Args:
-        settings: Settings of the deployment.
 
     Returns:
         State, address, process and a sentence of explanation.

@@ -34,12 +34,6 @@ class SparkLaunchFailed(PlatformError):
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
     """Build the command of a Spark process.
 
-    Args:
-        settings: Settings of the deployment.
-        parts: The Java and the jars.
-        main: The main class and its arguments.
-        options: Additional options for Java.
-
     Returns:
         The executable and all its arguments.
 
@@ -75,10 +69,6 @@ def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, optio
 def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
     """Build the environment of a Spark process: this process's own, with Spark's variables replaced.
 
-    Args:
-        settings: Settings of the deployment.
-        parts: The Java and its `JAVA_HOME`.
-
     Returns:
         All variables.
     """
@@ -100,9 +90,6 @@ def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
 def worker_python(settings: Settings) -> Path:
     """Write the executable that Spark starts as Python, and return its path.
-
-    Args:
-        settings: Settings of the deployment.
 
     Returns:
         A script in the deployment's folder that starts this interpreter: for a stream's worker with

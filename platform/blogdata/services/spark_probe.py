@@ -45,7 +45,6 @@ def probe(url: str, *, seconds: float = 10.0) -> None:
     """Run `SELECT 1` on the server in a separate session.
 
     Args:
-        url: Address of the server, `sc://...`.
         seconds: Deadline for the query, in seconds.
 
     Raises:
@@ -74,9 +73,6 @@ def probe(url: str, *, seconds: float = 10.0) -> None:
 def is_lost(error: BaseException) -> bool:
     """Check whether an error means a lost server or session, so that attaching again can help.
 
-    Args:
-        error: The exception of a Spark call; its causes are checked too.
-
     Returns:
         True for a lost server or session, False for an error of the work itself.
     """
@@ -97,7 +93,6 @@ def lost(error: BaseException, url: str) -> SparkServerLost:
 
     Args:
         error: An error for which :func:`is_lost` returns True.
-        url: Address of the server.
 
     Returns:
         The exception to raise from the error.

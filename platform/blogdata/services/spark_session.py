@@ -23,9 +23,6 @@ def attach(url: str) -> SparkSession:
     By default Spark's client retries a dead server for ten minutes. This session gives up after about 4 s on a local
     server and 85 s on a remote one.
 
-    Args:
-        url: Address of the server, `sc://...`.
-
     Returns:
         A new session; it becomes the process's default session if there is none.
     """
@@ -56,7 +53,6 @@ def release(session: SparkSession, *, lost: bool = False) -> None:
 
     Args:
         session: A session from :func:`attach`; closing it twice does nothing.
-        lost: Whether the server or the session is known to be gone; then no request is sent.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 

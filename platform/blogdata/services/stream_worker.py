@@ -26,11 +26,7 @@ from io import BufferedRWPair
 
 
 def main(program: str) -> None:
-    """Connect to the server that started this process, and run PySpark's program on the connection.
-
-    Args:
-        program: PySpark module with a `main(infile, outfile)`.
-    """
+    """Connect to the server that started this process, and run PySpark's program on the connection."""
     with connected() as connection, connection.makefile("rwb") as stream:
         greet(stream)
         importlib.import_module(program).main(stream, stream)
@@ -49,9 +45,6 @@ def connected() -> socket.socket:
 
 def greet(stream: BufferedRWPair) -> None:
     """Send the server the secret from the environment (none on a Unix domain socket), then this process's id.
-
-    Args:
-        stream: The connection.
 
     Raises:
         SystemExit: The server does not accept the secret.

@@ -32,14 +32,7 @@ class Supervisor:
     def start(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], *, files: Sequence[int] = ()
     ) -> None:
-        """Start a process that ends when its standard input does; its output goes where this process's does.
-
-        Args:
-            name: What it is called in messages.
-            command: The executable and its arguments.
-            environment: Its whole environment.
-            files: Open files that it gets, by their numbers.
-        """
+        """Start a process that ends when its standard input does; its output goes where this process's does."""
         # In a session of its own an interrupt from the terminal reaches it from here only, once.
         self._running[name] = Detached(
             list(command), env=dict(environment), stdin=subprocess.PIPE, start_new_session=True, pass_fds=files
@@ -63,9 +56,6 @@ class Supervisor:
     def watch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Wait until one of them ends.
 
-        Args:
-            meanwhile: What is done again and again until then.
-
         Raises:
             ProcessEnded: One has ended.
         """
@@ -78,7 +68,6 @@ class Supervisor:
         """End some of them, those that run.
 
         Args:
-            names: Which.
             seconds: How long they may take together.
             kill: Whether those are killed that take longer; otherwise they are left to end by themselves.
         """

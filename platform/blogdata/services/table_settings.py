@@ -24,7 +24,6 @@ class TableSettings:
         devices: Table or view of the devices, `name` or `schema.name`; None: devices are delivered as files.
         users: Table or view of the users, of which the changed ones are loaded; None: users are delivered as files.
         legacy_visits: Table or view of visits, loaded hour by hour; None: there is none.
-        since: First day whose visits and changes of users are loaded, `2026-01-05`.
         overlap: Seconds before the newest loaded hour that each load reads again, for rows that are committed late.
         provider_visits: Folder in which a provider delivers visits by hours, as `date=2026-01-05/hour=10`, each with
             `_SUCCESS` when it is complete; None: there is none.
@@ -47,9 +46,6 @@ class TableSettings:
 
 def parse(values: Values) -> TableSettings:
     """Read the settings.
-
-    Args:
-        values: The section `[tables]`.
 
     Raises:
         ConfigurationError: A value cannot be used.

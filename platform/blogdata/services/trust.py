@@ -23,11 +23,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 
 
 def bundle(env: Mapping[str, str]) -> Path | None:
-    """Return the file of the certificates that the machine trusts; None without one.
-
-    Args:
-        env: The environment, whose `SSL_CERT_FILE` comes first.
-    """
+    """Return the file of the certificates that the machine trusts; None without one."""
     usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
     for name in (env.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().openssl_cafile, *usual):
         if name and Path(name).is_file():
@@ -40,7 +36,6 @@ def java_options(bundle: Path | None, folder: Path) -> list[str]:
 
     Args:
         bundle: Certificates in PEM; None keeps Java's own trust store.
-        folder: Where the trust store is written.
 
     Returns:
         Options for the `java` command; empty without a bundle or if it has no certificate.
@@ -61,9 +56,6 @@ def java_options(bundle: Path | None, folder: Path) -> list[str]:
 
 def key_store(certificates: list[bytes]) -> bytes:
     """Build a Java KeyStore of trusted certificates.
-
-    Args:
-        certificates: The certificates, each in DER.
 
     Returns:
         The bytes of the store, protected by :data:`PASSWORD` against corruption only.

@@ -47,8 +47,6 @@ def hosts_of(address: str, port: int, names: Collection[str] = ()) -> frozenset[
     """Return the values of `Host` that mean this server.
 
     Args:
-        address: Address it listens at; one that stands for all addresses is no name.
-        port: Its port.
         names: Further names, as browsers send them (`blog.example.com`, `blog.example.com:8443`), for instance those
             of a proxy.
     """
@@ -58,12 +56,7 @@ def hosts_of(address: str, port: int, names: Collection[str] = ()) -> frozenset[
 
 
 def sign_in_link(url: str, token: str) -> str:
-    """Return a link that signs a browser in for the next ten minutes.
-
-    Args:
-        url: Where the UI is, as http://host:port.
-        token: The owner's token, or that for who only looks.
-    """
+    """Return a link that signs a browser in for the next ten minutes."""
     until = str(int(time.time() + LINK_SECONDS))
     return f"{url}/?{LINK}={until}.{_derived(token, f'link {until}')}"
 
@@ -82,17 +75,7 @@ def _same(given: str, expected: str) -> bool:
 
 @dataclass(kw_only=True)
 class UiGuard:
-    """The layer, itself an ASGI application.
-
-    Args:
-        app: What it guards.
-        token: The owner's token.
-        viewed: What it passes requests on to of who only looks.
-        viewer: The token for who only looks.
-        hosts: What `Host` and `Origin` may name.
-        healthy: Whether the daemon is at work; it may block.
-        way_in: What a person without a session has to do, as text.
-    """
+    """The layer, itself an ASGI application."""
 
     app: App
     token: str

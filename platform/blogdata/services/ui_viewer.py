@@ -27,20 +27,12 @@ _REFUSED = "who only looks starts and changes nothing here\n"
 
 
 def only_looks(source: object) -> bool:
-    """Return whether a request is of somebody who only looks.
-
-    Args:
-        source: The request or web socket, or whatever else asks Dagster's workspace.
-    """
+    """Return whether a request is of somebody who only looks."""
     return isinstance(getattr(source, "scope", None), MutableMapping) and bool(source.scope.get(_MARK))  # type: ignore[attr-defined]
 
 
 def changes_nothing(document: object) -> bool:
-    """Return whether a GraphQL document has operations, none of which is a mutation.
-
-    Args:
-        document: Its text; anything else is no document.
-    """
+    """Return whether a GraphQL document has operations, none of which is a mutation."""
     try:
         definitions = parse(document).definitions if isinstance(document, str) else ()
     except (GraphQLError, RecursionError):
@@ -51,11 +43,7 @@ def changes_nothing(document: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Viewing:
-    """The layer for who only looks, itself an ASGI application.
-
-    Args:
-        app: What it passes requests on to.
-    """
+    """The layer for who only looks, itself an ASGI application."""
 
     app: App
 

@@ -18,8 +18,6 @@ class FieldChange:
     """Replaces the JSON value of a field in some rows.
 
     Args:
-        path: Dotted path of the field.
-        mask: Which rows to change.
         value: The new JSON text, one for all rows or a column; None removes the field.
     """
 
@@ -33,13 +31,8 @@ class Shape:
     """Which fields events of one kind have, and how single ones go wrong.
 
     Args:
-        required: Fields without which a line is rejected.
-        optional: All others.
-        time: The field with the time of the event.
-        wrong_types: Fields, each with a JSON value of a type that is not accepted.
         numbers: Fields, each with a number or boolean in place of a text or the reverse, and the reason for which the
             line is rejected; an empty reason if it is accepted.
-        other: A field, and JSON values for it, that make another payload of the same event.
     """
 
     required: tuple[str, ...]
@@ -77,21 +70,13 @@ class ChangeEvents(Protocol):
         """Render some events as JSON lines with changed fields, without line feed.
 
         Args:
-            rows: Positions of the events.
             changes: Changes to apply; their `mask` is over `rows`.
-            extra: Another `"key":value`, added at the end of the object.
             inner: Another `"key":value`, added at the end of an object within it, if there is one.
         """
 
 
 def pair(path: str, value: Texts, changes: Sequence[FieldChange]) -> Texts:
-    """Render a field of some rows as `"name":value`, changed where a change says so; null where it is removed.
-
-    Args:
-        path: Dotted path of the field.
-        value: Its JSON values, a column.
-        changes: The changes of all fields.
-    """
+    """Render a field of some rows as `"name":value`, changed where a change says so; null where it is removed."""
     for change in changes:
         if change.path == path:
             new = literal(change.value) if isinstance(change.value, str) else change.value

@@ -53,10 +53,6 @@ class Displays:
 
     Args:
         event_ms: When each ad was displayed, milliseconds since 1970.
-        arrival_ms: When the display reached the landing zone, if nothing delays it.
-        zone: Position of the browser's time zone in `ZONES`.
-        values: JSON values by field name, except the time.
-        clicked: Whether an event of the visit belongs to the display.
     """
 
     event_ms: Ints
@@ -88,13 +84,7 @@ class Displays:
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """The displays of an hour's visits, and which of its events name an ad.
-
-    Args:
-        displays: The displays.
-        named_ms: Times of the events that name an ad.
-        belongs: Which of these belong to a display: it was in the half hour before.
-    """
+    """The displays of an hour's visits, and which of its events name an ad."""
 
     displays: Displays
     named_ms: Ints
@@ -105,10 +95,7 @@ def displays_of(spec: SimulationSpec, hour: int, visits: Hour, pools: Pools) -> 
     """Simulates the displays in the visits that start in an hour of the span.
 
     Args:
-        spec: The simulated world.
         hour: Hour of the span, 0 being its first.
-        visits: The events of these visits.
-        pools: The vocabularies.
     """
     draw = np.random.default_rng([spec.seed, 5, hour])
     count = len(visits.zone)

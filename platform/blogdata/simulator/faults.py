@@ -106,9 +106,6 @@ LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if o
 def load_faults(path: Path) -> FaultRates:
     """Reads fault rates from a TOML or JSON file; faults that the file does not name have rate 0.
 
-    Args:
-        path: TOML file with a line `fault = rate` per fault, or one JSON object.
-
     Raises:
         ConfigurationError: The file cannot be read, names an unknown fault, or holds a rate outside 0..1.
     """

@@ -49,11 +49,7 @@ class LandedTable:
     """A landed table of events.
 
     Args:
-        table: Its folder in the landing zone.
-        latest_ms: Longest delay of a late line, in milliseconds.
-        late_step_ms: What the delay of a late line is a multiple of, in milliseconds.
         state_stream: Number of the stream of random choices of which hours are missing or empty.
-        fault_stream: Number of the stream of random choices of faults.
     """
 
     table: str
@@ -69,14 +65,7 @@ ADS = LandedTable(table="ads", latest_ms=HOUR_MS, late_step_ms=60_000, state_str
 
 @dataclass(kw_only=True)
 class SimulatedFeed:
-    """A landed table while it is written.
-
-    Args:
-        spec: The simulated world.
-        landing: The landing zone.
-        source: The table.
-        since: The first hour to write; those before it are counted only.
-    """
+    """A landed table while it is written."""
 
     spec: SimulationSpec
     landing: Path

@@ -17,7 +17,6 @@ def write_whole(path: Path, blocks: Iterable[Any], *, synced: bool = False) -> N
     """Writes a file under a hidden name and renames it when it is complete.
 
     Args:
-        path: Final path; its folder is created if absent.
         blocks: Buffers to write, in order.
         synced: Whether the bytes are on disk before the file is renamed.
     """

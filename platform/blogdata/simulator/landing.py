@@ -41,9 +41,7 @@ def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progre
     """Simulates visits, users and devices into a landing zone, and displayed ads if the spec has them.
 
     Args:
-        spec: The simulated world.
         landing: The landing zone; created if absent. If it holds the same simulation without ads, ads are added.
-        progress: Called after each hour with (hours done, total hours).
 
     Returns:
         The truth, also written to `_truth/` in the landing zone.
@@ -62,12 +60,6 @@ def add(hours: int, landing: Path, progress: Progress = no_progress, *, now: dat
     """Lands the next hours of the simulation that a landing zone holds; those that have landed keep their bytes.
 
     If it was interrupted, the same call again lands what is left of these hours, and no others.
-
-    Args:
-        hours: How many hours to add.
-        landing: The landing zone.
-        progress: Called after each hour with (hours done, total hours).
-        now: The current time: no hour lands before it has begun.
 
     Returns:
         The truth of all that has landed then.
@@ -167,13 +159,7 @@ class _Ads:
 
 @dataclass(frozen=True, kw_only=True)
 class _Claim:
-    """What a landing zone says about the simulation in it.
-
-    Args:
-        spec: The simulated world.
-        since: First hour of it that may not have landed; those before it are not written again.
-        finished: Whether all of it has landed.
-    """
+    """What a landing zone says about the simulation in it."""
 
     spec: SimulationSpec
     since: int = 0

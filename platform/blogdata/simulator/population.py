@@ -37,9 +37,6 @@ class DayCounts:
     """Row counts of one daily snapshot, compared with the day before.
 
     Args:
-        date: Day of the snapshot.
-        rows: Rows of the snapshot.
-        new: Rows whose key was not in the previous snapshot.
         changed: Rows with a known key and changed tracked values (users: login, email; devices: full_name).
     """
 
@@ -50,11 +47,7 @@ class DayCounts:
 
 
 class Population:
-    """All users of the span, in their state on one day; the day only moves forward.
-
-    Args:
-        spec: The simulated world.
-    """
+    """All users of the span, in their state on one day; the day only moves forward."""
 
     def __init__(self, spec: SimulationSpec) -> None:
         self._spec = spec

@@ -54,11 +54,7 @@ VISIT = Shape(
 
 @dataclass(frozen=True, kw_only=True)
 class Visits:
-    """The visit events of an hour, to be rendered.
-
-    Args:
-        hour: The events.
-    """
+    """The visit events of an hour, to be rendered."""
 
     hour: Hour
     shape: ClassVar[Shape] = VISIT

@@ -25,12 +25,7 @@ class SimulationSpec:
 
     Args:
         days: Length of the span in whole UTC days, at least 1.
-        visits_per_day: Average visit events per day over the span, before faults add or break lines.
         seed: Seed of all random choices, 0 or more.
-        start: First day of the span.
-        faults: Rate of each fault.
-        gzip: Whether the landed files of visits and ads are compressed.
-        part_lines: Maximum number of lines per landed file.
         ads: Whether the ads that visitors are shown land, too; all other files are the same with and without them.
         added_hours: How many hours after these days have landed, too. Nothing crosses the end of the days, and what
             follows them goes on without an end: however many hours have landed, their bytes are the same.

@@ -27,15 +27,9 @@ class ArrivalTruth:
     """Counts of one arrival hour.
 
     Args:
-        arrival_hour: Partition key of the hour.
         state: `landed`, `empty` (the flag without lines) or `missing` (no folder).
-        lines: Number of lines.
         bytes: Uncompressed size of the lines in bytes, with line feeds.
-        valid: Lines that are visit events.
-        dead: Lines that are rejected; lines = valid + dead.
-        reasons: Rejected lines by reason.
         late: Valid lines older than the watermark: the newest event time of earlier arrivals minus 15 minutes.
-        by_event_hour: Valid lines by event hour.
     """
 
     arrival_hour: str
@@ -66,13 +60,6 @@ class MatchTruth:
 
     These are counts of what was simulated; faults of lines are not considered, and neither is whether the other one has
     landed.
-
-    Args:
-        hour: Partition key of the hour.
-        displays: Ads displayed.
-        without_event: Displays to which no event belongs.
-        events: Visit events that name an ad.
-        without_display: Such events that belong to no display.
     """
 
     hour: str
@@ -106,13 +93,9 @@ class Truth:
     """All counts of a simulated landing zone.
 
     Args:
-        spec: The simulation's parameters, as stored.
         hours: Counts of every arrival hour, in order, missing ones included.
         event_hours: Counts of every event hour with a valid line, in order.
-        users: Counts of every daily user snapshot.
-        devices: Counts of every daily device snapshot.
         ads: Counts of the ad displays; None if none are simulated.
-        already_there: True if the landing zone held the complete simulation before.
     """
 
     spec: Mapping[str, Any]
@@ -134,11 +117,7 @@ def _total(figure: str, arrivals: Iterable[ArrivalTruth], events: Iterable[Event
 
 
 class Counter:
-    """Counts the lines that land, hour by hour in arrival order.
-
-    Args:
-        spec: The simulated world.
-    """
+    """Counts the lines that land, hour by hour in arrival order."""
 
     def __init__(self, spec: SimulationSpec) -> None:
         self._spec = spec
@@ -170,12 +149,9 @@ class Counter:
         """Counts the lines of one arrival hour.
 
         Args:
-            hour: Hour of the span.
             state: `landed`, `empty` or `missing`.
             size: Size of the lines in bytes.
-            event_ms: Event time of each line (meaningless for a rejected one).
             reason: Code of each line's rejection reason, 0 for a valid line.
-            copy: ORIGINAL, DUPLICATE or CONFLICT for each line.
         """
         good = reason == VALID
         times = event_ms[good]
@@ -205,11 +181,7 @@ class Counter:
 
 
 class MatchCounter:
-    """Counts which displays and visit events belong together.
-
-    Args:
-        spec: The simulated world.
-    """
+    """Counts which displays and visit events belong together."""
 
     def __init__(self, spec: SimulationSpec) -> None:
         self._spec = spec

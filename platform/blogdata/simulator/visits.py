@@ -44,13 +44,8 @@ class Hour:
     """The visit events of the sessions that start in one hour, ordered by arrival.
 
     Args:
-        session: Position of each event's session in the session columns.
         event_ms: When the page was opened, milliseconds since 1970, strictly increasing within a session.
-        arrival_ms: When the event reached the landing zone.
-        zone: Position of the browser's time zone in `ZONES`, per session.
         sessions: JSON values per session, by field name; a null means that the key is absent.
-        page: JSON value per event.
-        referral: JSON value per event.
     """
 
     session: Ints
@@ -73,12 +68,7 @@ class Hour:
 
 
 def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
-    """Computes the number of events per hour of session start, with daily and weekly cycles.
-
-    Args:
-        spec: The simulated world.
-        hours: How many hours of it. Those of its days have an exact total together, those after it an exact mean.
-    """
+    """Computes the number of events per hour of session start, with daily and weekly cycles."""
     weekday = (spec.start.weekday() + np.arange(hours // 24 + 1)) % 7
     weights = (_WEEKDAY_WEIGHTS[weekday][:, None] * _HOUR_WEIGHTS[None, :]).ravel()[:hours]
     days, after = np.split(weights, [spec.first_added])
@@ -94,11 +84,7 @@ def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population
     """Simulates the sessions that start in an hour of the span.
 
     Args:
-        spec: The simulated world.
         hour: Hour of the span, 0 being its first.
-        rows: Number of events of those sessions; some may fall in later hours.
-        population: The users on the day of the hour; their connections are recorded in it.
-        pools: The vocabularies.
     """
     draw = np.random.default_rng([spec.seed, 2, hour])
     end_ms = spec.end_ms(hour)

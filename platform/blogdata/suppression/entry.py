@@ -32,9 +32,6 @@ SPLITTING = ".splitting.lock"
 def splitting(settings: Settings) -> AbstractContextManager[None]:
     """Keep others from overwriting lines of access logs, since a log that is being split would be refused from then on.
 
-    Args:
-        settings: The deployment.
-
     Raises:
         LockTimeout: Others are overwriting or splitting for too long; transient.
     """
@@ -45,8 +42,6 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
     """Overwrite the lines of all persons on the suppression list in landed files; without anybody on it, read nothing.
 
     Args:
-        settings: The deployment.
-        landing: The landing zone.
         files: The files; those that nothing would read, since they are damaged or beyond the bounds, are left out.
 
     Returns:
@@ -80,13 +75,7 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
 
 
 def erase(files: Iterable[Path], landing: Path, suppressed: Suppressed) -> dict[Path, int]:
-    """Overwrite the lines of persons in landed files; other arguments, results and errors as in :func:`erase_known`.
-
-    Args:
-        files: The files.
-        landing: The landing zone.
-        suppressed: Whose lines go.
-    """
+    """Overwrite the lines of persons in landed files; other arguments, results and errors as in :func:`erase_known`."""
     found: dict[Path, int] = {}
     for file in files:
         with faults_of(file):

@@ -7,15 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Identifiers:
-    """What persons are known by.
-
-    Args:
-        user_ids: Ids of users, as they stand in landed rows, like all others.
-        logins: Their logins.
-        emails: Their e-mail addresses.
-        visit_ids: Ids of visits, those of requests in access logs included.
-        addresses: Addresses of the network; only those given explicitly, since many persons share one.
-    """
+    """What persons are known by."""
 
     user_ids: frozenset[str] = frozenset()
     logins: frozenset[str] = frozenset()

@@ -78,7 +78,6 @@ class Named:
     """Whom a line names.
 
     Args:
-        fields: Values by what they are; those of its fields.
         words: The same for what stands anywhere in it; an entry here is a person's only if the person is known.
         at: When the event happened or the user registered; None if that cannot be read.
         logged: When the request was logged, for access logs. Nobody returns by it: a log that lands again is known by
@@ -104,12 +103,7 @@ class _Object(list[Any]):
 
 
 class Reader:
-    """Reads whom the lines of one file name, in the order of the file.
-
-    Args:
-        file: The file.
-        landing: The landing zone.
-    """
+    """Reads whom the lines of one file name, in the order of the file."""
 
     def __init__(self, file: Path, landing: Path) -> None:
         self._kind = kind_of(file, landing)
@@ -126,7 +120,6 @@ class Reader:
 
         Args:
             offset: Its place in the file, bytes; a file is read from its beginning.
-            raw: The line without line feed.
         """
         text = raw.decode("utf-8", "replace")
         if self._is_csv:

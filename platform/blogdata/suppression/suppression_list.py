@@ -46,7 +46,6 @@ class SuppressionList(SqliteStore):
     """The list of a deployment.
 
     Args:
-        path: The file; only its owner may read it.
         settings: The deployment, which has the key; it is made when the first person is forgotten.
     """
 
@@ -67,7 +66,6 @@ class SuppressionList(SqliteStore):
         """Add persons; on the disk when it returns. Whoever is there already is forgotten anew.
 
         Args:
-            persons: All that they are known by.
             at: When they were forgotten, seconds since 1970.
             registered: The newest time at which any of them registered, by what has landed; None: unknown.
 
@@ -109,11 +107,7 @@ class SuppressionList(SqliteStore):
         return Suppressed(key=self._key(), known=known)
 
     def hashes(self, persons: Identifiers) -> tuple[str, ...]:
-        """Return the keyed hashes of all that persons are known by, as hex digits, in order.
-
-        Args:
-            persons: Persons who were added to the list.
-        """
+        """Return the keyed hashes of all that persons are known by, as hex digits, in order."""
         return tuple(sorted(hashed.hex() for hashed in _hashes(self._key(), persons)))
 
     def let_in(self, returned: Mapping[bytes, float]) -> None:
@@ -133,12 +127,7 @@ class SuppressionList(SqliteStore):
 
 
 class Suppressed:
-    """The list in memory: decides about lines, and notes who has registered again.
-
-    Args:
-        key: The key of the hashes.
-        known: Hash to the times.
-    """
+    """The list in memory: decides about lines, and notes who has registered again."""
 
     def __init__(self, *, key: bytes, known: Mapping[bytes, Since]) -> None:
         self._key = key
@@ -151,19 +140,13 @@ class Suppressed:
         """Return what decides about the lines of persons who are not on a list yet, nor come back.
 
         Args:
-            persons: All that they are known by.
             key: Any bytes.
         """
         for_ever = Since(float("inf"), None)
         return cls(key=key, known=dict.fromkeys(_hashes(key, persons), for_ever))
 
     def goes(self, line: Named, *, is_of_users: bool) -> bool:
-        """Return whether a line is that of a forgotten person.
-
-        Args:
-            line: Whom the line names.
-            is_of_users: Whether it is a delivered user, who may have registered again.
-        """
+        """Return whether a line is that of a forgotten person."""
         at = line.logged if line.at is None else line.at
         found = self._found(line.fields, at) | self._found(line.words, at)
         if not found:

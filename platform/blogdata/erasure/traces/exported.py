@@ -17,13 +17,7 @@ from blogdata.services.copy_settings import Export
 
 
 def clear(settings: Settings, of_persons: Iterable[Contract], note: Note) -> list[Cleared]:
-    """Remove the copies of tables with persons from the folder of every role.
-
-    Args:
-        settings: Settings of the deployment.
-        of_persons: Contracts of the datasets that single somebody out.
-        note: Called with what is about to be cleared.
-    """
+    """Remove the copies of tables with persons from the folder of every role."""
     names = [contract.dataset for contract in of_persons]
     with exports.alone(settings):
         return [_removed(export, names, note) for export in exports.known(settings)]

@@ -18,24 +18,12 @@ _GONE = ".erased"
 
 
 def clear_refused(lake: Path, paths: Collection[str], note: Note) -> Cleared:
-    """Remove the refused batches that have values.
-
-    Args:
-        lake: Folder of the lake.
-        paths: Files with values, below the home, the lake at its default place.
-        note: Called with what is about to be cleared.
-    """
+    """Remove the refused batches that have values."""
     return _clear_folders("refused batches", lake / "refused", "lake/refused/", paths, note)
 
 
 def clear_copies(settings: Settings, paths: Collection[str], note: Note) -> Cleared:
-    """Remove the copies to break that have values; their Spark servers are stopped.
-
-    Args:
-        settings: Settings of the deployment.
-        paths: Files with values, below the home.
-        note: Called with what is about to be cleared.
-    """
+    """Remove the copies to break that have values; their Spark servers are stopped."""
     folder = settings.home / "break"
     for name in _names("break/", paths):
         spark_connect.stop(config.load(overrides={"BLOGDATA_HOME": str(folder / name)}))
@@ -43,13 +31,7 @@ def clear_copies(settings: Settings, paths: Collection[str], note: Note) -> Clea
 
 
 def clear_spark(settings: Settings, paths: Collection[str], note: Note) -> Cleared:
-    """Remove Spark's log and temporary files that have values, unless the server is running.
-
-    Args:
-        settings: Settings of the deployment.
-        paths: Files with values, below the home.
-        note: Called with what is about to be cleared.
-    """
+    """Remove Spark's log and temporary files that have values, unless the server is running."""
     found = [settings.home / path for path in paths if path.startswith("services/spark/")]
     servers = (settings, spark_connect.of_roles(settings))
     if found and any(spark_connect.status(each).state == "running" for each in servers):

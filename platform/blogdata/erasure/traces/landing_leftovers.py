@@ -26,11 +26,6 @@ _ENDINGS = (whole_files.PARTIAL, passthrough_replicator.STAGED, in_place_overwri
 def clear(settings: Settings, paths: Collection[str], note: Note) -> Cleared:
     """Remove the hidden files that have values, while nobody lands or splits logs, or overwrites lines.
 
-    Args:
-        settings: Settings of the deployment.
-        paths: Files with values, below the home, the landing zone at its default place.
-        note: Called with what is about to be cleared.
-
     Raises:
         LockTimeout: Others are at work for too long; transient.
     """

@@ -32,11 +32,7 @@ def clear(lake: Lake, events: EventLog, contract: Contract, since: float, note: 
     """Remove the older versions of a dataset.
 
     Args:
-        lake: The tables' root.
-        events: The event log.
-        contract: Contract of the dataset.
         since: From when on, in seconds since 1970, what was published has no row of the persons.
-        note: Called with what is about to be cleared.
 
     Returns:
         What was removed, and which versions that somebody held are gone; nothing while another run publishes the
@@ -111,11 +107,6 @@ def _name(dataset: str, table: str, version: int) -> str:
 @contextmanager
 def alone(lake: Lake, events: EventLog, contract: Contract) -> Iterator[float | None]:
     """Claim a dataset against others that publish it.
-
-    Args:
-        lake: The tables' root.
-        events: The event log.
-        contract: Contract of the dataset.
 
     Yields:
         The moment since which nobody else publishes it, in seconds since 1970: whoever begins later writes newer files.

@@ -12,13 +12,7 @@ from blogdata.suppression.identifiers import Identifiers
 
 
 def clear(settings: Settings, persons: Identifiers, note: Note) -> Cleared:
-    """Delete the persons' rows of the partner's outbox.
-
-    Args:
-        settings: Settings of the deployment.
-        persons: Who is forgotten.
-        note: Called with what is about to be cleared.
-    """
+    """Delete the persons' rows of the partner's outbox."""
     place, box = "partner.sqlite", outbox(settings)
     if not box.path.exists():
         return Cleared(place=place)

@@ -27,14 +27,7 @@ _ALONE = r"(?<![\w.+@-])(?:{})(?![\w+@-]|\.\w)"
 
 
 def clear(settings: Settings, persons: Identifiers, paths: Collection[str], note: Note) -> Iterator[Cleared]:
-    """Overwrite values in the texts of SQLite files, and remove logs of Dagster's steps that have any.
-
-    Args:
-        settings: Settings of the deployment.
-        persons: Who is forgotten.
-        paths: Files with values, below the home.
-        note: Called with what is about to be cleared.
-    """
+    """Overwrite values in the texts of SQLite files, and remove logs of Dagster's steps that have any."""
     logs = [settings.home / path for path in paths if path.startswith(_LOGS)]
     note(done := Cleared(place="logs of Dagster's steps", files=len(logs)))
     for log in logs:

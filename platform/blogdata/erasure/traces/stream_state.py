@@ -22,14 +22,7 @@ _SHORTEST_NUMBER = 4
 
 
 def clear(lake: Lake, root: Path, persons: Identifiers, note: Note) -> list[Cleared]:
-    """Remove the checkpoints of the streams whose state remembers persons; never of one that is running.
-
-    Args:
-        lake: The tables' root.
-        root: Folder of all checkpoints.
-        persons: Who is forgotten.
-        note: Called with what is about to be cleared.
-    """
+    """Remove the checkpoints of the streams whose state remembers persons; never of one that is running."""
     folders = sorted(root.iterdir()) if root.is_dir() else []
     return [_clear(lake, each, each.name, note) for each in folders if remembers(each, persons)]
 
@@ -39,10 +32,6 @@ def remembers(folder: Path, persons: Identifiers) -> bool:
 
     A login is chosen by its user, and may be a word of any checkpoint, such as `default`. A number may be an offset,
     but not where there are rows alone.
-
-    Args:
-        folder: Their folder.
-        persons: The persons.
     """
     values = replace(persons, logins=frozenset()).values()
     numbers = [value for value in values if value.isdecimal() and len(value) >= _SHORTEST_NUMBER]
@@ -66,12 +55,7 @@ def _clear(lake: Lake, folder: Path, name: str, note: Note) -> Cleared:
 
 
 def forgotten(name: str, folder: Path) -> Cleared:
-    """Return what the removal of a stream's state does.
-
-    Args:
-        name: Name of the stream.
-        folder: Folder of its checkpoints.
-    """
+    """Return what the removal of a stream's state does."""
     return Cleared(
         place=f"state of the stream {name}",
         files=files_in(folder),
@@ -80,11 +64,7 @@ def forgotten(name: str, folder: Path) -> Cleared:
 
 
 def remove(folder: Path) -> None:
-    """Remove the checkpoints of a stream; nobody may be running it.
-
-    Args:
-        folder: Their folder.
-    """
+    """Remove the checkpoints of a stream; nobody may be running it."""
     # The newest one last: a stream that starts after a removal that was cut off goes on with it.
     for one in sorted(folder.iterdir(), key=lambda one: (len(one.name), one.name)) if folder.is_dir() else []:
         if one.is_dir():

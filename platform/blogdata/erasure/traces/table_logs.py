@@ -28,16 +28,7 @@ _NUMBERED = re.compile(r"^(\d{20})\.")
 def clear(
     lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], paths: Collection[str], note: Note
 ) -> Cleared:
-    """Remove the files before a new checkpoint from the logs of a dataset that have values.
-
-    Args:
-        lake: The tables' root.
-        events: The event log.
-        contract: Contract of the dataset.
-        beside: Its companions.
-        paths: Files with values, below the home, the lake at its default place.
-        note: Called with what is about to be cleared.
-    """
+    """Remove the files before a new checkpoint from the logs of a dataset that have values."""
     place = f"log of {contract.dataset}"
     if not any(path.startswith((_folder(contract.dataset), _members(contract))) for path in paths):
         return Cleared(place=place)

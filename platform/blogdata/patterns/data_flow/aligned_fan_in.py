@@ -31,7 +31,6 @@ class Completeness:
 
     Args:
         needed: Keys of all its partitions, in order.
-        missing: Keys of those that are not published.
     """
 
     needed: tuple[str, ...]
@@ -52,12 +51,6 @@ def completeness(
     periods: Sequence[str], grain: Grain, of: Grain, published: Collection[str]
 ) -> dict[str, Completeness]:
     """Find out which of the partitions that periods are computed from are published.
-
-    Args:
-        periods: Keys of days or weeks.
-        grain: Length of the periods.
-        of: Length of the partitions they are computed from.
-        published: Keys of the published partitions.
 
     Returns:
         Period to its completeness.

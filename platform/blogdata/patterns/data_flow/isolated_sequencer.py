@@ -46,11 +46,6 @@ class Call:
 
     Args:
         team: The team, as `team:name`; a consumer in the contract of the dataset.
-        dataset: The dataset, as `layer.table`.
-        grain: Length of its partitions.
-        period: Length of the period that the job computes; not shorter.
-        location: Code location of the job.
-        job: Name of the job.
     """
 
     team: str
@@ -91,12 +86,7 @@ class Consumer(Protocol):
 
 @dataclass(kw_only=True)
 class Called:
-    """What came of some calls.
-
-    Args:
-        runs: Period to the consumer's run.
-        faults: Period to the error.
-    """
+    """What came of some calls."""
 
     runs: dict[str, str] = field(default_factory=dict)
     faults: dict[str, ConsumerFault] = field(default_factory=dict)
@@ -106,8 +96,6 @@ def due(what: Call, published: Collection[str], called: Collection[str]) -> list
     """Find the periods that are there and were not called for, oldest first.
 
     Args:
-        what: The call.
-        published: Keys of the published partitions of the dataset.
         called: Periods that were called for. Empty: of all periods that are there only the newest is due, since nobody
             waits for those of years ago; nor are those before the first call.
     """
@@ -123,8 +111,6 @@ def call(consumer: Consumer, what: Call, periods: Sequence[str]) -> Called:
     """Start the consumer once for each period; after a consumer that cannot be reached, no further one is tried.
 
     Args:
-        consumer: The consumer.
-        what: The call.
         periods: The periods, oldest first.
     """
     result = Called()

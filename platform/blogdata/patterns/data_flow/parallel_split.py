@@ -43,13 +43,7 @@ class NotWritten(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """One writer of a split; each partition is one file.
-
-    Args:
-        file: Name of the file in the partition's folder.
-        encode: Turns the rows into the file's content.
-        decode: Parses a file as its readers do, into rows of what all files of the split tell, alike in all of them.
-    """
+    """One writer of a split; each partition is one file."""
 
     name: str
     file: str

@@ -46,10 +46,8 @@ def in_turn(
     """Execute periods one at a time, the oldest first.
 
     Args:
-        asked: The requested periods.
         due: Finds the periods to execute for those that are left, in order; called again after each execution, as that
             may make later ones due.
-        execute: Executes one period.
 
     Returns:
         The results, in the order of the executions.
@@ -78,11 +76,6 @@ def before(periods: Collection[str], failed: Collection[str]) -> list[str]:
 
 def stopped(periods: Collection[str], failed: Collection[str], *, dataset: str) -> dict[str, PlatformError]:
     """Find the periods that wait for an earlier one.
-
-    Args:
-        periods: The periods that would run.
-        failed: Periods that failed, or that a person has to decide on.
-        dataset: Name of the dataset, for the message.
 
     Returns:
         Each period after the first failed one to the reason it waits.

@@ -43,8 +43,6 @@ class PeriodSource:
     """A source of a period, as far as it is there.
 
     Args:
-        published: Keys of its published parts.
-        delivered: Keys of the parts that were delivered; late rows publish a part that was not.
         held: Keys of delivered parts whose own delivery was not taken in yet; other rows may have published them.
     """
 
@@ -55,12 +53,7 @@ class PeriodSource:
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """What a period is computed from.
-
-    Args:
-        parts: Source to its expected parts, and which of them are missing.
-        read: Sources that have at least one published part.
-    """
+    """What a period is computed from."""
 
     parts: Mapping[str, Completeness]
     read: frozenset[str]
@@ -76,12 +69,6 @@ def gather(periods: Sequence[str], grain: Grain, of: Grain, sources: Mapping[str
     """Find out what is there of each source.
 
     A source is expected from the period of its first delivery on. Before, it belongs to a period only by late rows.
-
-    Args:
-        periods: Keys of the periods.
-        grain: Length of a period.
-        of: Length of a part.
-        sources: Name to what is there of it.
 
     Returns:
         Period to what it is computed from.
@@ -106,8 +93,6 @@ def labelled(
 
     Args:
         rows: The figures: `period` STRING, `metric` STRING, `value` BIGINT, `detail` STRING; at most one a metric.
-        gathered: Period to what it is computed from.
-        metrics: Source to the figures counted from it, each with its value if the parts that are there have no rows.
 
     Returns:
         `period`, `metric`, `value` (null if no part of its source is there), `detail`, `source`, `parts_present` INT,
@@ -131,12 +116,7 @@ def _labels(
 
 
 def silent(delivered: Collection[str], grain: Grain) -> list[str]:
-    """List the periods without a delivery between two with one, unless they are more than :data:`LONGEST_SILENCE`.
-
-    Args:
-        delivered: Keys of the periods with a delivery.
-        grain: Length of a period.
-    """
+    """List the periods without a delivery between two with one, unless they are more than :data:`LONGEST_SILENCE`."""
     # Measured before they are listed: a delivery for the far future is a gap of millions of hours.
     longest = grain.length * (LONGEST_SILENCE + 1)
     gaps = (

@@ -34,12 +34,7 @@ MOST_TRIES = 50
 
 
 class BinPacker:
-    """Packs records into bins, one after another.
-
-    Args:
-        records: The records; those of one key in their order.
-        size: Most records of a bin.
-    """
+    """Packs records into bins, one after another."""
 
     bulk = True
 
@@ -58,12 +53,7 @@ class BinPacker:
         return [self._queues[key][0] for key in keys]
 
     def settle(self, records: Sequence[Delivery], failed: Collection[int]) -> None:
-        """Take the outcome of a bin; a failed record comes again.
-
-        Args:
-            records: The bin.
-            failed: Indexes of the records that were not taken.
-        """
+        """Take the outcome of a bin; a failed record comes again."""
         for index, record in enumerate(records):
             queue = self._queues[record.key]
             if index not in failed:

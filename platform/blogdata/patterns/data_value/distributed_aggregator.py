@@ -51,10 +51,7 @@ class Measure:
 
     Args:
         name: Name of the result column; a BIGINT, of SKETCH a BINARY (an empty sketch where there is no value).
-        how: The aggregate; all of them ignore nulls.
         column: Column to aggregate; None counts rows, and is allowed with COUNT only.
-        lg_k: Size of the sketch of APPROXIMATE and SKETCH as a power of two, 4 to 21 (relative standard
-            error: 1.04 / sqrt(2 ** lg_k)).
     """
 
     name: str
@@ -74,11 +71,6 @@ class Measure:
 def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
     """Aggregate by some columns; null values form a group.
 
-    Args:
-        frame: Any rows.
-        by: Grouping columns; without any, the result is one row.
-        measures: The measures to compute.
-
     Returns:
         One row per group: the `by` columns and the measures.
     """
@@ -87,11 +79,6 @@ def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) 
 
 def aggregate_sets(frame: DataFrame, sets: Mapping[str, Sequence[str]], measures: Sequence[Measure]) -> DataFrame:
     """Aggregate by each of several sets of columns, all in one pass over the rows (GROUPING SETS).
-
-    Args:
-        frame: Any rows, without a column :data:`SET`.
-        sets: Name to its grouping columns.
-        measures: The measures to compute, each of every set.
 
     Returns:
         One row per set and group: :data:`SET`, all grouping columns (null if not of the set) and the measures.

@@ -36,7 +36,6 @@ class Side:
     """One input of the join.
 
     Args:
-        name: Value of the `side` column for its rows without a partner.
         time: Its event time column (TIMESTAMP, never null); no column of the other side has this name.
     """
 
@@ -49,13 +48,9 @@ class TimedJoin:
     """Which rows belong together, and how long a stream waits for them.
 
     Args:
-        on: Key columns, with the same names on both sides, never null.
-        left: The side whose rows come after their partners.
-        right: The side whose rows come first.
         bound: Longest time from a right row to a left row that belongs to it; both ends are included.
         late: How late a row of a stream may come; a later one is dropped. A batch takes every row.
         side: Name of the STRING column to add: `both`, or the name of the side that has no partner.
-        both: Value of that column for a pair.
     """
 
     on: tuple[str, ...]
@@ -67,12 +62,7 @@ class TimedJoin:
     both: str = "both"
 
     def belong(self, left: str, right: str) -> Column:
-        """Build the condition that two rows belong together; both forms of the join use it.
-
-        Args:
-            left: Alias of the left frame.
-            right: Alias of the right frame.
-        """
+        """Build the condition that two rows belong together; both forms of the join use it."""
         equal = [F.col(f"{left}.{name}") == F.col(f"{right}.{name}") for name in self.on]
         after, before = F.col(f"{left}.{self.left.time}"), F.col(f"{right}.{self.right.time}")
         return reduce(Column.__and__, equal) & (after >= before) & (after <= before + _interval(self.bound))
@@ -80,11 +70,6 @@ class TimedJoin:
 
 def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
     """Join two inputs: both are batches, or both are streams.
-
-    Args:
-        left: One row per left event.
-        right: One row per right event.
-        spec: Which rows belong together.
 
     Returns:
         A row for each pair that belongs together, and one for each row without a partner: the `on` columns, the other
@@ -123,13 +108,7 @@ def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
 
 
 def with_partner(right: DataFrame, left: DataFrame, spec: TimedJoin) -> DataFrame:
-    """Keep the right rows to which a left row belongs, each once, to count them beside the join.
-
-    Args:
-        right: One row per right event.
-        left: One row per left event.
-        spec: Which rows belong together.
-    """
+    """Keep the right rows to which a left row belongs, each once, to count them beside the join."""
     return right.alias("right").join(left.alias("left"), spec.belong("left", "right"), "left_semi")
 
 

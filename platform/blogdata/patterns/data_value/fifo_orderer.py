@@ -38,11 +38,7 @@ class Mode(str, Enum):
 
 
 class Fifo:
-    """Sends records first in, first out.
-
-    Args:
-        size: Most records of a bulk request.
-    """
+    """Sends records first in, first out."""
 
     def __init__(self, records: Iterable[Delivery], *, mode: Mode, size: int) -> None:
         self.bulk = mode is Mode.BULK

@@ -40,10 +40,8 @@ class HttpTarget:
     """Sends requests to `POST <url>/v1/events:batch` and `POST <url>/v1/events`.
 
     Args:
-        url: Root address.
         key: Bearer token, read again if it is refused; None if the target needs none.
         timeout: Seconds to wait for an answer.
-        record: Returns what is sent of a record; for one record it is always the same.
     """
 
     def __init__(

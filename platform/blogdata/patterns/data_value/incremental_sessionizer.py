@@ -44,18 +44,9 @@ class SessionSpec:
     """What a session is, and what is kept of its rows.
 
     Args:
-        visitor: Column that identifies whose session it is.
-        time: Column with the time of a row.
-        ties: Columns that order rows of a visitor with the same time.
         position: Columns with the order in which rows were appended; the first appended row identifies the session.
-        partition: Column with the hour of a row, and of a session.
-        inactivity: A session continues until a silence is longer than this.
         count: Name of the number of rows; those of the partition alone are `new_` and this name.
-        first: Output column to the column of the first row it is taken from.
-        last: Output column to the column of the last row it is taken from.
         ever: Boolean columns that are true if they are for any row.
-        path: Output column to the column whose values of the first rows it lists.
-        path_length: Most values it lists.
     """
 
     visitor: str
@@ -93,11 +84,8 @@ def sessionize(
     """Compute the sessions of some hours.
 
     Args:
-        rows: The rows of these hours.
         pending: The pending sessions at the end of the hours before them, with the columns `spec.state` and the hour;
             None if there are none.
-        spec: What a session is.
-        partitions: Keys of the hours, in any order; scattered ones are computed range by range.
 
     Returns:
         The sessions of each hour, with `session_id` STRING, `is_completed` BOOLEAN, the number of their rows in the
@@ -119,10 +107,6 @@ _HOUR = "yyyy-MM-dd'T'HH"
 
 def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
     """Aggregate the rows of each session within each hour.
-
-    Args:
-        rows: Rows of any hours.
-        spec: What a session is.
 
     Returns:
         One row for each session and hour: the columns `spec.state`, the number of rows, and `_hour` TIMESTAMP.

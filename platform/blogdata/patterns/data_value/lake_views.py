@@ -32,12 +32,7 @@ class Dialect:
     """The SQL syntax in which engines differ.
 
     Args:
-        file: Name of the file for the engine's statements.
-        quote: Quote character of names.
-        path_quote: Quote character of paths; it is doubled where a path contains it.
         table: Expression for a Delta table; `{path}` is its quoted path.
-        at_version: The same for one `{version}` of the table.
-        first: Statements to run before those of the views.
     """
 
     file: str
@@ -64,11 +59,6 @@ DUCKDB = Dialect(
 def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> list[str]:
     """Build the SQL of all views for one engine.
 
-    Args:
-        lake: The tables' root.
-        contracts: Contracts of the datasets; those that were never published are left out.
-        dialect: Dialect of the engine.
-
     Returns:
         SQL statements, to be run in order; running them again is safe.
     """
@@ -83,10 +73,6 @@ def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> l
 
 def write(lake: Lake, contracts: Sequence[Contract]) -> list[Path]:
     """Write the SQL of all views to files at the lake's root, one per engine.
-
-    Args:
-        lake: The tables' root.
-        contracts: Contracts of the datasets.
 
     Returns:
         Paths of the files; empty if the lake is in an object store.

@@ -55,10 +55,7 @@ def aggregate(
     """Aggregate partitions of a table by columns that include its partition column, without a shuffle.
 
     Args:
-        spark: The session.
-        stored: The partitions.
         by: Grouping columns, of the table or computed; the table's partition column is one of them.
-        measures: The measures to compute.
         computed: Columns to compute from each row; one of them may make several rows of it (`explode`, `inline`).
         tasks: Number of tasks; None: as many as a shuffle would have, at most one per partition.
 
@@ -89,10 +86,6 @@ def aggregate(
 
 def dealt(rows: Mapping[str, int], tasks: int) -> list[tuple[str, ...]]:
     """Deal partitions to tasks, the largest first, each to the task with the fewest rows so far.
-
-    Args:
-        rows: Partition key to its number of rows.
-        tasks: Largest number of tasks.
 
     Returns:
         The keys of each task; no task is without partitions.

@@ -49,8 +49,6 @@ def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -
     """Read the run context of every publication as a table that joins to any dataset by dataset and partition.
 
     Args:
-        spark: The session.
-        lake: The tables' root.
         version: Version of the event log; None: the newest.
 
     Returns:

@@ -78,10 +78,6 @@ def deliver(
     """Deliver all records of an orderer.
 
     Args:
-        orderer: The records, and the order of the requests.
-        journal: Where requests and answers are noted, durably.
-        target: Where they are sent.
-        unanswered: Requests of earlier processes; they are repeated first.
         patience: Seconds for which a request is tried.
 
     Returns:

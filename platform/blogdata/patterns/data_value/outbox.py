@@ -77,7 +77,6 @@ class Outbox(SqliteStore):
     """The outbox of a deployment.
 
     Args:
-        path: The SQLite file.
         protected: Seconds for which the target honours the id of a request.
         clock: Returns the current time, in seconds since 1970.
     """
@@ -122,13 +121,6 @@ class Outbox(SqliteStore):
     def take(self, partition: str, source: str, rows: Iterable[Row], *, rows_in: int, private: int) -> OutboxLine:
         """Take a partition of the source: all of its rows that may be sent, in place of what it had before.
 
-        Args:
-            partition: Key of the partition.
-            source: Identifies the version of the source.
-            rows: The rows that may be sent.
-            rows_in: All rows of the partition, by the ledger.
-            private: Rows that may not be sent.
-
         Returns:
             The account of the partition.
 
@@ -167,11 +159,7 @@ class Outbox(SqliteStore):
             return _lines(connection, None)
 
     def due(self, *, before: str) -> list[Delivery]:
-        """Return the records to send next, in the order of their times; none of a key with an open request.
-
-        Args:
-            before: Only records of partitions before this key.
-        """
+        """Return the records to send next, in the order of their times; none of a key with an open request."""
         rows = self._file.read(
             f"{_MARKED} WHERE state = 'waiting' AND partition < ? "
             "AND key NOT IN (SELECT key FROM records WHERE state = 'sending') ORDER BY records.at, records.id LIMIT ?",
@@ -204,10 +192,6 @@ class Outbox(SqliteStore):
     def resolve(self, name: str, *, taken: bool) -> int:
         """Settle a request as a person has found it at the target.
 
-        Args:
-            name: Id of the request, or its beginning.
-            taken: Whether the target has its records.
-
         Returns:
             Number of its records.
 
@@ -235,12 +219,7 @@ class Outbox(SqliteStore):
         return [one.request for one in self.open() if one.request.id not in held]
 
     def opened(self, records: Sequence[Delivery], *, bulk: bool) -> DeliveryRequest:
-        """Note that records are about to be sent.
-
-        Args:
-            records: The records, each of another key.
-            bulk: Whether they are sent through the bulk API.
-        """
+        """Note that records are about to be sent."""
         # `open` reads them in this order again: a repeated request has to have the same bytes.
         request = DeliveryRequest(id=str(uuid.uuid4()), records=sorted(records, key=lambda one: one.key), bulk=bulk)
         with self._file.writing() as connection:
@@ -276,10 +255,6 @@ class Outbox(SqliteStore):
 
     def forget(self, keys: Iterable[str], *, before: Callable[[Forgotten], None] = lambda _: None) -> Forgotten:
         """Delete all records of some keys, as if their rows had never been taken.
-
-        Args:
-            keys: The keys.
-            before: Called with what is deleted before it is.
 
         Returns:
             What was deleted; nothing while one of them is in an open request, which would not be repeatable any more.

@@ -67,8 +67,6 @@ class LiveSessions:
     """What a session is, and how long a stream waits for its rows.
 
     Args:
-        session: The rule of the batch twin.
-        late: How late a row may come; a later one is dropped.
         payload: Column that equal rows of a visitor (same time and ties) agree on; if not, they are in conflict.
     """
 
@@ -93,7 +91,6 @@ def sessionize(rows: DataFrame, spec: LiveSessions) -> DataFrame:
 
     Args:
         rows: The stream; its query starts with the settings of :data:`CONFIGURATION`.
-        spec: What a session is.
 
     Returns:
         A stream of completed sessions, each once: the columns of the batch twin (`session_id`, `is_completed`, the hour
@@ -126,13 +123,7 @@ def sessionize(rows: DataFrame, spec: LiveSessions) -> DataFrame:
 
 
 def merged(held: Iterable[Held], new: Iterable[Held], spec: LiveSessions) -> list[Held]:
-    """Merge new rows of a visitor into those held, in the order of their times; of equal rows the first appended stays.
-
-    Args:
-        held: Rows of the state.
-        new: Rows that came.
-        spec: What a session is.
-    """
+    """Merge new rows of a visitor into those held, by time; of equal rows the first appended stays."""
     found: dict[tuple[Any, ...], Held] = {}
     for row in (*held, *new):
         identity = (row[_MICROS], *(row[name] for name in spec.session.ties))
@@ -142,12 +133,7 @@ def merged(held: Iterable[Held], new: Iterable[Held], spec: LiveSessions) -> lis
 
 
 def cut(rows: Sequence[Held], spec: LiveSessions) -> list[list[Held]]:
-    """Cut the rows of a visitor into sessions.
-
-    Args:
-        rows: Rows in the order of their times.
-        spec: What a session is.
-    """
+    """Cut the rows of a visitor into sessions."""
     sessions: list[list[Held]] = []
     for row in rows:
         if not sessions or spec.session.apart(row[_MICROS] - sessions[-1][-1][_MICROS]):
@@ -157,23 +143,13 @@ def cut(rows: Sequence[Held], spec: LiveSessions) -> list[list[Held]]:
 
 
 def expires(session: Sequence[Held], spec: LiveSessions) -> int:
-    """Return the watermark, in milliseconds, at which no row can belong to a session any more.
-
-    Args:
-        session: Its rows, in the order of their times.
-        spec: What a session is.
-    """
+    """Return the watermark, in milliseconds, at which no row can belong to a session any more."""
     over: int = session[-1][_MICROS] + spec.session.inactivity // timedelta(microseconds=1)
     return -(-over // 1000)
 
 
 def summarized(session: Sequence[Held], spec: LiveSessions) -> dict[str, Any]:
-    """Compute the columns of a session from its rows; times in microseconds.
-
-    Args:
-        session: Its rows, in the order of their times.
-        spec: What a session is.
-    """
+    """Compute the columns of a session from its rows; times in microseconds."""
     one, first, last = spec.session, session[0], session[-1]
     hour = timedelta(hours=1) // timedelta(microseconds=1)
     over = (last[_MICROS] + one.inactivity // timedelta(microseconds=1)) // hour
@@ -192,12 +168,7 @@ def summarized(session: Sequence[Held], spec: LiveSessions) -> dict[str, Any]:
 
 
 class Sessionizer(StatefulProcessor):
-    """Keeps the rows of a visitor's open sessions, and a timer for the session that is over first.
-
-    Args:
-        spec: What a session is.
-        state: Schema of the state, as Spark SQL column definitions.
-    """
+    """Keeps the rows of a visitor's open sessions, and a timer for the session that is over first."""
 
     def __init__(self, spec: LiveSessions, state: str) -> None:
         self._spec, self._schema = spec, state

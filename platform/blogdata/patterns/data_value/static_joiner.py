@@ -48,12 +48,8 @@ def join_as_of(
     """Join every fact with the version of its key that was valid at its time.
 
     Args:
-        facts: One row per fact.
         versions: One row per version, with the `on` columns and both ends of its range (TIMESTAMP).
-        on: Key columns, with the same names on both sides; a null matches nothing.
         at: Column with the fact's time (TIMESTAMP); a null matches nothing.
-        valid_from: Column with the first instant of a version; null: no lower bound.
-        valid_to: Column with the first instant after it; null: still valid.
         matched_column: Name of the BOOLEAN column to add: true if a version matched; never null.
         disjoint: The caller guarantees that no two versions of a key overlap; saves a sort of the
             versions. If that is not true, a fact is duplicated, and the account of its dataset fails.
@@ -82,10 +78,8 @@ def join_current(facts: DataFrame, current: DataFrame, on: Sequence[str]) -> Dat
     """Join every fact with the current row of its key, whatever was valid at its time.
 
     Args:
-        facts: One row per fact.
         current: One row per key, with the `on` columns. If a key has several, a fact is duplicated, and the account of
             its dataset fails.
-        on: Key columns, with the same names on both sides; a null matches nothing.
 
     Returns:
         One row per fact: its columns, and those of `current` except `on` (null without a match).

@@ -31,10 +31,6 @@ class NotWrappable(PlatformError):
 def beside(frame: DataFrame, computed: Mapping[str, Column]) -> DataFrame:
     """Put computed columns beside the columns of a frame.
 
-    Args:
-        frame: The rows as received; all columns are raw.
-        computed: Name to Column expression over the frame.
-
     Returns:
         One row per input row: the raw columns, then the computed ones.
 
@@ -47,11 +43,6 @@ def beside(frame: DataFrame, computed: Mapping[str, Column]) -> DataFrame:
 
 def envelope(record: Mapping[str, Any], computed: Mapping[str, Any], *, field: str) -> dict[str, Any]:
     """Put a record into an envelope of computed values.
-
-    Args:
-        record: The record as it is.
-        computed: Name to value.
-        field: Name of the envelope's field with the record.
 
     Raises:
         NotWrappable: Nothing is computed, or under the name of the field.

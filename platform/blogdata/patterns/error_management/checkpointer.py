@@ -53,15 +53,7 @@ class IncompatibleCheckpoint(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSpec:
-    """The definition of a stream that its checkpoint depends on; after any change the checkpoint no longer fits.
-
-    Args:
-        name: Name of the stream and of its folder.
-        source: What is read: kind, place, and the options that select the input.
-        schema: Schema of the source, as Spark SQL column definitions.
-        key: Identity columns by which rows are deduplicated.
-        watermark: How event time advances: allowed lateness, and how sources are combined.
-    """
+    """The definition of a stream that its checkpoint depends on; after any change the checkpoint no longer fits."""
 
     name: str
     source: Mapping[str, str] = field(default_factory=dict)
@@ -86,9 +78,7 @@ class PlannedBatch:
     Args:
         number: Batch number, counted from zero.
         positions: End offset of each source, in the source's own format; None for a source without data yet.
-        planned_at: When its input was logged.
         watermark: Event time up to which a query that keeps state has let its rows go; None: it has none yet.
-        committed: Whether it is complete; an uncommitted batch is retried.
     """
 
     number: int
@@ -100,13 +90,7 @@ class PlannedBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """One checkpoint of a stream, on a file system of this machine.
-
-    Args:
-        stream: Name of the stream.
-        number: 1 for the stream's first checkpoint, 2 for the one that follows it.
-        folder: Its folder.
-    """
+    """One checkpoint of a stream, on a file system of this machine."""
 
     stream: str
     number: int
@@ -183,7 +167,6 @@ class Checkpoint:
 
         Args:
             batch: Batch number; Spark must still retain it.
-            source: Number of the source among those of the stream.
 
         Raises:
             CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
@@ -275,8 +258,6 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
     """Open the newest checkpoint of a stream; create one if there is none or `renew` is set.
 
     Args:
-        root: Folder of all checkpoints.
-        spec: The stream's current spec.
         renew: Begin a new checkpoint. The old one is left as it is; what is published already is not published again.
 
     Returns:
@@ -303,7 +284,6 @@ def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
     """List the existing checkpoints, sorted by stream and number.
 
     Args:
-        root: Folder of all checkpoints.
         stream: List only the checkpoints of this stream; None lists all.
     """
     found = [
@@ -317,12 +297,7 @@ def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
 
 
 def next_turn(lake: Lake, dataset: str) -> int:
-    """Return the turn of the next batch that is appended to a table; all checkpoints share one sequence, from zero.
-
-    Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`.
-    """
+    """Return the turn of the next batch that is appended to a table; all checkpoints share one sequence, from zero."""
     table = lake.caught_up(dataset)
     last = None if table is None else table.transaction_version(dataset)
     return 0 if last is None else last + 1
@@ -374,9 +349,6 @@ def _path(address: str) -> str:
 
 def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
     """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used.
-
-    Args:
-        root: Folder of all checkpoints.
 
     Raises:
         CheckpointDamaged: A file is not what Spark wrote.

@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RejectRule:
-    """One way for a row to be bad.
-
-    Args:
-        name: The reason recorded with the row.
-        condition: Column that is true when the row is bad; null counts as not bad.
-    """
+    """One way for a row to be bad."""
 
     name: str
     condition: Column
@@ -51,7 +46,6 @@ class Tolerance:
 
     Args:
         max_share: Largest share, 0 to 1, that is still accepted.
-        over_rows: Number of newest rows over which the share is computed; fewer are not judged.
     """
 
     max_share: float
@@ -70,10 +64,7 @@ class Tolerance:
 
         Args:
             batches: Rejected rows and all rows of each batch, newest first; consumed only as far as needed.
-            dataset: Dataset that stores the rows with their `reasons`, for the message.
-            part: Which of its rows are judged, for the message.
             rows_of: Returns the SQL condition on `dataset` that selects the rejected rows of the newest n batches.
-            then: What makes the stream continue, for the message.
 
         Returns:
             The error to raise once the rows are stored, or None.
@@ -96,9 +87,6 @@ class Tolerance:
 
 def reasons(rules: Sequence[RejectRule]) -> Column:
     """Build the array of the names of all broken rules, in rule order; empty for a good row.
-
-    Args:
-        rules: The rules; names are unique.
 
     Raises:
         ConfigurationError: Two rules have the same name.
@@ -131,13 +119,7 @@ def is_rejected() -> Column:
 
 
 def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:
-    """Build the rule for an error-safe function: its input is not null, but its result is.
-
-    Args:
-        name: The reason recorded with the row.
-        source: Input of the function.
-        result: Result of the function; null means that it failed.
-    """
+    """Build the rule for an error-safe function: its input is not null, but its result is."""
     return RejectRule(name=name, condition=source.isNotNull() & result.isNull())
 
 
@@ -147,13 +129,7 @@ def error_above_share(
     """Check whether the share of rejected rows is too large.
 
     Args:
-        rejected_rows: Rows set aside.
-        rows: All rows, rejected ones included.
         max_share: Largest share (0 to 1) that is still accepted.
-        dataset: Dataset that stores the rejected rows with their `reasons`, for the message.
-        part: The partition or rows of it that are judged, for the message.
-        selection: SQL condition on `dataset` that selects the rejected rows, for the message.
-        then: What makes the job continue, for the message.
 
     Returns:
         The error to raise, or None.
@@ -180,12 +156,7 @@ def error_above_share(
 
 
 def query(dataset: str, selection: str) -> Query:
-    """Build the query that counts rejected rows by their reasons.
-
-    Args:
-        dataset: Dataset that stores the rows with their `reasons`.
-        selection: SQL condition that selects them.
-    """
+    """Build the query that counts rejected rows by their reasons."""
     return Query(sql=f"SELECT reasons, count(*) FROM {dataset} WHERE {selection} GROUP BY reasons")
 
 
@@ -201,12 +172,8 @@ def error_for_partition(
     """Check whether a partition has too many rejected rows to be used downstream.
 
     Args:
-        partition: Key of the partition.
-        letters: Partition to its rejected rows and all its rows; includes earlier partitions.
         max_share: Largest share (0 to 1) that is still accepted.
         dataset: Dataset that stores the rejected rows with their `reasons`, and no other rows, for the message.
-        column: Partition column of `dataset`, for the message.
-        then: What makes the job continue, for the message.
 
     Returns:
         The error to raise, or None. A partition with fewer than :data:`LEAST_ROWS` rows is judged together with the

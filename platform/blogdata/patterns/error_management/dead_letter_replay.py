@@ -47,13 +47,7 @@ class CorrectionAwaited(ReplayRefused):
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """The corrected line of a dead letter.
-
-    Args:
-        source_file: File of the dead letter, relative to the landing zone.
-        source_offset: Byte offset at which the dead letter begins.
-        payload: The corrected line.
-    """
+    """The corrected line of a dead letter."""
 
     source_file: str
     source_offset: int
@@ -88,12 +82,7 @@ class Correction:
 
 @dataclass(frozen=True, kw_only=True)
 class LandedCorrections:
-    """Result of a replay; files are relative to the landing zone.
-
-    Args:
-        files: Files of all corrections.
-        landed: Those of them that were written because they were missing or different.
-    """
+    """Result of a replay; files are relative to the landing zone."""
 
     files: tuple[str, ...]
     landed: tuple[str, ...]
@@ -101,10 +90,6 @@ class LandedCorrections:
 
 def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
     """Read corrections, one JSON object per line with source_file, source_offset and payload (text or an object).
-
-    Args:
-        lines: Lines in UTF-8.
-        where: Name of the input, for error messages.
 
     Returns:
         One correction per position; a later line replaces an earlier one.
@@ -165,13 +150,8 @@ def land_corrections(
     After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
 
     Args:
-        corrections: Corrections to replay; the last one of each position counts.
-        dead: Positions of the existing dead letters.
-        landing: The landing zone.
-        letters: Contract of the dead letters, partitioned by hour of arrival; for the error.
         awaited: Returns the paths of the files in planned, uncommitted batches of a stream; called only when a file
             would be replaced.
-        convention: What makes an hour complete; an hour with corrections gets a flag in any case.
 
     Returns:
         The files of the corrections; the same corrections again have the same files.

@@ -33,10 +33,6 @@ Arrivals = Mapping[str, Entry]
 def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int]:
     """Sum the rows of each event partition over all arrivals.
 
-    Args:
-        arrivals: Arrival partition to its newest publication.
-        breakdown: Name of the breakdown whose first column is the event partition.
-
     Returns:
         Event partition to its number of rows.
     """
@@ -50,13 +46,6 @@ def later_arrivals(
     arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str, until: int
 ) -> dict[str, list[str]]:
     """Find the event partitions of which nothing came since they were published but rows of later arrivals.
-
-    Args:
-        arrivals: Arrival partition to its newest publication.
-        integrated: Event partition to its newest publication.
-        source: Name of the receiving dataset.
-        breakdown: Name of its breakdown whose first column is the event partition.
-        until: Version of the receiving dataset that is read.
 
     Returns:
         Event partition to these arrivals, sorted; without those that lack nothing, or something else.
@@ -96,11 +85,8 @@ class PartitionState:
     """One row of the state table.
 
     Args:
-        partition: Event partition.
         updated: Version of the receiving dataset that last touched it; -1 when no arrival touches it any more.
         processed: Version of the receiving dataset it was computed from; None before the first run.
-        rows: Rows it has in the receiving dataset now.
-        processed_rows: Rows it was computed from.
     """
 
     partition: str
@@ -119,12 +105,6 @@ def state(
     arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str
 ) -> dict[str, PartitionState]:
     """Derive the state table.
-
-    Args:
-        arrivals: Arrival partition to its newest publication.
-        integrated: Event partition to its newest publication.
-        source: Name of the receiving dataset.
-        breakdown: Name of its breakdown whose first column is the event partition.
 
     Returns:
         Event partition to its state, sorted. Every arrival partition counts as an event partition, even if it has no

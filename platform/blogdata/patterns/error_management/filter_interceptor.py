@@ -34,12 +34,7 @@ REASON = "filtered."
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """A named reason to leave a row out.
-
-    Args:
-        name: Name under which the removed rows are counted.
-        removes: Column that is true for a row to leave out; null keeps the row.
-    """
+    """A named reason to leave a row out."""
 
     name: str
     removes: Column
@@ -47,9 +42,6 @@ class Filter:
 
 def first_match(filters: Sequence[Filter]) -> Column:
     """Build the Column with the name of the first filter that removes the row; null if none does.
-
-    Args:
-        filters: The filters, in the order they apply; names are unique.
 
     Raises:
         ConfigurationError: No filter, or two with the same name.
@@ -71,9 +63,6 @@ def first_match(filters: Sequence[Filter]) -> Column:
 
 def shares(entries: Mapping[str, Entry]) -> dict[str, float]:
     """Compute the share of input rows that each filter removed.
-
-    Args:
-        entries: Partition to its ledger entry.
 
     Returns:
         Filter to share, 0 to 1; empty when there were no rows.

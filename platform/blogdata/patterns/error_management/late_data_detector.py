@@ -51,7 +51,6 @@ class Combined:
     """How the progress of several sources, and of the partitions of each, is combined.
 
     Args:
-        sources: Across the sources.
         partitions: Across the partitions of a source, by its name; MAX for a source that is not in it. A partition is
             read as `source/partition`.
     """
@@ -83,9 +82,7 @@ class PartitionReading:
     """Greatest event time seen in one partition of a source.
 
     Args:
-        key: Partition key, sortable in time.
         max_event_time: Greatest event time in it, timezone-aware; None if it has no row.
-        source: The source it is an hour of, or `source/partition`.
     """
 
     key: str
@@ -99,7 +96,6 @@ class Progress:
 
     Args:
         watermarks: By partition key; None if no earlier partition has an event time, so that nothing is late.
-        ignored: Readings more than :data:`CLOCK_TOLERANCE` after the end of their partition.
     """
 
     watermarks: Mapping[str, datetime | None]
@@ -128,8 +124,6 @@ class StreamProgress:
 
         Args:
             readings: Source, or `source/partition`, and its greatest believable event time; one or more of each.
-            allowed: Allowed lateness.
-            strategy: How sources are combined. Under MIN nothing is late until every known source has been seen.
 
         Returns:
             The progress after the batch; its watermark is never before this one's.
@@ -156,12 +150,7 @@ class StreamProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class LateShare:
-    """How many of the newest rows of a stream were late; if most were, event time itself must be wrong.
-
-    Args:
-        late: Rows that were set aside as late.
-        rows: All rows that were counted, late ones included.
-    """
+    """How many of the newest rows of a stream were late; if most were, event time itself must be wrong."""
 
     late: int
     rows: int
@@ -205,8 +194,6 @@ def progress(
         readings: One per source and partition, in any order; several for the same one are combined. A reading more
             than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
         allowed: Allowed lateness, not negative.
-        strategy: How sources are combined. Under MIN nothing is late until every source has been seen.
-        keys: Further partitions to compute the watermark for, such as the next one.
 
     Returns:
         A watermark for every key of the readings and of `keys`, never going back from one key to the next.
@@ -244,9 +231,6 @@ def late(
 
     Args:
         frame: Rows with their partition key (STRING) and event time (TIMESTAMP).
-        marks: Watermarks by partition key; rows of a partition without a watermark are not late.
-        partition: Name of the key column.
-        event_time: Name of the time column. Rows without a time are not late.
 
     Returns:
         The late rows with watermark TIMESTAMP and lateness_seconds DOUBLE (how far behind it).
@@ -271,7 +255,6 @@ def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column
     Args:
         time: Event time, TIMESTAMP.
         partition: Arrival hour of the row, STRING.
-        taken_in: Moment at which the row was ingested.
     """
     from pyspark.sql import functions as F
 
@@ -291,11 +274,7 @@ def readings_of(
     """Compute the greatest believable event time of each source of a batch (a Spark action).
 
     Args:
-        frame: The rows of the batch.
         source: STRING Column: the source, or the partition of the source, that a row came from.
-        taken_in: Moment at which the batch was ingested; the same when the batch is retried.
-        partition: Name of the column with the arrival hour.
-        event_time: Name of the time column.
 
     Returns:
         Source and time, for :meth:`StreamProgress.advance`; None for a source without a believable row.

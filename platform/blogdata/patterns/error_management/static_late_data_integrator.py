@@ -27,12 +27,7 @@ from blogdata.publish.partitions import Grain, key_of, start_of
 
 @dataclass(frozen=True, kw_only=True)
 class Lookback:
-    """How far a run looks back.
-
-    Args:
-        length: Number of partitions before the current one that a run includes.
-        grain: Length of a partition.
-    """
+    """How far a run looks back."""
 
     length: int
     grain: Grain
@@ -50,10 +45,6 @@ class Lookback:
 def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
     """Choose the executions whose replay covers all: of overlapping windows only the newest one is needed.
 
-    Args:
-        executions: Partitions whose runs are to be repeated.
-        lookback: The window of each execution.
-
     Returns:
         The newest execution, and each older one that lies outside the windows of the kept ones, in order.
     """
@@ -67,11 +58,6 @@ def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
 def due(execution: str, touched: Collection[str], lookback: Lookback) -> set[str]:
     """Choose the partitions that an execution runs.
 
-    Args:
-        execution: The current partition.
-        touched: Partitions that late rows have touched; those before the window are left alone.
-        lookback: The window.
-
     Returns:
         The current partition and the touched ones of its window.
     """
@@ -80,10 +66,6 @@ def due(execution: str, touched: Collection[str], lookback: Lookback) -> set[str
 
 def run_order(partitions: Iterable[str], *, stateful: bool) -> list[str]:
     """Put partitions that cannot be computed together in the order in which they run.
-
-    Args:
-        partitions: Keys of the partitions, late ones and the current one.
-        stateful: Whether a partition continues from the one before it.
 
     Returns:
         The oldest first if they are stateful, else the newest first.
@@ -95,12 +77,6 @@ def too_late(
     arrived: Mapping[str, int], integrated: Mapping[str, int], execution: str, lookback: Lookback
 ) -> dict[str, int]:
     """Count the rows that arrived after their partition was final.
-
-    Args:
-        arrived: Partition to its current number of rows.
-        integrated: Partition to the number of rows it was computed from.
-        execution: The newest partition.
-        lookback: The window.
 
     Returns:
         Final partition to its number of missed rows; partitions without any are left out.

@@ -59,7 +59,6 @@ class BatchFile:
     """A file of a batch.
 
     Args:
-        name: Relative to the landing zone.
         hour: Arrival hour, from its folder; None if the folder's name is not an hour, or the file is not read.
         size: Its lines and bytes, counted without Spark.
         link: The link on its path that leads out of the landing zone, or that it is no file, so that it is not read;
@@ -82,11 +81,6 @@ class StreamedFiles:
     """The files of a landed table, in folders by arrival hour, streamed in the order in which they came.
 
     A file is read once, when it is first seen: a producer must write under a hidden name and rename.
-
-    Args:
-        table: Folder in the landing zone.
-        suffixes: Files with these endings are input.
-        files_per_batch: Maximum number of files in a batch.
     """
 
     table: str
@@ -101,11 +95,6 @@ class StreamedFiles:
         """Open the stream, with columns raw, source_offset and source_file (relative to the landing zone).
 
         Lines that were erased are none of it.
-
-        Args:
-            spark: Session on a server that has the engine's jar.
-            landing: The landing zone.
-            bounds: What a landed file may need.
         """
         reader = (
             spark.readStream.format("lines")
@@ -129,7 +118,6 @@ class StreamedFiles:
 
         Args:
             checkpoint: Checkpoint of the stream; None if it has none.
-            landing: The landing zone.
 
         Returns:
             The files of an uncommitted batch, each with its size and modification time, if there are any; otherwise the
@@ -147,10 +135,6 @@ class StreamedFiles:
     def unread(self, checkpoint: Checkpoint, landing: Path) -> list[Path]:
         """List the landed files that no committed batch contains, without Spark.
 
-        Args:
-            checkpoint: Checkpoint of the stream.
-            landing: The landing zone.
-
         Raises:
             CheckpointDamaged: A checkpoint file is not what Spark wrote.
         """
@@ -159,9 +143,6 @@ class StreamedFiles:
 
     def left_out(self, landing: Path) -> dict[str, list[str]]:
         """List the landed files and links whose lines are in no batch.
-
-        Args:
-            landing: The landing zone.
 
         Returns:
             The files in folders whose name is not an hour, relative to the landing zone (:data:`MISNAMED`), and the
@@ -195,13 +176,6 @@ class StreamedFiles:
         self, checkpoint: Checkpoint, batch: int, landing: Path, bounds: Bounds, *, at: int = 0
     ) -> Sequence[BatchFile]:
         """List the files of a batch from the checkpoint, and count their lines and bytes.
-
-        Args:
-            checkpoint: Checkpoint of the stream.
-            batch: The number of the batch.
-            landing: The landing zone.
-            bounds: What each file may need.
-            at: Number of this source among those of the stream.
 
         Raises:
             CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.

@@ -36,8 +36,6 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     """Keep the first row of each identity, with the number of rows it stands for.
 
     Args:
-        frame: One window of rows.
-        key: Columns of the identity.
         order: Columns that decide which row is first; unique together with the key, or the winner is arbitrary.
         payload: Column of the frame that all rows of one identity must agree on.
 
@@ -104,10 +102,6 @@ def first_come(
     """Classify the rows of a batch: first of their identity, duplicate of it, or in conflict with it.
 
     Args:
-        batch: The rows of one batch of a stream.
-        published: The first rows of earlier batches whose identity may come again; one per identity.
-        key: Columns of the identity.
-        order: Columns that decide which row of the batch is first; unique together with the key.
         payload: Column of both frames that all rows of one identity must agree on.
 
     Returns:

@@ -41,10 +41,7 @@ class NewMember:
     """The rows and the description of a member to be written.
 
     Args:
-        name: Name of its part of the dataset.
-        frame: The rows.
         partitions: Keys of its partitions; empty for an unpartitioned dataset.
-        frozen: True if it holds several partitions permanently.
         arrange: Rewrites the files of its complete table without changing a row; None: they stay as written.
     """
 
@@ -57,14 +54,7 @@ class NewMember:
 
 @dataclass(frozen=True, kw_only=True)
 class Filled:
-    """A complete member that is not visible yet.
-
-    Args:
-        new: What it was to be.
-        location: Its folder.
-        commit: The commit that wrote its rows.
-        version: Version of its table that is read: that of the commit, or a later one with the same rows.
-    """
+    """A complete member that is not visible yet."""
 
     new: NewMember
     location: str
@@ -76,12 +66,6 @@ def publish_members(
     new: Sequence[NewMember], target: Target, provenance: Provenance, *, planned_from: Members
 ) -> Commit:
     """Fill members and make all of them visible in one commit, once per run.
-
-    Args:
-        new: The members; they replace the visible rows of the same partitions.
-        target: The dataset, its contract and the run.
-        provenance: Inputs and accounts.
-        planned_from: State of the pointer from which the write was planned.
 
     Returns:
         The commit of the dataset; ``repeated`` when this run had already published these partitions.
@@ -138,13 +122,6 @@ def swap(
     filled: Sequence[Filled], target: Target, info: dict[str, Any], *, planned_from: Members, transaction_id: str
 ) -> int:
     """Replace the visible members of the same partitions by new ones, in one commit.
-
-    Args:
-        filled: Complete members.
-        target: The dataset and the run.
-        info: Metadata of the commit.
-        planned_from: State of the pointer before the members were filled.
-        transaction_id: Transaction identifier of the commit.
 
     Returns:
         The dataset's new version.

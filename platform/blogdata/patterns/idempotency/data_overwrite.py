@@ -45,11 +45,8 @@ def overwrite_partitions(
     """Replace some partitions by a frame, audited and in one commit.
 
     Args:
-        frame: Rows of these partitions only.
-        target: The table, its contract and the run.
         partitions: Partition keys; a key without rows ends up empty.
         provenance: Inputs, accounts and landed files; the partitions of its `additions` keep the rows they have.
-        companions: Tables whose partitions the same commit replaces (Transactional Writer).
 
     Returns:
         The commit.

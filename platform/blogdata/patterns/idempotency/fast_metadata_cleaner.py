@@ -55,14 +55,7 @@ class FrozenPeriod(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
-    """The result of freezing a year: the member that replaced its periods.
-
-    Args:
-        member: Name of the member: the year, with a number if that name is taken.
-        partitions: Keys of its periods.
-        rows: Number of rows of all periods.
-        version: Version of the dataset that made it visible.
-    """
+    """The result of freezing a year: the member that replaced its periods."""
 
     member: str
     partitions: tuple[str, ...]
@@ -76,11 +69,7 @@ def replace_periods(
     """Replace some periods: one audited member per period, and one commit that makes all of them visible.
 
     Args:
-        frame: Rows of these periods only.
-        target: The dataset, its contract and the run.
         partitions: Keys of the periods; one without rows becomes empty.
-        provenance: Inputs and accounts.
-        thaw: Also replace frozen periods; the frozen member keeps its other periods.
 
     Returns:
         The commit.
@@ -109,10 +98,6 @@ def replace_periods(
 def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member, ...]]:
     """Find the members that can be frozen, by year: those of years in which no period can change any more.
 
-    Args:
-        seen: State of the pointer.
-        final_before: Key of the first period that may still change.
-
     Returns:
         Year to its unfrozen members, in order; only years with more than one.
     """
@@ -130,9 +115,6 @@ def freeze(
     """Turn the periods of each final year into one immutable member: one audited write and one swap per year.
 
     Args:
-        spark: The session.
-        target: The dataset, its contract and the run.
-        final_before: Key of the first period that may still change.
         arrange: Rewrites the files of a year before it is visible (Sorter); None: they stay as written.
 
     Returns:

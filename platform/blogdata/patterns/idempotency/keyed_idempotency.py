@@ -34,10 +34,8 @@ def first_appended(rows: DataFrame, position: Column, *, within: Sequence[str], 
     """Add to each row the position of the first appended row of its entity.
 
     Args:
-        rows: All rows of the entities.
         position: Position of a row in the order in which rows were appended; unique, and never changes.
         within: Columns with the same values in all rows of an entity; the values may change when it grows.
-        into: Name of the added column.
 
     Returns:
         The rows with the added position, from which to derive the key.

@@ -58,8 +58,6 @@ def merge(
     Args:
         changes: Rows with the contract's columns and the `deleted` column, one per key. Of a removed row only the key
             is used.
-        target: The table, its contract and the run.
-        provenance: Inputs and accounts; they describe the table after the merge.
         deleted: Boolean column that marks a row as removed, never null; None if the changes remove no rows.
         at: Version of the table the changes were computed from; None: they do not depend on a version, and the newest
             one is used.
@@ -96,12 +94,6 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
     If a column of the key was added after the table was created, no change can match rows with a null in it. Such a
     table is replaced as a whole, once.
 
-    Args:
-        rows: All current rows, with the contract's columns.
-        target: The table, its contract and the run; it exists.
-        provenance: Inputs and accounts.
-        at: Version of the table that the rows were computed from.
-
     Returns:
         The commit.
 
@@ -125,7 +117,6 @@ def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
 
     Args:
         changes: As for :func:`merge`.
-        contract: Contract of the table.
 
     Returns:
         The same changes. Keys that contain a null are not compared; the audits judge them.
@@ -145,7 +136,6 @@ def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
 
     Args:
         changes: As for :func:`merge`.
-        deleted: Name of the column that marks removed rows.
 
     Returns:
         The same changes.
@@ -161,8 +151,6 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, del
 
     Args:
         changes: As for :func:`merge`.
-        current: The rows of the table.
-        contract: Contract of the table.
         deleted: As for :func:`merge`.
 
     Returns:
@@ -180,11 +168,6 @@ def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, del
 
 def differences(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Compare a full delivery with a table, both read once.
-
-    Args:
-        delivered: All current rows, with the contract's columns, one per key.
-        current: The rows of the table.
-        contract: Contract of the table.
 
     Returns:
         New rows and rows that differ, with :data:`DELETED` false; the keys of missing rows, with :data:`DELETED` true.
@@ -208,11 +191,6 @@ def differences(delivered: DataFrame, current: DataFrame, contract: Contract) ->
 def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) -> DataFrame:
     """Add to a full delivery the removals that it implies: the rows of the table that it does not contain.
 
-    Args:
-        delivered: All current rows, with the contract's columns.
-        current: The rows of the table.
-        contract: Contract of the table.
-
     Returns:
         The delivered rows with :data:`DELETED` false, and the missing rows with :data:`DELETED` true.
     """
@@ -232,8 +210,6 @@ def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract,
 
     Args:
         changes: As for :func:`merge`.
-        current: The rows of the table.
-        contract: Contract of the table.
         deleted: As for :func:`merge`.
 
     Returns:

@@ -41,12 +41,6 @@ if TYPE_CHECKING:
 def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str) -> Commit:
     """Write a whole dataset as a new immutable copy, and point its stable name to it.
 
-    Args:
-        frame: All rows, with the columns of the contract.
-        target: The dataset, its contract and the run.
-        provenance: Inputs, accounts and landed files.
-        name: Name of the copy, derived from immutable attributes such as the day and the digest of the delivery.
-
     Returns:
         The commit; ``repeated`` when this run had already published its copy.
 

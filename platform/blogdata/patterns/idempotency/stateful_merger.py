@@ -72,13 +72,8 @@ def execute(
     """Merge the changes of one execution into the table as the previous executions left it.
 
     Args:
-        spark: The session.
-        target: The table, its contract and the run.
-        events: The event log.
-        period: Key of the execution's period.
         changes: Computes the changes, as `merge` takes them with the mark :data:`DELETED`, from the table before the
             execution.
-        provenance: Inputs and accounts; they describe the table after the execution.
         lost: Checks whether an error that is no `PlatformError` means a lost server, so that a retry can help.
 
     Returns:

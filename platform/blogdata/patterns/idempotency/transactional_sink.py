@@ -71,15 +71,7 @@ class Overtaken(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class ServedTable:
-    """One table of a delivery.
-
-    Args:
-        contract: Contract of the dataset; the table in the database has the same name.
-        table_id: Delta table id of the dataset; a rebuilt table has another one.
-        version: Version of that table with the publication that the rows are from.
-        rows: Number of rows according to the ledger.
-        batches: The rows, with the contract's columns.
-    """
+    """One table of a delivery."""
 
     contract: Contract
     table_id: str
@@ -90,13 +82,7 @@ class ServedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkDelivery:
-    """A partition of several tables that are served in one transaction.
-
-    Args:
-        partition: Key of the partition, common to all parts.
-        parts: The tables.
-        run_id: The run that delivers.
-    """
+    """A partition of several tables that are served in one transaction."""
 
     partition: str
     parts: Sequence[ServedTable]
@@ -111,13 +97,7 @@ class SinkDelivery:
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """The result of a delivery.
-
-    Args:
-        batch_id: Identifier of the delivery.
-        rows: Number of rows served, by dataset.
-        repeated: True if it had already been served; nothing was changed.
-    """
+    """The result of a delivery."""
 
     batch_id: str
     rows: Mapping[str, int]
@@ -128,9 +108,6 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
     """Replace a partition of several tables in one transaction.
 
     Args:
-        connection: Connection to the database, not in a transaction.
-        schema: Schema of the tables; created if it does not exist.
-        delivery: The rows to serve.
         granting: Around the creation of tables; :data:`OWN`: they are the connection's, and nothing is granted.
 
     Returns:
@@ -184,8 +161,6 @@ def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection
     """List the deliveries that are served, oldest first.
 
     Args:
-        connection: Connection to the database.
-        schema: Schema of the tables.
         datasets: The datasets that are served together; deliveries of other combinations are left out.
     """
     if "table_id" not in _columns(connection, schema, PUBLICATIONS):

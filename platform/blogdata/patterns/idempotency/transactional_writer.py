@@ -41,12 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Together:
-    """The commits of one batch: the main table's and those of its companions.
-
-    Args:
-        main: Commit of the main table.
-        companions: Dataset to the commit of the same batch in its log.
-    """
+    """The commits of one batch: the main table's and those of its companions."""
 
     main: Commit
     companions: Mapping[str, Commit]
@@ -68,11 +63,7 @@ def overwrite_together(
     """Replace some partitions of several tables, audited and in one commit.
 
     Args:
-        frame: Rows of the main table, of these partitions only.
-        target: The main table, its contract and the run.
         partitions: Partition keys; a key without rows ends up empty.
-        provenance: Inputs and accounts of the main table.
-        companions: Tables that the same commit publishes, with their rows.
 
     Returns:
         The commits of all tables.

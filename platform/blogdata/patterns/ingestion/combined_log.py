@@ -35,7 +35,6 @@ def hour_of_combined(line: bytes, known: LogFormats | None = None) -> str | None
     """Read the UTC hour in which a line was logged.
 
     Args:
-        line: A line of the log, or its beginning.
         known: The formats that it may have; those that have a name when None.
 
     Returns:

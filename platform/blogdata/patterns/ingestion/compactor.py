@@ -69,8 +69,6 @@ class Scattered:
     """A partition with too many small files.
 
     Args:
-        partition: Its key.
-        files: Number of its small files.
         bytes: Their size in bytes.
     """
 
@@ -80,11 +78,7 @@ class Scattered:
 
 
 def files(table: DeltaTable) -> list[DataFile]:
-    """List the data files of a table at its opened version, from its log alone.
-
-    Args:
-        table: The table, with one partition column at most.
-    """
+    """List the data files of a table at its opened version, from its log alone."""
     columns = table.metadata().partition_columns
     names = ["size_bytes", "modification_time", *(f"partition.{column}" for column in columns)]
     return [
@@ -99,11 +93,6 @@ def files(table: DeltaTable) -> list[DataFile]:
 
 def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> list[Scattered]:
     """Decide which partitions are compacted.
-
-    Args:
-        found: The data files of a table.
-        now: Current time, timezone-aware.
-        is_final: Returns whether a partition is not published again by itself.
 
     Returns:
         The partitions, in order of their keys; after their compaction none of them is due.
@@ -124,8 +113,6 @@ def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> C
     """Merge the small files of some partitions, in one audited commit.
 
     Args:
-        spark: The session.
-        target: The table, its contract and the run; it exists.
         partitions: Keys of the partitions, claimed by the run; :data:`WHOLE_TABLE` alone for an unpartitioned table.
 
     Returns:

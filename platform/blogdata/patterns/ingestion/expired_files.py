@@ -23,11 +23,7 @@ def remove(partition: LandedPartition) -> None:
 
 
 def finish(table: Path) -> None:
-    """Remove what an earlier removal has left.
-
-    Args:
-        table: Folder of a landed table; it may not exist.
-    """
+    """Remove what an earlier removal has left."""
     for pattern in (f"{_PREFIX}*", f"date=*/{_PREFIX}*"):
         for hidden in sorted(table.glob(pattern)):
             _remove(hidden)

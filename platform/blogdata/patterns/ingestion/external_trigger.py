@@ -61,7 +61,6 @@ class TriggerEvent(BaseModel):
 
     Args:
         id: Identifier, unique within its source: a second event with the same id is the same event.
-        datasets: Datasets whose stale partitions are computed.
         payload: Reference to the data it announces, such as a path or an address; recorded, never opened.
     """
 
@@ -93,10 +92,6 @@ class TriggerEvent(BaseModel):
 
 def parse(body: bytes, datasets: Collection[str]) -> TriggerEvent:
     """Parse an event.
-
-    Args:
-        body: A JSON object in UTF-8.
-        datasets: The declared datasets.
 
     Raises:
         EventRefused: It is malformed, too large, or names an undeclared dataset.

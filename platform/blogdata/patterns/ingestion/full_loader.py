@@ -60,8 +60,6 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
 
     Args:
         last_rows: Rows of the last load; None or 0 when there was none.
-        rows: Rows of this load.
-        where: The dataset, for the error.
 
     Raises:
         FullLoadRefused: No rows, too few or too many.
@@ -88,13 +86,7 @@ class DeliveryMixed(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A table as it landed.
-
-    Args:
-        file: The landed file.
-        rows: Its rows.
-        changed: False if the same rows, in the same order, had landed before.
-    """
+    """A table as it landed."""
 
     file: Path
     rows: int
@@ -111,14 +103,6 @@ def land(
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
     """Land all rows of a table, read at one state of it, as a complete delivery.
-
-    Args:
-        connection: A connection to the database, without an open transaction.
-        table: The table or view, `name` or `schema.name`.
-        announced: The fields that its rows have to have.
-        folder: The day's folder in the landing zone.
-        landing: The landing zone.
-        prepare: Called with the file before it is visible; it may overwrite lines of it.
 
     Raises:
         TableRefused: The table is not there, lacks a field, or has a type that is not adapted.

@@ -70,13 +70,7 @@ class DeltaTable:
     """A table with a delta column, and how its rows land.
 
     Args:
-        name: The table or view, `name` or `schema.name`.
         delta: Column with the time at which a row was written or changed, TIMESTAMPTZ; it should have an index.
-        key: Columns that identify a row.
-        announced: The columns that it has to have.
-        shape: The lines.
-        prefix: Beginning of the names of its files.
-        grain: Length of a window, hour or day.
     """
 
     name: str
@@ -95,10 +89,6 @@ class Load:
     Args:
         rows: Rows in each window, by its key; :data:`UNTIMED` for the rows in no window. Windows without rows are left
             out.
-        new: Those of them that had not landed, and landed now.
-        moved: Rows that landed earlier in these windows and have another time by now: they are in a later window.
-        unseen: Rows that landed earlier in these windows and are no longer in the table: hard deletes, which nothing
-            downstream sees.
     """
 
     rows: Mapping[str, int]
@@ -121,15 +111,8 @@ def load(
     """Land the rows of a table that have not landed, of the windows from `first` to `last`.
 
     Args:
-        connection: A connection to the database, without an open transaction.
-        table: The table.
-        landed: Folder of the landed table in the landing zone; it has folders of hours or days.
-        first: The first window, `2026-01-05T10` or `2026-01-05`.
-        last: The last window, included.
-        now: Rows of a later time are still to come.
         untimed_in: The window in which rows without a usable time land that have not landed yet; None: they are not
             read.
-        prepare: Called with each file before it is visible; it may overwrite lines of it.
 
     Returns:
         What it found.

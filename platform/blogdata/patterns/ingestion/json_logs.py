@@ -26,10 +26,8 @@ class JsonFormat:
     """A log format of JSON objects.
 
     Args:
-        name: Name of the format.
         paths: Fields of a request (:data:`.log_declarations.CAPTURED`) to the places where the value may be, the first
             one that has any counts: `$["request"]["uri"]`.
-        dashes: Fields that are `-` where they are absent: headers that the visitor has not sent.
     """
 
     name: str
@@ -51,10 +49,6 @@ class JsonFormat:
 
 def compile_json(name: str, declaration: str) -> JsonFormat:
     """Compile the declaration of a format of JSON objects.
-
-    Args:
-        name: Name of the format.
-        declaration: The object.
 
     Raises:
         LogFormatUnusable: It is not JSON, or a field of a request is missing.

@@ -30,7 +30,6 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
 
     Args:
         files: The files; none lies behind a link that leads out of the landing zone.
-        root: The landing zone.
 
     Raises:
         LandedFileVanished: A file no longer exists; transient.
@@ -43,13 +42,7 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
 
 
 def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
-    """Read the published lines of a partition.
-
-    Args:
-        lake: The tables.
-        contract: Contract of a dataset with `raw`, `source_file` and `source_offset`.
-        key: The partition; ignored for a table that is written whole.
-    """
+    """Read the published lines of a partition."""
     columns = ("source_file", "source_offset", "raw")
     found = lake.columns(contract.dataset, columns, only=_only(contract, key))
     for batch in found.to_batches(max_chunksize=_ROWS):

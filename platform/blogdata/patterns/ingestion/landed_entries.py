@@ -29,7 +29,6 @@ class Obstacle:
 
     Args:
         path: Its path; bytes that are not UTF-8 are escaped.
-        why: What is wrong with it, as a sentence without its subject.
     """
 
     path: str
@@ -50,12 +49,7 @@ class Obstacle:
 
 @dataclass(frozen=True, kw_only=True)
 class LandedEntry:
-    """A data file of a partition, or its flag.
-
-    Args:
-        name: Its path relative to the partition's folder.
-        found: The entry.
-    """
+    """A data file of a partition, or its flag."""
 
     name: str
     found: os.DirEntry[str]
@@ -95,24 +89,12 @@ def irregular(file: Path) -> Obstacle | None:
 
 
 def walk(folder: str, zone: str, *, flag: str) -> Iterator[LandedEntry | StrayLink | Obstacle]:
-    """List the entries of a partition's folder.
-
-    Args:
-        folder: Its path.
-        zone: The landing zone, resolved.
-        flag: Name of the flag, which is listed although it is hidden.
-    """
+    """List the entries of a partition's folder."""
     return _walk(folder, (), zone, flag)
 
 
 def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
-    """List the entries of a landed table that lie in no partition, by path: they are not read.
-
-    Args:
-        folder: The table's folder.
-        zone: The landing zone, resolved.
-        prefixes: What the names of its folders begin with, one for each level.
-    """
+    """List the entries of a landed table that lie in no partition, by path: they are not read."""
     found = []
     # A folder that cannot be listed is an obstacle of its partitions.
     with suppress(OSError), os.scandir(folder) as entries:

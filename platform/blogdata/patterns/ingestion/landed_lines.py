@@ -90,7 +90,6 @@ def measure(file: Path, bounds: Bounds | None = None, *, engine: bool = True) ->
     """Count the lines and bytes of a file, plain or compressed, in constant memory.
 
     Args:
-        file: The file.
         bounds: What it may need; None for the defaults.
         engine: Whether Spark will read it by the engine, as in :func:`read`.
 
@@ -198,8 +197,6 @@ def judge_all(
     """Measure several files in parallel, and judge each by itself.
 
     Args:
-        files: The files.
-        root: The landing zone.
         bounds: What each may need; None for the defaults.
         engine: As in :func:`measure`.
 
@@ -225,8 +222,6 @@ def measure_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None)
     """Measure several files in parallel.
 
     Args:
-        files: The files.
-        root: The landing zone.
         bounds: What each may need; None for the defaults.
 
     Raises:
@@ -247,8 +242,6 @@ def read(
     """Read files as lines; names are never patterns.
 
     Args:
-        spark: The session.
-        root: The landing zone; recorded file names are relative to it.
         files: The files; without any, the frame is empty.
         bounds: What each may need; None for the defaults.
         engine: Use the engine's `landed-lines` relation; otherwise Spark's text source and a window per file.

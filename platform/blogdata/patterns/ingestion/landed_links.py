@@ -25,13 +25,7 @@ class LinkRefused(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class StrayLink:
-    """A symbolic link that is not followed.
-
-    Args:
-        path: Path of the link.
-        why: The problem, as a phrase that the target completes.
-        target: Resolved target of the link.
-    """
+    """A symbolic link that is not followed."""
 
     path: str
     why: str
@@ -54,10 +48,6 @@ class StrayLink:
 def stray(link: str | os.PathLike[str], zone: str) -> StrayLink | None:
     """Check whether a link must not be followed.
 
-    Args:
-        link: A symbolic link.
-        zone: The landing zone, resolved.
-
     Returns:
         The link if it must not be followed, otherwise None.
     """
@@ -74,10 +64,6 @@ def stray(link: str | os.PathLike[str], zone: str) -> StrayLink | None:
 def leading_out(file: Path, landing: Path) -> StrayLink | None:
     """Find the link through which the path of a landed file leaves the landing zone.
 
-    Args:
-        file: A path below the landing zone; it need not exist.
-        landing: The landing zone.
-
     Returns:
         The first such link on the path, or the path itself without one; None when the file lies in the landing zone.
     """
@@ -93,10 +79,6 @@ def leading_out(file: Path, landing: Path) -> StrayLink | None:
 
 def require_within(files: Iterable[Path], landing: Path) -> None:
     """Refuse files whose path, for reading or writing, leaves the landing zone through a link.
-
-    Args:
-        files: Paths below the landing zone; they need not exist.
-        landing: The landing zone.
 
     Raises:
         LinkRefused: A file lies behind such a link.

@@ -71,10 +71,6 @@ def reads_columns(declaration: str, header: str) -> bool:
 def compile_columns(name: str, declaration: str) -> LogFormat:
     """Compile a `#Fields` line.
 
-    Args:
-        name: Name of the format.
-        declaration: The line.
-
     Raises:
         LogFormatUnusable: A field of a request is missing.
     """

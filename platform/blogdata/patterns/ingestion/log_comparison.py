@@ -35,7 +35,6 @@ class Known:
     """A landed copy of a log.
 
     Args:
-        copy: The landed file.
         relation: What the log is to it: the `same`, its `beginning`, or `grown`, so that the copy is its beginning.
         bytes: Number of bytes that both have, decompressed.
         at: Where the log begins in the copy, decompressed; not 0 if several logs or an earlier beginning landed as one.
@@ -49,12 +48,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Repeated:
-    """A landed log that begins within another one.
-
-    Args:
-        copy: The landed file.
-        at: Where it begins in the other one, decompressed.
-    """
+    """A landed log that begins within another one."""
 
     copy: Path
     at: int
@@ -74,10 +68,6 @@ def is_there(path: Path) -> bool:
 def alike(log: Path, copies: Iterable[Path]) -> Known | None:
     """Find the landed copy that begins as a log does; a damaged file is a copy of none, and has none.
 
-    Args:
-        log: The log.
-        copies: Landed logs.
-
     Returns:
         The copy that has all of the log if there is one; otherwise the longest that is its beginning, because earlier
         releases made several. None if there is none.
@@ -90,12 +80,7 @@ def alike(log: Path, copies: Iterable[Path]) -> Known | None:
 
 
 def within(log: Path, copies: Iterable[Path]) -> Known | None:
-    """Find a landed log that another one begins within; None if there is none.
-
-    Args:
-        log: The log.
-        copies: Landed logs.
-    """
+    """Find a landed log that another one begins within; None if there is none."""
     sought, hour = _sought([log]), hour_of_combined(_head(log).partition(b"\n")[0])
     later = [copy for copy in copies if sought and not _ended_before(copy, hour)]
     places = (_compared(log, copy, at) for copy in later for _, at in _places(sought, copy))
@@ -103,13 +88,7 @@ def within(log: Path, copies: Iterable[Path]) -> Known | None:
 
 
 def repeated(log: Path, copies: Iterable[Path], *, behind: int) -> Repeated | None:
-    """Find a landed log that begins within a log, such as in one that was put together of several.
-
-    Args:
-        log: The log.
-        copies: Landed logs.
-        behind: Only what begins here or later counts, decompressed.
-    """
+    """Find a landed log that begins within a log, such as in one that was put together of several."""
     for copy, at in _places(_sought(copies), log, behind):
         known = _compared(copy, log, at)
         if known is not None and _tells(_head(copy, min(known.bytes, _SOUGHT))):

@@ -157,11 +157,8 @@ class LogFormat:
     """A log format, compiled.
 
     Args:
-        name: Name of the format.
-        steps: Each field in the order of the line, and the expression that reads it and what stands before it.
         groups: Those of :data:`CAPTURED` that the format has, in the order of the expression's groups.
         guard: Expression for what a line must or must not begin with.
-        before: Expression for what may stand before a line.
         coding: How the server encodes a space in the agent: `percent` (%20), `plus`, or nothing for as it is.
     """
 
@@ -194,9 +191,7 @@ def compile_format(name: str, declaration: str, *, declared: bool = False) -> Lo
     """Compile a declaration as a server's configuration has it.
 
     Args:
-        name: Name of the format: small letters and underscores.
         declaration: nginx's string (`$remote_addr - …`) or Apache's (`%h %l …`, its quotes escaped or not).
-        declared: Whether a deployment declares it for its own logs.
 
     Raises:
         LogFormatUnusable: A field of a request is missing or cannot be told from what follows it.

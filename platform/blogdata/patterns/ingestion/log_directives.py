@@ -20,9 +20,6 @@ _DIRECTIVES = re.compile(r"(?:log_?format|access_log|customlog|transferlog)\s", 
 def declaration_in(text: str) -> str:
     """Return the declaration in a directive, as the server joins it; any other text as it is.
 
-    Args:
-        text: The text of a setting.
-
     Raises:
         LogFormatUnusable: It is a directive, but not one whole directive that declares a format.
     """

@@ -77,8 +77,6 @@ class Misfit:
     """Where a line that fits no format departs from the nearest one.
 
     Args:
-        pattern: Expression for the beginning of the line that does fit.
-        format: The nearest format.
         field: Its first field that does not fit; `end` if the line goes on after the last one.
     """
 
@@ -102,10 +100,7 @@ class LogFormats:
     """The formats that lines are read by, in the order in which they are tried.
 
     Args:
-        usual: The formats of text that are tried for every line, those that the deployment declares first.
         rare: Those that are tried for a line that fits none of these.
-        objects: The formats of JSON objects.
-        headers: The `#Fields` lines of the formats in columns.
     """
 
     usual: tuple[LogFormat, ...]
@@ -194,9 +189,6 @@ def any_line(formats: tuple[LogFormat, ...]) -> tuple[str, dict[str, tuple[int, 
 @cache
 def formats(declared: tuple[str, ...] = ()) -> LogFormats:
     """Compile the formats that a deployment reads.
-
-    Args:
-        declared: Declarations of its own, tried before those that have a name.
 
     Raises:
         LogFormatUnusable: A declaration cannot be compiled.

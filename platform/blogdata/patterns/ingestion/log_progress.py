@@ -41,8 +41,6 @@ class Taken:
         covered: Bytes of the (decompressed) log that were taken as complete lines.
         sha256: Digest of these bytes, hexadecimal.
         hour: Hour of the last complete line; None without one.
-        source_size: Size of the log when it was split.
-        source_mtime_ns: Its time of modification then.
         erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
     """
 
@@ -89,13 +87,7 @@ def is_done(log: Path) -> bool:
 
 
 def parts(landing: Path, prefix: str, *, since: str = "") -> list[tuple[int, Path]]:
-    """List the parts of a log with their offsets, in the order of the log.
-
-    Args:
-        landing: The landing zone.
-        prefix: What the names of all parts of the log begin with.
-        since: Hour; parts of earlier days are skipped.
-    """
+    """List the parts of a log with their offsets, in the order of the log."""
     found = _in_hours(landing, f"{prefix}-*.log*", since)
     matches = [(_OFFSET.fullmatch(path.name.removeprefix(prefix)), path) for path in found]
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
@@ -105,7 +97,6 @@ def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
     """List the hidden files in which interrupted calls were writing parts of a log.
 
     Args:
-        landing: The landing zone.
         prefix: As in :func:`parts`.
         since: As in :func:`parts`.
     """
@@ -119,7 +110,6 @@ def recovered(log: Path, own: Sequence[tuple[int, Path]]) -> Taken | None:
     line, does not count: it has to be taken again.
 
     Args:
-        log: The log.
         own: Its parts, as of :func:`parts`.
 
     Returns:

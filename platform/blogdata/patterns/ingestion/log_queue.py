@@ -21,9 +21,7 @@ class SplitLog:
     """What became of one log in :func:`split_all`.
 
     Args:
-        log: The landed log.
         report: What was taken from it; None if it could not be split.
-        fault: Why it could not be split.
     """
 
     log: Path
@@ -35,9 +33,7 @@ def split_all(landing: Path, hour_of: HourOf, *, now: datetime) -> Iterator[Spli
     """Split the logs that are new or have changed, the oldest first; one that cannot be split stops no other.
 
     Args:
-        landing: The landing zone.
         hour_of: As in :func:`split_by_hour`.
-        now: Current time, timezone-aware.
     """
     logs = oldest_first(unsplit_logs(landing), hour_of, now=now)
     for at, log in enumerate(logs, start=1 - len(logs)):
@@ -53,9 +49,7 @@ def oldest_first(logs: Iterable[Path], hour_of: HourOf, *, now: datetime) -> lis
     """Sort logs by the hour of their first readable line, those of one hour by when they were last written to.
 
     Args:
-        logs: Logs, landed or not.
         hour_of: As in :func:`split_by_hour`.
-        now: Current time, timezone-aware.
     """
     newest = key_of(now, Grain.HOUR)
 

@@ -51,10 +51,7 @@ class LogPart:
     """Consecutive lines of a log that were logged in one hour.
 
     Args:
-        path: The landed file.
-        hour: Arrival hour.
         offset: Start in the (decompressed) log, bytes.
-        bytes: Its size.
     """
 
     path: Path
@@ -68,10 +65,7 @@ class SplitReport:
     """What one call of :func:`split_by_hour` took from a log.
 
     Args:
-        parts: The parts written, in the log's order.
         empty_hours: Hours between the log's lines in which nothing was logged; flagged, without a file.
-        lines: Lines in the parts.
-        unreadable: Number of those lines whose time could not be read or lies in the future.
     """
 
     parts: tuple[LogPart, ...]
@@ -132,11 +126,8 @@ def split_by_hour(
     A part of whole lines never changes once it has its name, so that a stream may read it at once.
 
     Args:
-        log_file: The log in landing/access_logs, plain or compressed.
-        landing: The landing zone.
         hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
         now: Current time, timezone-aware; its hour is used for a log without a readable time.
-        taken_at: Time for the names of the parts; the current one when not given.
 
     Returns:
         What this call took from the log.

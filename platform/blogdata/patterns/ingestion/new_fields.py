@@ -36,12 +36,7 @@ LONGEST = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """What was found in some files.
-
-    Args:
-        lines: Number of objects (or headers) that were looked at.
-        names: Path of a field that was not announced to the number of these lines that have it.
-    """
+    """What was found in some files."""
 
     lines: int
     names: Mapping[str, int]
@@ -52,7 +47,6 @@ def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looke
 
     Args:
         files: JSON Lines, or CSV with `;` and a header (`.csv`), plain or compressed; access logs are left out.
-        root: The landing zone.
         announced: The fields that the producer has announced; the fields of an announced struct are looked at, too.
 
     Raises:

@@ -74,12 +74,7 @@ class LinesRepeated(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """A complete, verified copy.
-
-    Args:
-        bytes: Its size.
-        sha256: Its SHA-256, hexadecimal; equal to the source's.
-    """
+    """A complete, verified copy."""
 
     bytes: int
     sha256: str
@@ -87,10 +82,6 @@ class Replica:
 
 def replicate(source: Path, target: Path) -> Replica:
     """Copy a file byte for byte; the target appears only when it is complete and verified.
-
-    Args:
-        source: The file to copy; what is appended to it meanwhile may be in the copy.
-        target: The copy; replaced in one step if it exists.
 
     Raises:
         SourceMissing: The source cannot be read.
@@ -182,7 +173,6 @@ def land(
             once: see :func:`spooled` for a pipe.
         folder: Target folder in the landing zone; created if absent. A link in it that leads out of the landing
             zone does not count as a copy: it is replaced.
-        name: Name of the copy; the file's own when not given.
         prepare: Called with a new copy before it is compared with the landed ones; it may overwrite lines of it.
 
     Raises:
@@ -280,12 +270,7 @@ def _is_empty(copy: Path, source: Path) -> bool:
 
 @contextlib.contextmanager
 def spooled(stream: IO[bytes], folder: Path) -> Iterator[Path]:
-    """Write a stream that can be read only once, such as a pipe, to a hidden file that is removed at the end.
-
-    Args:
-        stream: The stream; read to its end.
-        folder: Folder with room for it.
-    """
+    """Write a stream that can be read only once, such as a pipe, to a hidden file that is removed at the end."""
     with alone(folder):
         remove_left(folder)
         spool = tempfile.NamedTemporaryFile(dir=folder, prefix=SPOOL)  # noqa: SIM115 - closed below

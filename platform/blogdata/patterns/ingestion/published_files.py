@@ -29,7 +29,6 @@ def is_published(partition: Arrival, recorded: str | None) -> bool:
     """Return whether a publication was made from the files of a partition, by their names, sizes and times.
 
     Args:
-        partition: The partition as it is now.
         recorded: The state that was recorded; for a table that is written whole, after the key and a colon.
     """
     return _parsed(partition, recorded).fingerprint == partition.fingerprint
@@ -40,7 +39,6 @@ def is_stale(partition: Arrival, recorded: str | None) -> bool:
     :func:`is_touched`.
 
     Args:
-        partition: The partition as it is now.
         recorded: As for :func:`is_published`.
     """
     return not is_published(partition, recorded) and _parsed(partition, recorded).sizes != partition.sizes
@@ -50,9 +48,7 @@ def is_touched(partition: LandedPartition, recorded: str | None, published_at: d
     """Return whether published files were changed or copied since, although their names and sizes are the same.
 
     Args:
-        partition: The partition as it is now.
         recorded: As for :func:`is_published`.
-        published_at: Time of the publication; it decides if no change times were recorded.
     """
     seen = _parsed(partition, recorded)
     if seen.fingerprint != partition.fingerprint:

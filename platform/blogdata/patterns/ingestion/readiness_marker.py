@@ -60,7 +60,6 @@ class LandingZone:
     """A landing zone, and the convention that makes its partitions complete.
 
     Args:
-        folder: Its folder.
         convention: `flag`, or `next_exists` for producers that write no flag; a flag counts under both.
     """
 
@@ -109,9 +108,6 @@ def scan(
     Args:
         table: Folder with date=YYYY-MM-DD folders, which contain hour=HH folders if the grain is HOUR; it lies in the
             landing zone.
-        grain: HOUR or DAY.
-        convention: What makes a partition complete.
-        since: First partition to read; earlier ones are skipped.
         now: Current time, timezone-aware; None for the machine's clock.
 
     Returns:
@@ -127,10 +123,6 @@ def scan(
 
 def mark(folder: Path, *, allow_empty: bool = False) -> None:
     """Flag a folder as complete; an existing flag is rewritten, so that it is newer than all data.
-
-    Args:
-        folder: The partition's folder.
-        allow_empty: Whether a folder without data may be flagged.
 
     Raises:
         NothingToMark: The folder has no data file, and `allow_empty` is false.
@@ -152,9 +144,6 @@ def overdue(
     Under convention (b), one that is still being written to is not included: it becomes complete by itself.
 
     Args:
-        partitions: Scanned partitions; those whose key is not a time are skipped.
-        grain: Length of a partition.
-        now: Current time, timezone-aware.
         deadline: How long after its end a partition may stay incomplete.
     """
     return [
@@ -170,9 +159,6 @@ def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, 
     """List the partitions missing between existing ones after their deadline.
 
     Args:
-        partitions: Scanned partitions; those whose key is not a time are skipped.
-        grain: Length of a partition.
-        now: Current time, timezone-aware.
         deadline: How long after its end a partition may be absent.
 
     Returns:

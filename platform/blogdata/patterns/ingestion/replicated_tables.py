@@ -37,10 +37,6 @@ class SourceMoved(PlatformError):
 def is_whole_in_files(store: Store, table: str) -> bool:
     """Return whether the files of a table can be copied as they are, and are all that there is to copy.
 
-    Args:
-        store: Where the tables are.
-        table: Name as `layer.table`; it exists.
-
     Returns:
         False if it is in an object store, points to other tables, or has files with values of a removed column.
     """
@@ -55,12 +51,6 @@ def copy_table(store: Store, table: str, version: int, target: Path) -> None:
 
     Whoever writes to the table meanwhile is not waited for: later commits are not copied. Earlier versions that are
     still in the log are in the copy as after a vacuum, without their files.
-
-    Args:
-        store: Where the table is, on a file system.
-        table: Name as `layer.table`.
-        version: The version.
-        target: A folder that does not exist yet, and that nobody reads before the end.
 
     Raises:
         SourceMoved: Files of that version were removed meanwhile; a newer version can be copied.
@@ -85,12 +75,7 @@ def copy_table(store: Store, table: str, version: int, target: Path) -> None:
 
 
 def keep_readable(before: Path, target: Path) -> None:
-    """Give a new copy the data files of the one before it, for readers that have begun: its log does not name them.
-
-    Args:
-        before: The copy that readers find so far.
-        target: The new one, on the same file system; they are one file under two names.
-    """
+    """Give a new copy the data files of the one before it, for readers that have begun: its log does not name them."""
     for file in data_files(DeltaTable(before), before):
         for each in (file, sums_of(file)):
             linked = target / each.relative_to(before)

@@ -53,7 +53,6 @@ class SourceTable:
     """A table, or a view, as the server describes it.
 
     Args:
-        name: Its name, `name` or `schema.name`.
         adapted: Each column to the type it is cast to before it becomes JSON; None: as it is.
     """
 
@@ -71,9 +70,6 @@ class SourceTable:
 @contextmanager
 def snapshot(connection: psycopg.Connection) -> Iterator[None]:
     """Read everything inside the block at one state of the database, and change nothing of it.
-
-    Args:
-        connection: A connection without an open transaction.
 
     Raises:
         TableRefused: The database refuses a query for another reason than a lost connection, such as a missing right.
@@ -106,12 +102,6 @@ def describe(
     connection: psycopg.Connection, name: str, announced: Collection[Field], *, delta: str | None = None
 ) -> SourceTable:
     """Look up the columns of a table.
-
-    Args:
-        connection: A connection.
-        name: The table or view, `name` or `schema.name`.
-        announced: The fields that it has to have; it may have others.
-        delta: The column by whose time rows are chosen, if they are.
 
     Raises:
         TableRefused: It is not there, lacks an announced column, or a column has a type that is not adapted, or is no
@@ -165,9 +155,7 @@ def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes])
     """Write the result of a query as :func:`read` returns it, each row as a line.
 
     Args:
-        connection: A connection.
         query: Such as of :func:`as_json`.
-        file: Takes the lines.
 
     Returns:
         The number of lines.
@@ -181,10 +169,6 @@ def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes])
 
 def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:
     """Read the result of a query of one text column that contains no raw control character, as JSON does not.
-
-    Args:
-        connection: A connection.
-        query: The query.
 
     Yields:
         Each row; only one is in memory.

@@ -27,8 +27,6 @@ class Partitions:
 
     Args:
         source: The provider's folder, with `date=2026-01-05/hour=10` in it.
-        landed: Folder of the landed table in the landing zone.
-        prefix: Beginning of the names of the landed files.
     """
 
     source: Path

@@ -47,14 +47,7 @@ class LinesVanished(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """What a partition lost.
-
-    Args:
-        partition: Its key.
-        published: File to its published lines, of the files that lost some.
-        landed: File to its lines now; a file that is gone is missing.
-        lines: Published lines that are in no file of the partition.
-    """
+    """What a partition lost."""
 
     partition: str
     published: Mapping[str, int]
@@ -85,11 +78,7 @@ def loss(
     """Find out what a partition lost since it was published; None if nothing, or if a file explains it.
 
     Args:
-        partition: Its key.
-        published: File to its published lines.
-        landed: File to its lines now.
         published_lines: Reads the published lines; called only if files lack some.
-        landed_lines: Reads the landed lines, likewise.
     """
     lacking = {
         file: lines
@@ -103,12 +92,7 @@ def loss(
 
 
 def refusal(losses: Collection[Loss], *, where: str) -> LinesVanished:
-    """Build the error for partitions that lost lines; it names them as those at fault.
-
-    Args:
-        losses: What each of them lost; at least one.
-        where: The dataset.
-    """
+    """Build the error for partitions that lost lines; it names them as those at fault."""
     named = [str(one) for one in losses][:_NAMED]
     more = f" and {len(losses) - _NAMED} more" if len(losses) > _NAMED else ""
     error = LinesVanished(

@@ -33,12 +33,6 @@ def readers(
     """Find who reads a column: datasets by their newest publications, deliveries to databases, and recorded queries.
 
     Args:
-        lake: The tables' root.
-        events: The event log.
-        contracts: Every dataset, of the lake or served.
-        dataset: Name as `layer.table`.
-        column: The column.
-        landing: Path of the landing zone.
         now: Current time, timezone-aware; recorded queries count for a while.
     """
     return [

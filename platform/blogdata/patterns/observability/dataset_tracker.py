@@ -118,10 +118,6 @@ def track(
     """Build the lineage graph from the inputs that the newest publications really read.
 
     Args:
-        lake: The tables' root.
-        events: The event log.
-        contracts: The datasets, by name.
-        landing: Path of the landing zone, to name the sources outside the lake.
         reported: Results outside the lake, oldest first; one with the name of a dataset is none.
 
     Returns:
@@ -186,13 +182,8 @@ def export_openlineage(
     """Write every publication that is not exported yet as OpenLineage run events.
 
     Args:
-        lake: The tables' root.
-        events: The event log.
-        contracts: The datasets, by name.
-        landing: Path of the landing zone.
         folder: Output folder. One file per publication, with a START and a COMPLETE event, one per line:
             `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for a delivery to a database.
-        reported: Results outside the lake, whose events are copied.
 
     Returns:
         Number of publications written; files that exist already are not written again.

@@ -41,11 +41,6 @@ class ColumnSource:
 def read(lake: Lake, landing: str, commit: Commit) -> frozenset[ColumnSource] | None:
     """Find all columns that a publication read: for values, and also those that it filters, joins or sorts by.
 
-    Args:
-        lake: The tables' root, to translate paths into dataset names.
-        landing: Path of the landing zone.
-        commit: A publication.
-
     Returns:
         The columns, those of the table itself too; None if it is not known of any of them where it is from: recorded
         by an earlier version of the platform, written without the engine, or computed from what Spark does not name.
@@ -57,11 +52,6 @@ def read(lake: Lake, landing: str, commit: Commit) -> frozenset[ColumnSource] | 
 
 def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[ColumnSource]]:
     """Find the source columns of each column of a commit.
-
-    Args:
-        lake: The tables' root, to translate paths into dataset names.
-        landing: Path of the landing zone.
-        commit: A publication.
 
     Returns:
         Output column to its sources, sorted. The table itself, which a merge also reads, is not listed as a source.

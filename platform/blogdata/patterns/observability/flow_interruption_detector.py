@@ -57,11 +57,7 @@ _ROWS = ("numOutputRows", "num_added_rows", "numTargetRowsInserted", "numTargetR
 
 
 def published(history: Iterable[Entry]) -> list[datetime]:
-    """List when new rows were published: not by a repeated publication of the same rows.
-
-    Args:
-        history: All publications of a dataset, by version.
-    """
+    """List when new rows were published: not by a repeated publication of the same rows."""
     rows: dict[str, int] = {}
     found = []
     for entry in history:
@@ -78,13 +74,7 @@ def event_times(newest: Iterable[datetime | None], now: datetime) -> list[dateti
 
 
 def landed(partitions: Iterable[LandedPartition], grain: Grain, now: datetime) -> list[datetime]:
-    """List when data landed: when the files were written or, if they were copied at once, the ends of their partitions.
-
-    Args:
-        partitions: Scanned partitions; those without data or whose key is no time are left out.
-        grain: Length of a partition.
-        now: Current time, timezone-aware.
-    """
+    """List when data landed: when files were written or, if they were copied at once, the ends of their partitions."""
     written, ends = [], []
     for partition in partitions:
         start = start_of_key(partition.key, grain)
@@ -97,11 +87,7 @@ def landed(partitions: Iterable[LandedPartition], grain: Grain, now: datetime) -
 
 
 def committed(commits: Iterable[Mapping[str, Any]]) -> list[datetime]:
-    """List when commits added rows, by the table's Delta log.
-
-    Args:
-        commits: The `commitInfo` of each commit.
-    """
+    """List when commits added rows, by the table's Delta log."""
     return sorted(
         datetime.fromtimestamp(int(commit["timestamp"]) / 1000, timezone.utc)
         for commit in commits
@@ -113,11 +99,7 @@ def detect(dataset: str, spec: Flow, came: Sequence[datetime], *, least: timedel
     """Compare the silence of a dataset with its bound.
 
     Args:
-        dataset: Name as `layer.table`.
-        spec: What its contract declares.
         came: When data came, in order.
-        least: Lower limit of a learned bound: the length of a partition and the promised delay.
-        now: Current time, timezone-aware.
 
     Returns:
         The reading; unknown if no data ever came, or too few pauses are known.

@@ -36,8 +36,6 @@ class Position:
     """How far a reader is behind in one partition of its input.
 
     Args:
-        partition: Key of the partition.
-        behind: Units of the source that are there and not read.
         since: When the oldest of them came; None if nothing is unread.
     """
 
@@ -68,9 +66,6 @@ class Distance:
     Args:
         longest: Longest wait, seconds.
         p90: Wait that 90 % of the partitions do not exceed, seconds.
-        p95: The same for 95 %.
-        behind: Units not read, over all partitions.
-        partitions: The partitions that are behind, those that wait longest first.
     """
 
     longest: float
@@ -81,12 +76,7 @@ class Distance:
 
 
 def measure(positions: Iterable[Position], now: datetime) -> Distance:
-    """Measure the distance over all partitions, those that are not behind among them.
-
-    Args:
-        positions: Where the reader is.
-        now: Current time, timezone-aware.
-    """
+    """Measure the distance over all partitions, those that are not behind among them."""
     listed = list(positions)
     waits = sorted(0.0 if one.since is None else max(0.0, (now - one.since).total_seconds()) for one in listed)
     waiting = sorted((one.since, one.partition) for one in listed if one.since is not None)
@@ -101,12 +91,6 @@ def measure(positions: Iterable[Position], now: datetime) -> Distance:
 
 def detect(dataset: str, sources: Iterable[Offsets], *, within: timedelta, now: datetime) -> Reading:
     """Compare the distance of a reader to its inputs with the bound.
-
-    Args:
-        dataset: The reader, as `layer.table`.
-        sources: Its inputs.
-        within: Longest time that input may wait.
-        now: Current time, timezone-aware.
 
     Returns:
         The reading of the input with the longest wait; unknown if no input can be measured.

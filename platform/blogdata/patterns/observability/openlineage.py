@@ -25,16 +25,9 @@ class PublishedVersion:
     """One publication to export, either a commit of a table or a delivery to a database.
 
     Args:
-        dataset: Name of the published dataset.
-        version: Version of the table, or the identifier of the delivery.
-        run_id: The run that published it.
         job: Job of the run; None if unknown.
-        started_at: When the write began.
-        ended_at: When it became visible to readers.
         inputs: Dataset to the version that was read; None if it has no versions.
-        rows: Number of published rows.
         bytes: Size of the published rows; None if unknown.
-        columns: Column to the columns it was computed from.
     """
 
     dataset: str
@@ -51,11 +44,6 @@ class PublishedVersion:
 
 def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract], namespace: str) -> Sequence[str]:
     """Build the two events that OpenLineage requires for a run.
-
-    Args:
-        publication: The publication.
-        contracts: The datasets, by name.
-        namespace: Namespace of the jobs and datasets.
 
     Returns:
         A START and a COMPLETE event as JSON texts.

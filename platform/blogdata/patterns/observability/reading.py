@@ -24,13 +24,8 @@ class Reading:
     """One measurement of one detector.
 
     Args:
-        detector: Name of the detector: one of :data:`DETECTORS`.
-        dataset: Name as `layer.table`.
         value: What was measured; seconds, or a ratio for skew.
-        bound: The largest usual value, in the same unit.
-        verdict: :data:`QUIET`, :data:`UNKNOWN`, or what is wrong in one or two words.
         what: What is wrong, or why it is unknown, without a full stop; empty if nothing is wrong.
-        remedy: What to do about it.
         partitions: The partitions concerned, in order.
         figures: Further measurements, by name; durations in seconds.
     """

@@ -33,11 +33,8 @@ class Reported:
     """A result, as its writer has reported it.
 
     Args:
-        dataset: Name of the result.
         owner: Its owner; None if the events name none.
         inputs: Dataset to the version that was read; None if it has none.
-        ended_at: When it was complete.
-        file: File of the events.
     """
 
     dataset: str
@@ -66,14 +63,7 @@ def newest_of_each(results: Sequence[Reported]) -> dict[str, Reported]:
 
 
 def leave(folder: Path, dataset: str, name: str, events: Sequence[str]) -> None:
-    """Write the events of a result, whole.
-
-    Args:
-        folder: Folder of the events.
-        dataset: Name of the result.
-        name: What identifies its state, the same if it is written again.
-        events: The events as JSON texts.
-    """
+    """Write the events of a result, whole."""
     write_whole(folder / dataset / f"{name}.json", "".join(f"{event}\n" for event in events).encode())
 
 

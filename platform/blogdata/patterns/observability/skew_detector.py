@@ -69,10 +69,7 @@ class Deviation:
     """A measure of one partition beside its expectation.
 
     Args:
-        partition: Key of the partition.
         verdict: What is wrong; empty if nothing is.
-        found: What was measured: rows, or the relative deviation of keys.
-        usual: What was expected, in the same unit.
     """
 
     partition: str
@@ -97,9 +94,6 @@ def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grai
     """Compare the rows of some partitions with those of comparable earlier ones.
 
     Args:
-        rows: Complete, published partition to its rows; those to judge and earlier ones.
-        partitions: Keys of the partitions to judge.
-        grain: Length of a partition.
         tolerance: Largest relative deviation, as in :class:`blogdata.publish.watch.Skew`.
 
     Returns:
@@ -126,13 +120,7 @@ def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grai
 
 
 def has_weeks(rows: Mapping[str, int], partition: str, grain: Grain) -> bool:
-    """Return whether a partition is compared with those of the same weekday and hour, of which there are enough.
-
-    Args:
-        rows: Complete, published partition to its rows.
-        partition: Key of the partition.
-        grain: Length of a partition.
-    """
+    """Return whether a partition is compared with those of the same weekday and hour, of which there are enough."""
     start = start_of(partition, grain)
     weeks = (key_of(start - timedelta(weeks=week), grain) for week in range(1, WEEKS + 1))
     return sum(key in rows for key in weeks) >= LEAST_ALIKE
@@ -140,10 +128,6 @@ def has_weeks(rows: Mapping[str, int], partition: str, grain: Grain) -> bool:
 
 def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str]) -> list[Deviation]:
     """Compare the relative deviation of keys in some partitions with the usual one of earlier partitions.
-
-    Args:
-        counts: Partition to the row counts of all keys; those to judge and earlier ones.
-        partitions: Keys of the partitions to judge.
 
     Returns:
         One deviation per partition that has enough rows and a history, by time.
@@ -168,11 +152,6 @@ def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str])
 
 def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading:
     """Sum up the deviations of a dataset's partitions.
-
-    Args:
-        dataset: Name as `layer.table`.
-        spec: What its contract declares.
-        deviations: Those of the partitions that are judged.
 
     Returns:
         The reading of the partition that deviates most; unknown if nothing could be judged.

@@ -58,11 +58,8 @@ class Delivery:
     """A partition that is due, or was published.
 
     Args:
-        partition: Key of the partition.
-        ended: End of the partition.
         input_at: When the last of its inputs was there; None: one is not.
         published_at: When it was first published; None: it is not.
-        waits_for: The input that came last, or that has not come.
     """
 
     partition: str
@@ -74,13 +71,7 @@ class Delivery:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A publication: what it read and how long it took.
-
-    Args:
-        name: The partition, or the first of several.
-        rows: Rows it read.
-        seconds: Its duration.
-    """
+    """A publication: what it read and how long it took."""
 
     name: str
     rows: int
@@ -119,15 +110,10 @@ def detect(
     """Find what is later than promised, or slower than usual.
 
     Args:
-        dataset: Name as `layer.table`.
-        deliveries: The partitions to judge.
         promise: How long after its end a partition is due.
         within: How long after its input was there a partition is due; None: the promise, or earlier if a job of usual
             duration could have kept that.
-        now: Current time, timezone-aware.
         jobs: Publications of the dataset, oldest first.
-        newest: How many of the newest jobs are judged; the others are their history.
-        running: Computations under way.
         again: What makes a late job run; None: a run of the dataset.
 
     Returns:

@@ -32,11 +32,6 @@ if TYPE_CHECKING:
 def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> DataFrame:
     """Find the facts whose reference does not exist in the dimension; a null reference is intentional and allowed.
 
-    Args:
-        facts: Rows with references.
-        dimension: Referenced rows.
-        on: Column of the facts to the column of the dimension it references.
-
     Returns:
         The orphans, with all columns of the facts.
     """

@@ -44,7 +44,6 @@ class ColumnProfile:
 
     Args:
         null_share: Share of nulls, 0 to 1.
-        distinct: Number of distinct values, approximate.
         counts: Most frequent values to their rows, approximate; `…` counts all others. Empty for a number.
         quantiles: Values at :data:`QUANTILES`; empty for a category.
     """
@@ -57,14 +56,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One period of a dataset, as one look found it.
-
-    Args:
-        period: Key of the day or week; "" for a table that is written whole.
-        version: Table version that was looked at.
-        rows: Number of rows.
-        columns: Column to what was found in it.
-    """
+    """One period of a dataset, as one look found it."""
 
     period: str
     version: int
@@ -74,15 +66,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """A column whose distribution differs from what was usual.
-
-    Args:
-        period: Key of the period.
-        column: The column.
-        test: Name of the test.
-        found: The difference.
-        limit: Largest difference that is usual.
-    """
+    """A column whose distribution differs from what was usual."""
 
     period: str
     column: str
@@ -98,11 +82,6 @@ def is_number(contract: Contract, name: str) -> bool:
 
 def drifts(new: Profile, earlier: Sequence[Profile], contract: Contract) -> list[Drift]:
     """Compare the distributions of a period with those of comparable periods before it.
-
-    Args:
-        new: The period.
-        earlier: Profiles of other periods, in any order; of each period the newest look counts.
-        contract: Contract of the dataset.
 
     Returns:
         The columns that differ more than sampling and the past explain; none if there are too few rows or periods.
@@ -138,13 +117,7 @@ def _are_same_weekdays(new: Profile, past: Sequence[Profile], grain: Grain | Non
 
 
 def comparable(new: Profile, earlier: Iterable[Profile], grain: Grain | None) -> list[Profile]:
-    """Choose the periods that a period is compared with: the same weekdays before it, or else the newest days.
-
-    Args:
-        new: The period.
-        earlier: Profiles of other periods.
-        grain: Length of a partition of the dataset.
-    """
+    """Choose the periods that a period is compared with: the same weekdays before it, or else the newest days."""
     newest: dict[str, Profile] = {}
     for one in sorted(earlier, key=lambda one: one.version):
         if one.period < new.period or grain is None:

@@ -75,7 +75,6 @@ class Project:
 
         Args:
             frame: Published rows; whole partitions, because keys and audits are promised per partition.
-            contract: Contract of the dataset.
 
         Returns:
             One result per promise, in the order of the suite.
@@ -141,9 +140,6 @@ class Project:
     def render(self, folder: Path) -> Path:
         """Render the pages of all validations so far; old pages stay until the new ones are complete.
 
-        Args:
-            folder: Folder of the pages; replaced.
-
         Returns:
             Path of the first page.
         """
@@ -165,9 +161,6 @@ class Project:
 
 def suite(contract: Contract) -> Any:
     """Derive the expectation suite of a dataset from its contract alone.
-
-    Args:
-        contract: Contract of the dataset.
 
     Returns:
         A `great_expectations.ExpectationSuite` named after the dataset; `rule` in an expectation's meta is

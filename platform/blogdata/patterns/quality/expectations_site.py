@@ -35,12 +35,7 @@ a { color: #0b57a4; }
 
 
 def self_contained(folder: Path, validations: Sequence[Validation]) -> None:
-    """Rewrite the pages under a folder so that they load nothing from the network, and write the first page.
-
-    Args:
-        folder: The rendered site.
-        validations: Validations that the first page lists.
-    """
+    """Rewrite the pages under a folder so that they load nothing from the network, and write the first page."""
     for page in folder.rglob("*.html"):
         page.write_text(_cleaned(page.read_text(encoding="utf-8")), encoding="utf-8")
     for style in folder.rglob("*.css"):

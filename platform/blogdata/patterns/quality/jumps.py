@@ -36,9 +36,7 @@ class Point:
     """A share of the rows of one partition, or another measure of them.
 
     Args:
-        partition: Key of the partition.
         value: The measure; None if there were no rows to measure.
-        rows: Number of rows it was computed from.
     """
 
     partition: str
@@ -51,8 +49,6 @@ class Jump:
     """A share that deviates from its own history.
 
     Args:
-        partition: Key of the partition.
-        name: Name of the share.
         found: The share in that partition, 0 to 1.
         usual: Its mean over the preceding partitions, 0 to 1.
     """
@@ -69,11 +65,8 @@ def jumps(
     """Compare a share in some partitions with the same share in their preceding partitions.
 
     Args:
-        name: Name of the share.
         points: Shares, 0 to 1, of these partitions and of preceding ones; those with fewer than `LEAST_ROWS` rows are
             left out.
-        partitions: Keys of the partitions to judge.
-        grain: Length of a partition.
         max_row_ratio: Maximum ratio between the row counts of two comparable partitions, either way; others are not
             compared.
 

@@ -71,8 +71,6 @@ def unseen(published: Mapping[str, Entry], profiles: Iterable[Profile], grain: G
     """Find the periods with partitions that were published since they were last looked at.
 
     Args:
-        published: Newest publication of each partition.
-        profiles: Profiles of earlier looks.
         grain: Length of a partition; None for a table that is written whole.
 
     Returns:
@@ -93,12 +91,6 @@ def unseen(published: Mapping[str, Entry], profiles: Iterable[Profile], grain: G
 
 def profile(frame: DataFrame, contract: Contract, periods: Mapping[str, Sequence[str]], version: int) -> list[Profile]:
     """Profile periods of a dataset, in one pass over their partitions.
-
-    Args:
-        frame: The dataset at one version.
-        contract: Its contract.
-        periods: Period to its partitions.
-        version: The version.
 
     Returns:
         One profile a period that has rows, by time.
@@ -159,14 +151,7 @@ def _counts(values: Sequence[Mapping[str, Any]], rows: int) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """A stored profile with what it showed.
-
-    Args:
-        profile: The profile.
-        drifts: The columns that differed from what was usual.
-        orphans: Referenced dataset to the number of rows whose reference does not exist there.
-        run_id: The run that looked.
-    """
+    """A stored profile with what it showed."""
 
     profile: Profile
     drifts: Sequence[Drift]
@@ -175,12 +160,7 @@ class Observation:
 
 
 def event_of(dataset: str, one: Observation) -> Event:
-    """Build the event that stores an observation.
-
-    Args:
-        dataset: Name as `layer.table`.
-        one: The observation.
-    """
+    """Build the event that stores an observation."""
     payload = asdict(one)
     run_id = payload.pop("run_id")
     # Without the table version in its own column: that one is of events derived from commits.
@@ -193,11 +173,7 @@ def observations(events: EventLog, dataset: str) -> list[Observation]:
 
 
 def newest_of_each(found: Iterable[Observation]) -> list[Observation]:
-    """Keep of each period only the newest look.
-
-    Args:
-        found: Observations, oldest look first.
-    """
+    """Keep of each period only the newest look."""
     newest: dict[str, Observation] = {}
     for one in found:
         # A table that is written whole has one period, of which every look is kept to compare with.
@@ -213,8 +189,6 @@ def of_rows_there(
     """Keep the observations of periods that have rows; where all have expired or were taken back, nothing stands.
 
     Args:
-        seen: Observations of a dataset.
-        published: Newest publication of each partition.
         grain: Length of a partition; None for a table that is written whole.
     """
     there = {period_of(partition, grain) for partition, entry in kept(published).items() if entry.rows_out}
@@ -222,31 +196,19 @@ def of_rows_there(
 
 
 def of_newest_period(seen: Iterable[Observation]) -> Observation | None:
-    """Return the observation of the newest period; None if there is none.
-
-    Args:
-        seen: Observations of a dataset.
-    """
+    """Return the observation of the newest period; None if there is none."""
     return max(seen, key=_time, default=None)
 
 
 def standing_drifts(seen: Sequence[Observation]) -> list[Drift]:
-    """List the drifts of the newest look, and of the newest period: they stand until newer rows are looked at.
-
-    Args:
-        seen: Observations of a dataset, oldest look first, the newest of each period.
-    """
+    """List the drifts of the newest look, and of the newest period: they stand until newer rows are looked at."""
     newest = of_newest_period(seen)
     standing = [one for one in seen if one.run_id == seen[-1].run_id or one is newest]
     return [drift for one in sorted(standing, key=_time) for drift in one.drifts]
 
 
 def standing_orphans(seen: Iterable[Observation]) -> dict[str, dict[str, int]]:
-    """Count the rows whose reference does not exist: referenced dataset to period to rows, without zeros.
-
-    Args:
-        seen: Observations of a dataset, oldest look first, the newest of each period.
-    """
+    """Count the rows whose reference does not exist: referenced dataset to period to rows, without zeros."""
     newest = {one.profile.period: one.orphans for one in seen}
     found: dict[str, dict[str, int]] = {}
     for period, orphans in sorted(newest.items()):

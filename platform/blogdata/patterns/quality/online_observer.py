@@ -37,7 +37,6 @@ def observe(contract: Contract, *, distinct: Sequence[str] = ()) -> Mapping[str,
 
     Args:
         contract: Contract of the dataset; the share of nulls is measured for each nullable column.
-        distinct: Columns whose distinct values are also counted, with HyperLogLog++ (5 % relative deviation).
 
     Returns:
         `null_share.<column>` (0 to 1) and `approx_distinct.<column>` (a count) to their aggregates.
@@ -75,7 +74,6 @@ def series(published: Mapping[str, Entry], measure: str) -> Sequence[Point]:
     """Read an observer's measure back as a series over the partitions.
 
     Args:
-        published: Newest publication of each partition.
         measure: `null_share.<column>`, or `approx_distinct.<column>`, which is divided by the number of rows.
 
     Returns:
@@ -93,7 +91,6 @@ def windows(commits: Iterable[Commit], measure: str) -> Sequence[Point]:
 
     Args:
         commits: Commits of the stream, newest first; read only as far back as a window is compared.
-        measure: `null_share.<column>`.
 
     Returns:
         One point per window of at least `LEAST_ROWS` rows, by time, 0 to 1; its partition is the version of the newest
@@ -119,7 +116,6 @@ def rates(published: Mapping[str, Entry], reason: str) -> Sequence[Point]:
     """Read the share of rows left out for a reason (duplicates, a filter) as a series over the partitions.
 
     Args:
-        published: Newest publication of each partition.
         reason: Reason as in the ledger; the rate is 0 where a partition does not have it.
 
     Returns:

@@ -80,15 +80,7 @@ class Phase(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """The state of a migration.
-
-    Args:
-        dataset: Name as `layer.table`.
-        migration: The migration.
-        phase: How far it is.
-        readers: Who still reads the old column.
-        next_step: What has to be done, by whom it concerns.
-    """
+    """The state of a migration."""
 
     dataset: str
     migration: Migration
@@ -98,15 +90,7 @@ class Status:
 
 
 def status(lake: Lake, contract: Contract, migration: Migration, found: Sequence[Reader], today: date) -> Status:
-    """Tell how far a migration is, and what is next.
-
-    Args:
-        lake: The tables' root.
-        contract: Contract of the dataset.
-        migration: One of its migrations.
-        found: Who reads the old column.
-        today: The current day.
-    """
+    """Tell how far a migration is, and what is next."""
     table = lake.caught_up(contract.dataset)
     present = set() if table is None else {field.name for field in table.schema().fields}
     declared = migration.old in {column.name for column in contract.columns}
@@ -127,14 +111,6 @@ def remove(
     """Remove a retired column from its table, in one commit that touches no file.
 
     A process that dies on the way has lifted constraints of the column at most; run it again.
-
-    Args:
-        lake: The tables' root.
-        events: The event log.
-        contract: Contract of the dataset, without the column.
-        column: The column.
-        found: Who reads it.
-        today: The current day.
 
     Returns:
         The version of the table without it; None if the table does not have it.

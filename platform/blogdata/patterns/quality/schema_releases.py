@@ -26,11 +26,7 @@ class Release:
     """A released version of one schema.
 
     Args:
-        number: 1, 2, 3, ... within the dataset.
-        released_on: Day of the release.
         columns: Column to its type, with ` NOT NULL` if it is required, and ` FILLED` if older rows were given values.
-        retires: Column to the first day on which it may be removed.
-        breaking: Earlier versions do not count any more.
     """
 
     number: int
@@ -47,13 +43,7 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A contract compared with its released versions.
-
-    Args:
-        dataset: Name as `layer.table`.
-        changed: It differs from the last released version, or was never released.
-        breaks: What is incompatible.
-    """
+    """A contract compared with its released versions."""
 
     dataset: str
     changed: bool
@@ -98,13 +88,7 @@ def read(file: Path) -> Releases:
 
 
 def compare(releases: Releases, contracts: Iterable[Contract], today: date) -> list[Compared]:
-    """Compare contracts with their released versions, by each contract's own mode.
-
-    Args:
-        releases: The released versions.
-        contracts: The contracts.
-        today: A column may be removed if its grace period, as released, is over by then.
-    """
+    """Compare contracts with their released versions, by each contract's own mode."""
     return [_compared(releases.get(contract.dataset, ()), contract, today) for contract in contracts]
 
 
@@ -112,12 +96,6 @@ def add(
     releases: Releases, contracts: Iterable[Contract], today: date, *, breaking: Collection[str] = ()
 ) -> tuple[Releases, list[str]]:
     """Add a version for every contract that differs from its last one.
-
-    Args:
-        releases: The released versions.
-        contracts: The contracts.
-        today: Day of the release.
-        breaking: Datasets whose earlier versions do not count any more.
 
     Returns:
         All versions, and the datasets that got a new one.
@@ -143,12 +121,7 @@ def add(
 
 
 def write(file: Path, releases: Releases) -> None:
-    """Write the released versions, in one step.
-
-    Args:
-        file: The file.
-        releases: All versions.
-    """
+    """Write the released versions, in one step."""
     plain = {dataset: [_as_json(version) for version in versions] for dataset, versions in sorted(releases.items())}
     hidden = file.with_name(f".{file.name}")
     hidden.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")

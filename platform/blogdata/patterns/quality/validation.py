@@ -11,9 +11,6 @@ class RuleResult:
     """The result of one promise: it holds, it is broken, or it could not be evaluated.
 
     Args:
-        rule: Name of the promise, the same as in the audit of a write.
-        description: The promise as text.
-        passed: True if it was evaluated and holds.
         found: Number of rows, values or groups that break it; None if they were not counted.
         error: First line of the exception that its evaluation raised, without the values it quotes; None if there
             was none.

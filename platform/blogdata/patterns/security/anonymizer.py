@@ -47,15 +47,10 @@ class Anonymity:
     """What shared rows promise.
 
     Args:
-        k: How many persons look alike, at least.
-        l: How many values of the sensitive column they have, at least.
         alike: Columns by which somebody may know a person, none of them null; the period is one of them or follows
             from them.
-        sensitive: Column that nobody may learn of a person who is known to be in the data.
         number: Column with the number of a person among those who look alike, INT.
         count: Column with a count, BIGINT.
-        most: Largest count of a person that is told; what is above it is withheld.
-        noise: By how much a count is shifted at most.
     """
 
     k: int
@@ -70,9 +65,6 @@ class Anonymity:
 
 def audits(promised: Anonymity) -> tuple[Audit, ...]:
     """Build the audits that refuse rows which are not anonymous.
-
-    Args:
-        promised: The rows' key has its columns `alike` and `number`.
 
     Returns:
         One audit for `k`, one for `l`.
@@ -100,10 +92,6 @@ def generalize(rows: DataFrame, within: Sequence[str], *, person: str, k: int, g
     """Give up values that too few persons share.
 
     Args:
-        rows: Any rows.
-        within: Columns by which persons look alike.
-        person: Column with the person.
-        k: How many persons have to share all values of a row.
         give_up: Which of these columns, in this order; a row that then has enough others keeps the rest.
 
     Returns:
@@ -119,11 +107,6 @@ def generalize(rows: DataFrame, within: Sequence[str], *, person: str, k: int, g
 
 def group(rows: DataFrame, promised: Anonymity, *, person: str) -> DataFrame:
     """Make one row of a person among those who look alike, and say which of them may be shared.
-
-    Args:
-        rows: Rows with `alike`, the sensitive column, a count and the person.
-        promised: What is promised of shared rows.
-        person: Column with the person.
 
     Returns:
         One row for each group and person, with the sensitive value that it has most often, and `shared` BOOLEAN.
@@ -144,9 +127,6 @@ def share(persons: DataFrame, promised: Anonymity, *, draw: Column) -> DataFrame
 
     Args:
         persons: Rows of :func:`group` that may be shared.
-        promised: What is promised.
-        draw: Text for each row that nobody outside can compute, and that says nothing: 32 hexadecimal digits or more of
-            a keyed hash.
 
     Returns:
         Rows with the columns `alike`, the number, the sensitive column and the count. A group's sum is that of its

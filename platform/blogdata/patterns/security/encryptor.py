@@ -45,13 +45,7 @@ ENCRYPT, DECRYPT = "blogdata_encrypted", "blogdata_decrypted"
 
 
 def encrypted(rows: DataFrame, contract: Contract, version: int) -> DataFrame:
-    """Encrypt the columns of a dataset that its contract declares as such.
-
-    Args:
-        rows: The rows; their session has the functions.
-        contract: Contract of the dataset; without such columns the rows stay as they are.
-        version: Version of the key.
-    """
+    """Encrypt the columns of a dataset that its contract declares as such."""
     from pyspark.sql import functions as F
 
     def of(name: str, key: str, belongs_to: Column) -> Column:
@@ -65,12 +59,7 @@ def encrypted(rows: DataFrame, contract: Contract, version: int) -> DataFrame:
 
 
 def decrypted(rows: DataFrame, contract: Contract) -> DataFrame:
-    """Decrypt what :func:`encrypted` has encrypted, by whichever version of the key it was.
-
-    Args:
-        rows: The rows; their session has the functions.
-        contract: Contract of the dataset.
-    """
+    """Decrypt what :func:`encrypted` has encrypted, by whichever version of the key it was."""
     from pyspark.sql import functions as F
 
     declared = contract.encrypted

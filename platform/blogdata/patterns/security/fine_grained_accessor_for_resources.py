@@ -46,14 +46,7 @@ _VERSION = "2012-10-17"
 
 @dataclass(frozen=True, kw_only=True)
 class JobReach:
-    """What one job may reach.
-
-    Args:
-        job: Its main dataset, as `layer.table`.
-        reads: Datasets it may read; its own among them, because it continues from its own rows.
-        landed: Tables of the landing zone it may read, without `landing.`.
-        writes: Datasets it may write.
-    """
+    """What one job may reach."""
 
     job: str
     reads: frozenset[str]
@@ -90,11 +83,7 @@ class JobReach:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredLake(Lake):
-    """The lake as one job sees it: the tables of its inputs and its own.
-
-    Args:
-        reach: What the job may reach.
-    """
+    """The lake as one job sees it: the tables of its inputs and its own."""
 
     reach: JobReach
 
@@ -127,11 +116,7 @@ class DeclaredLake(Lake):
 
 
 def reach_of(contracts: Sequence[Contract]) -> JobReach:
-    """Derive what a job may reach from the contracts of what it publishes.
-
-    Args:
-        contracts: Those of its main dataset and its companions, the main one first.
-    """
+    """Derive what a job may reach from the contracts of what it publishes."""
     own = frozenset(contract.dataset for contract in contracts)
     inputs = {read.dataset for contract in contracts for read in contract.reads}
     landed = frozenset(name.removeprefix(_LANDING) for name in inputs if name.startswith(_LANDING))
@@ -141,11 +126,6 @@ def reach_of(contracts: Sequence[Contract]) -> JobReach:
 
 def s3_policy(reach: JobReach, *, lake: str, landing: str) -> Mapping[str, Any]:
     """Write a job's reach as the policy of its identity in an object store.
-
-    Args:
-        reach: What the job may reach.
-        lake: Bucket and prefix of the lake, as `bucket/prefix`.
-        landing: Bucket and prefix of the landing zone.
 
     Returns:
         The policy, to be written as JSON. It may remove no object: what is no longer needed is removed by maintenance,

@@ -95,11 +95,6 @@ class Rights:
     """What a role sees.
 
     Args:
-        layers: Layers whose datasets it reads.
-        of: What it sees of a column, by how the column identifies somebody.
-        classified: What it sees of other columns that are classified as personal.
-        technical: Whether it sees how a row was produced, and datasets that are for the platform alone.
-        private: Whether it sees the same of rows of who asked not to be shared.
         visitors: How many visitors a counted group must have, at least; a dataset that neither counts visitors nor is
             anonymous is not seen at all. 0: any number, and any dataset.
     """
@@ -156,10 +151,7 @@ class Sight:
     """What a role sees of one dataset.
 
     Args:
-        dataset: Name as `layer.table`.
-        columns: The columns it sees, in the contract's order, and in which shape.
         rows: SQL condition of the rows it sees; empty: all.
-        private: What it sees of columns in rows of who asked not to be shared, where that is less.
     """
 
     dataset: str
@@ -170,10 +162,6 @@ class Sight:
 
 def sight_of(contract: Contract, role: Role) -> Sight | None:
     """Derive what a role sees of a dataset.
-
-    Args:
-        contract: Contract of the dataset; what it does not declare is not seen.
-        role: The role.
 
     Returns:
         The columns and the condition of the rows; None if the role does not see the dataset at all.
@@ -225,8 +213,6 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
 
     Args:
         frame: The rows; its session has the function :data:`MASK`.
-        contract: Contract of the dataset; columns that it does not declare are left out.
-        role: The role.
 
     Raises:
         NotForRole: The role does not see the dataset.
@@ -241,8 +227,6 @@ def seen_by(frame: DataFrame, present: Contract, sight: Sight) -> DataFrame:
 
     Args:
         frame: The rows; its session has the function :data:`MASK`.
-        present: Contract of the dataset, with the columns that the frame has.
-        sight: What is seen of this dataset.
     """
     declared = {column.name: column for column in present.columns}
     selected = [
@@ -322,13 +306,7 @@ def _expression(column: Column, shown: Shown) -> str:
 
 
 def hashed(value: str, kind: DataType, depth: int = 0) -> str:
-    """Build the SQL of a value with keyed hashes in place of its texts, within structs, lists and maps, too.
-
-    Args:
-        value: SQL expression of the value.
-        kind: Its type; parts of any other type than a text become null.
-        depth: How many lists and maps it lies within.
-    """
+    """Build the SQL of a value with keyed hashes in place of its texts, within structs, lists and maps, too."""
     item = f"x{depth}"
     if isinstance(kind, Struct):
         fields = (f"'{part.name}', {hashed(f'{value}.`{part.name}`', part.type, depth)}" for part in kind.fields)
@@ -346,12 +324,6 @@ def grants(contracts: Sequence[Contract], schema: str, role: Role, login: str) -
     """Write what a role sees as the statements of PostgreSQL that grant it, and take away what was granted before.
 
     PostgreSQL has no masks: a column that is masked on the lake is hidden here, and so are rows in which some are.
-
-    Args:
-        contracts: Contracts of the tables, whose names are those of the datasets without their layer.
-        schema: Schema of the tables.
-        role: The role.
-        login: Name of the login that has it.
 
     Returns:
         Statements, to be run by the owner of the tables, in one transaction; running them again is safe.

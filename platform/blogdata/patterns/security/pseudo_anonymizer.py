@@ -50,8 +50,6 @@ def token(value: Column, secret: str, purpose: str) -> Column:
 
     Args:
         value: STRING.
-        secret: The deployment's secret.
-        purpose: Where the token is shown; tokens of two purposes cannot be compared.
     """
     from pyspark.sql import functions as F
 
@@ -68,8 +66,6 @@ def keyed_hash(message: Column, secret: str, purpose: str) -> Column:
 
     Args:
         message: STRING, hashed as UTF-8.
-        secret: The deployment's secret; only a key derived from it enters a query plan.
-        purpose: What the hash is for; hashes for two purposes cannot be compared.
     """
     from pyspark.sql import functions as F
 

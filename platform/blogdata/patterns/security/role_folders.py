@@ -34,13 +34,7 @@ def written(folder: Path, dataset: str) -> str | None:
 
 
 def staying(folder: Path, dataset: str, name: str) -> Path | None:
-    """Return the rows of the copy that readers find so far, and that stays beside a new one: it has the same rights.
-
-    Args:
-        folder: Folder of the copies.
-        dataset: Name as `layer.table`.
-        name: Name of the new copy.
-    """
+    """Return the rows of the copy that readers find so far, and that stays beside a new one: it has the same rights."""
     before = written(folder, dataset)
     return folder / dataset / before / ROWS if before and _of_same_rights(name, [before]) else None
 
@@ -57,11 +51,6 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[Pat
     The copy before it stays for those who have begun, unless it is of other rights.
 
     Args:
-        folder: Folder of the role.
-        dataset: Name as `layer.table`.
-        name: Name of the copy, which says of what it is: another state or other rights give another name. What
-            comes after its last dash stands for the rights.
-        group: Number of the group that may read it.
         rows: Writes the rows into the folder that it is given; called only if there is something to write.
 
     Returns:
@@ -95,9 +84,6 @@ def named(lake: Lake, dataset: str, version: int, seen: str) -> str:
     """Name a copy after the table, its version, and what is seen of it.
 
     Args:
-        lake: The tables' root.
-        dataset: Name as `layer.table`; it has a table.
-        version: Its version.
         seen: What is seen of it, as :func:`rights_of` writes it, or another text.
     """
     table = lake.table(dataset)
@@ -115,12 +101,6 @@ def rights_of(sight: Sight, mark: str) -> str:
 def by_spark(rows: DataFrame, folder: Path, file_format: str, partition_by: Sequence[str] = ()) -> None:
     """Write rows into a folder of this machine by Spark.
 
-    Args:
-        rows: The rows.
-        folder: The folder; it does not exist.
-        file_format: `parquet` or `delta`.
-        partition_by: Columns that they are partitioned by.
-
     Raises:
         ConfigurationError: The Spark server does not write on this machine.
     """
@@ -134,13 +114,7 @@ def by_spark(rows: DataFrame, folder: Path, file_format: str, partition_by: Sequ
 
 
 def show_as_lake(folder: Path, dataset: str, group: int) -> None:
-    """Let readers find the copy of a dataset as they find its table in a lake: `<folder>/<layer>/<table>`.
-
-    Args:
-        folder: Folder of the copies.
-        dataset: Name as `layer.table`.
-        group: Number of the group that may read it.
-    """
+    """Let readers find the copy of a dataset as they find its table in a lake: `<folder>/<layer>/<table>`."""
     link = folder / dataset.replace(".", "/", 1)
     if not link.is_symlink():
         link.parent.mkdir(exist_ok=True)

@@ -36,13 +36,7 @@ ORDER BY 1, 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class SinkRoles:
-    """The roles of a database.
-
-    Args:
-        owner: Who owns schema and tables; no login.
-        writer: The login that writes; it may become the owner.
-        readers: The logins that read.
-    """
+    """The roles of a database."""
 
     owner: str
     writer: str
@@ -53,15 +47,7 @@ class SinkRoles:
 def granting(
     connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], *, roles: SinkRoles, also: str
 ) -> Iterator[None]:
-    """Create or alter tables as their owner, and grant the writer and the readers what they may do.
-
-    Args:
-        connection: A connection in a transaction; if it is not the writer's, nothing is granted.
-        schema: Schema of the tables.
-        contracts: Contracts of the tables.
-        roles: Who owns, writes and reads.
-        also: Table with what was served when, for the writer and for readers who see technical columns.
-    """
+    """Create or alter tables as their owner, and grant the writer and the readers what they may do."""
     from psycopg import sql
 
     if connection.execute("SELECT session_user").fetchone() != (roles.writer,):

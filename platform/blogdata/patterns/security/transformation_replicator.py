@@ -66,10 +66,6 @@ def leads_to_persons(contract: Contract) -> bool:
 def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
     """Refuse to copy a table that has a column, or a field within one, of which nobody has said whom it identifies.
 
-    Args:
-        contract: Contract of the dataset.
-        stored: The columns that the table has.
-
     Raises:
         Unclassified: There are such columns; all of them are named.
     """
@@ -85,9 +81,6 @@ def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
 
 def sight_of(contract: Contract) -> Sight | None:
     """Derive what staging gets of a dataset.
-
-    Args:
-        contract: Contract of the dataset.
 
     Returns:
         The columns, in which shape, and which rows; None if no column is left.

@@ -54,22 +54,13 @@ class UsersNotTogether(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Together:
-    """Rows of one or several tables, those of a user in one task.
-
-    Args:
-        parts: The rows of each task.
-        buckets: The buckets by which they were dealt.
-    """
+    """Rows of one or several tables, those of a user in one task."""
 
     parts: tuple[DataFrame, ...]
     buckets: Buckets
 
     def join(self, other: Together, how: str = "inner") -> Together:
         """Join by user, each task its own rows.
-
-        Args:
-            other: Rows of another table, dealt to as many tasks.
-            how: As in Spark's `join`.
 
         Returns:
             The columns of both, the user once.
@@ -89,10 +80,6 @@ class Together:
 
     def aggregate(self, by: Sequence[str], *measures: Column) -> Together:
         """Aggregate by columns that include the user, each task its own rows.
-
-        Args:
-            by: Grouping columns.
-            measures: Aggregates, each with its name.
 
         Returns:
             One row per group.
@@ -122,12 +109,7 @@ class Together:
 
 
 def of(digest: Column, number: int) -> Column:
-    """Compute the bucket of a value, INT from 0; null for a null.
-
-    Args:
-        digest: Keyed hash of the value, hexadecimal digits.
-        number: Number of buckets.
-    """
+    """Compute the bucket of a value, INT from 0; null for a null."""
     return F.pmod(F.conv(F.substring(digest, 1, _DIGITS), 16, 10).cast("bigint"), F.lit(number)).cast("int")
 
 
@@ -135,8 +117,6 @@ def read(spark: SparkSession, stored: Stored, *, tasks: int | None = None) -> To
     """Read partitions of a table, the rows of a user by one task.
 
     Args:
-        spark: The session.
-        stored: The partitions.
         tasks: Number of tasks; None: as many as a shuffle would have, at most one per bucket.
 
     Raises:

@@ -49,14 +49,7 @@ _AFTER = ("insert", "update_postimage")
 
 @dataclass(frozen=True, kw_only=True)
 class Followed:
-    """What a view reads of the dataset whose changes it follows.
-
-    Args:
-        dataset: Name as `layer.table`; partitioned, and its contract names the table among its `feeds`.
-        partition: Its partition column.
-        columns: The other columns that the view reads.
-        where: SQL condition on the rows that it reads.
-    """
+    """What a view reads of the dataset whose changes it follows."""
 
     dataset: str
     partition: str
@@ -70,7 +63,6 @@ class Refresh:
 
     Args:
         changed: Partitions of the input that have other rows than the table shows; None: the whole view is computed.
-        why: The reason, in words.
     """
 
     changed: frozenset[str] | None
@@ -79,11 +71,6 @@ class Refresh:
 
 def shown(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
     """Compute a view.
-
-    Args:
-        spark: The session.
-        view: Its statement; it names datasets as `layer.table`.
-        inputs: Dataset to its rows.
 
     Returns:
         The rows that the view shows.
@@ -99,12 +86,7 @@ def changes(
     """Find out what a refresh has to compute.
 
     Args:
-        spark: The session.
-        lake: The tables' root.
-        followed: The input.
         before: Newest publication of the table; None: it has none.
-        until: Version of the input that the refresh reads.
-        code_version: Digest of the code that refreshes.
     """
     if before is None:
         return Refresh(changed=None, why="the table is new")

@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Dimension:
-    """What is known of the things that facts are about.
-
-    Args:
-        rows: One row a key; small enough to be sent to each task.
-        key: Columns of its key; facts have them, too.
-    """
+    """What is known of the things that facts are about."""
 
     rows: DataFrame
     key: Sequence[str]
@@ -46,12 +41,6 @@ class Dimension:
 
 def flatten(facts: DataFrame, contract: Contract, dimensions: Sequence[Dimension]) -> DataFrame:
     """Write what dimensions say into the rows of facts.
-
-    Args:
-        facts: Any rows.
-        contract: Contract of the table; only its columns are taken.
-        dimensions: What the facts are joined with, in this order. A fact that a dimension does not have stays, with
-            null, which the contract refuses or allows.
 
     Returns:
         Rows of the table, one a fact.

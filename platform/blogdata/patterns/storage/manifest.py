@@ -58,8 +58,6 @@ class Listed:
 
     Args:
         folder: Its folder within the table, `column=value`; `.` of an unpartitioned one.
-        file: Its path.
-        rows: Number of its rows.
     """
 
     folder: PurePosixPath
@@ -71,8 +69,6 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
     """Share the newest version of a dataset, instead of the version shared before; one process does so at a time.
 
     Args:
-        lake: The tables' root, on a file system.
-        declared: Contract of the dataset.
         now: Current time; None: the clock's.
 
     Returns:
@@ -114,10 +110,6 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
 
 def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
     """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held.
-
-    Args:
-        lake: The tables' root, on a file system.
-        dataset: Name as `layer.table`.
 
     Returns:
         What was shared; empty if nothing was.

@@ -34,10 +34,8 @@ def refer(facts: DataFrame, *, key: Sequence[str], known: str, unknown: str) -> 
     """Make facts refer to an entity by a key that it has.
 
     Args:
-        facts: Any rows.
         key: Columns of the key, STRING.
         known: BOOLEAN column, never null: the reference data has the entity.
-        unknown: Value of each key column where it does not.
 
     Returns:
         The same rows.
@@ -47,10 +45,6 @@ def refer(facts: DataFrame, *, key: Sequence[str], known: str, unknown: str) -> 
 
 def entity(rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """List the things that rows refer to.
-
-    Args:
-        rows: Any rows with the key.
-        key: Columns that identify a thing.
 
     Returns:
         The columns of the key, one row a thing; what is known of it is joined, and depends on nothing else.

@@ -38,8 +38,6 @@ def sort(spark: SparkSession, target: Target, at: int) -> int:
     """Sort the rows of a frozen table's large partitions, in one audited commit; repeated calls change nothing.
 
     Args:
-        spark: The session.
-        target: The table, its contract, which declares the order, and the run.
         at: Version of the table that is sorted, the newest that changed a row.
 
     Returns:

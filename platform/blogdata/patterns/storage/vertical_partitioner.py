@@ -56,11 +56,7 @@ def split(
     """Take columns out of a contract, because another dataset has them: an input, or one of the same input.
 
     Args:
-        contract: The contract, with the columns.
-        columns: Their names.
         of: That dataset, as `layer.table`, whose columns have the same names and values.
-        key: Columns of both that identify a row of it. They may be null in rows of it that are no events.
-        since: Day from which the view can be read instead.
         grace: How long, from that day, a table that has the columns keeps them.
 
     Returns:
@@ -82,11 +78,6 @@ def split(
 def whole(rows: DataFrame, lines: DataFrame, contract: Contract) -> DataFrame:
     """Join the wide columns to the rows of a dataset.
 
-    Args:
-        rows: The rows of its table, which still has the columns if it was made before the split.
-        lines: The rows of the dataset that has the wide columns.
-        contract: Contract of the dataset; it is split.
-
     Returns:
         Each row once, with the wide columns last; they are null where the other dataset no longer has its row.
     """
@@ -96,15 +87,7 @@ def whole(rows: DataFrame, lines: DataFrame, contract: Contract) -> DataFrame:
 
 
 def query(there: Collection[str], contract: Contract, *, rows: str, lines: str, quote: str) -> str:
-    """Build the SQL of the same view, for engines that run without the platform.
-
-    Args:
-        there: Columns of the dataset's table.
-        contract: Contract of the dataset; it is split.
-        rows: SQL expression of its table.
-        lines: SQL expression of the table that has the wide columns.
-        quote: Quote character of names.
-    """
+    """Build the SQL of the same view, for engines that run without the platform."""
     key, narrow, wide = (", ".join(f"{quote}{name}{quote}" for name in names) for names in _columns(contract, there))
     joined = f" LEFT JOIN (SELECT {key}, {wide} FROM {lines}) AS lines USING ({key})" if key else ""
     return f"SELECT {narrow}, {wide} FROM {rows}{joined}"
