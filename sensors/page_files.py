@@ -11,7 +11,7 @@ from sensors import request_throttle
 from sensors.run_requests import EVERYTHING
 
 write_page_files = dg.define_asset_job(
-    "serving__page_stats_files",
+    "page_files",
     selection=dg.AssetSelection.assets(page_files.KEY),
     description="The editors' files of one day",
     tags=BACKGROUND,

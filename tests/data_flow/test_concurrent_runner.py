@@ -137,7 +137,7 @@ def test_a_backfill_of_110_days_leaves_slots_to_new_data(queue: Queue) -> None:
     queue.end(first, failed=True)
     queue.end(second)
 
-    files = [queue.add(queue.job("serving__page_stats_files"), {PARTITION_NAME_TAG: day}) for day in DAYS[:3]]
+    files = [queue.add(queue.job("page_files"), {PARTITION_NAME_TAG: day}) for day in DAYS[:3]]
     while queue.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])):
         queue.tick()
         assert len(queue.running()) <= 5
@@ -169,7 +169,7 @@ def test_replays_leave_a_slot_to_a_landed_hour(queue: Queue) -> None:
     again = [queue.add(queue.job(JOB), AGAIN) for _ in range(24)]
     for day in DAYS[:6]:
         queue.add(queue.files, {**BACKFILL, PARTITION_NAME_TAG: day})
-        queue.add(queue.job("serving__page_stats_files"), {PARTITION_NAME_TAG: day})
+        queue.add(queue.job("page_files"), {PARTITION_NAME_TAG: day})
     queue.tick()
     running = {run.run_id for run in queue.running()}
     assert (len(running), running & {*again}) == (4, {again[0]}), "in turn, one of them at a time"
