@@ -186,7 +186,7 @@ def _report(
             dataset=dataset,
             version=f"{day}@{version}",
             run_id=run_id,
-            job="serving__page_stats_files",
+            job="page_files",
             started_at=started_at,
             ended_at=datetime.now(timezone.utc),
             inputs={SOURCE.dataset: int(version.split("-")[1])},
