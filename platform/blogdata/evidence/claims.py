@@ -9,6 +9,7 @@ the original.
 from __future__ import annotations
 
 import random
+import socket
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -163,8 +164,17 @@ class Claims:
         return [
             Claim(partition=row["partition"], owner=owner, taken_at=row["claimed_at"])
             for row, owner, lake in found
-            if not (lake and Path(lake).is_dir()) or Path(lake).samefile(self._lake.root)
+            if not self._is_of_original(owner, lake)
         ]
+
+    def _is_of_original(self, owner: str, lake: str) -> bool:
+        # The path of another host says nothing here: its claim counts for its lease.
+        if not lake or not owner.startswith(f"{socket.gethostname()} "):
+            return False
+        try:
+            return Path(lake).is_dir() and not Path(lake).samefile(self._lake.root)
+        except OSError:
+            return False
 
     def _write(self, table: DeltaTable | None, claims: dict[str, Claim]) -> None:
         rows = [

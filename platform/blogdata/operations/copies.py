@@ -14,9 +14,8 @@ from blogdata.services.copy_settings import Export
 
 
 def named(settings: Settings, readers: Collection[str]) -> list[Export]:
-    """List the folders of some readers that the settings name, and those that have copies already."""
-    known = [*settings.copies, *(one for one in exports.known(settings) if one not in settings.copies)]
-    return [one for one in known if one.role in readers]
+    """List the folders of some readers that the settings name; no other one gets copies."""
+    return [one for one in settings.copies if one.role in readers]
 
 
 def required(settings: Settings, readers: Collection[str]) -> list[Export]:

@@ -222,13 +222,11 @@ def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str,
 
 def _file(settings: Settings, request: str) -> Path:
     folder = settings.home / REQUESTS
-    there = sorted(file.name for file in folder.iterdir() if file.is_file()) if folder.is_dir() else []
-    if request not in there:
+    if not folder.is_dir() or request not in {file.name for file in folder.iterdir() if file.is_file()}:
         raise ConfigurationError(
             what=f"there is no request {request}",
             where=str(folder),
-            next_step="write the persons into a file there, one a line, whose name says nothing about them"
-            + (f"; there is {', '.join(there)}" if there else ""),
+            next_step="write the persons into a file there, one a line, whose name says nothing about them",
         )
     return folder / request
 

@@ -221,6 +221,8 @@ def _computed(
     with _step(context, code, task, keys, attempt, stale) as step:
         lake = access_of(context).lake
         zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
+        if zone is not None:
+            lost_tables.require_inputs(step.events, task, Staleness(graph=code.graph, look=Snapshot(zone, step.events)))
         lost_tables.begin_anew(step.spark, lake, step.events, task.contracts, step.engine, zone)
         commits = code.computations[task.main].compute(step)
         for commit in commits.values():

@@ -24,7 +24,9 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.planning.graph import Task
 from blogdata.planning.reach import landed_input
+from blogdata.planning.staleness import Staleness
 from blogdata.publish import tables
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import Engine
@@ -45,6 +47,28 @@ class BeginsAnew(PlatformError):
     """Another process creates the table again."""
 
     transient = True
+
+
+class InputExpired(PlatformError):
+    """A table is lost, and rows that it was computed from have expired."""
+
+
+def require_inputs(events: EventLog, task: Task, planner: Staleness) -> None:
+    """Refuse to create a lost table again if some of its partitions could not be computed again.
+
+    Raises:
+        InputExpired: Rows that they were computed from have expired.
+    """
+    for name in task.datasets:
+        if events.gone(name) < 0:
+            continue
+        kept = [key for key, entry in events.lost_lines(name).items() if entry.expired is None]
+        if stuck := planner.expired(task, kept):
+            raise InputExpired(
+                what=f"the table is gone or older, and the input of {len(stuck)} of its partitions has expired",
+                where=f"{name}, {min(stuck)}",
+                next_step=Remedy("bring it back from a backup; or go on without these rows: ", Run(accept=ACCEPT_SIZE)),
+            )
 
 
 def begin_anew(

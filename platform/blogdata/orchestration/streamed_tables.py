@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.evidence.events import EventLog
@@ -29,9 +30,7 @@ def note(checkpoint: Checkpoint, lake: Lake, datasets: Sequence[str]) -> None:
     """Note the tables that have all batches of a checkpoint so far."""
     tables = {name: table for name in datasets if (table := lake.caught_up(name)) is not None}
     noted = {name: {"id": str(table.metadata().id), "version": table.version()} for name, table in tables.items()}
-    part = checkpoint.folder / f"{_NOTE}.part"
-    part.write_text(json.dumps(noted, indent=1, sort_keys=True), encoding="utf-8")
-    part.replace(checkpoint.folder / _NOTE)
+    write_atomically(checkpoint.folder / _NOTE, json.dumps(noted, indent=1, sort_keys=True).encode())
 
 
 def require(root: Path, stream: str, lake: Lake, datasets: Sequence[str], *, renew: bool = False) -> None:

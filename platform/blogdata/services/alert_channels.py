@@ -69,8 +69,8 @@ def _opened(channel: ChannelSettings, secret: str) -> Apprise:
     if not isinstance(service, NotifyBase):
         raise _failed(channel, "that is not an address that Apprise knows")
     if service.overflow_mode is OverflowMode.UPSTREAM:
-        # A service refuses a longer text than it takes, at every try.
-        service.overflow_mode = OverflowMode.TRUNCATE
+        # A service refuses a longer text than it takes, at every try; what is cut off would count as told.
+        service.overflow_mode = OverflowMode.SPLIT
     opened = Apprise()
     opened.add(service)
     return opened
