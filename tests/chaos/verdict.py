@@ -12,12 +12,12 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from blogdata.evidence.event import PUBLICATION
-from blogdata.evidence.recount import repeated
 from blogdata.lake.commit import entries_of, parse
 from blogdata.lake.lake import marks_rows
 from blogdata.patterns.observability import dataset_tracker
 from chaos import world as worlds
 from chaos.bench import Bench
+from chaos.recount import repeated
 from chaos.world import Difference
 from lineage.deployment import Deployment
 from lineage.runs import under_way

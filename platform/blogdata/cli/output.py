@@ -10,7 +10,6 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any
 
 import typer
@@ -216,8 +215,3 @@ def say_json(value: Any) -> None:
 def say_verbatim(text: str) -> None:
     """Print a text in a format that escapes values itself."""
     sys.stdout.write(text)
-
-
-def utc_time(seconds: float) -> str:
-    """Return a time, in seconds since 1970, as `2026-01-05T10:00:00Z`."""
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

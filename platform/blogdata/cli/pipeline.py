@@ -15,7 +15,6 @@ from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
-from blogdata.patterns.idempotency.fast_metadata_cleaner import FROZEN
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import touched
@@ -25,7 +24,7 @@ from blogdata.planning.selection import Selection
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
 from blogdata.planning.window import Window
-from blogdata.publish.audit import guard_of
+from blogdata.publish.audit import FROZEN, guard_of
 from blogdata.publish.watch import VOLUME
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings

@@ -75,7 +75,6 @@ def clear(
     paths = {trace.path for trace in found.traces}
     done += [table_logs.clear(lake, events, contract, _beside(contract, all_), paths, note) for contract in of_persons]
     done.append(kept_aside.clear_refused(settings.lake, paths, note))
-    done.append(kept_aside.clear_copies(settings, paths, note))
     done.append(kept_aside.clear_spark(settings, paths, note))
     done += sqlite_texts.clear(settings, persons, paths, note)
     done.append(landing_leftovers.clear(settings, paths, note))

@@ -110,13 +110,6 @@ OUTSIDE_TABLES = (
         always=False,
         cleared="files with a value are removed, once the server is stopped",
     ),
-    Place(
-        name="copies to break",
-        files=("break/*",),
-        values="all of the above; if the deployment was copied to be broken on purpose, until the folder is removed",
-        always=False,
-        cleared="copies with a value are removed whole",
-    ),
 )
 
 

@@ -14,9 +14,9 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.operations.job import RUNS, Runs, operation, plan_table
 from blogdata.orchestration import keys
-from blogdata.patterns.idempotency.fast_metadata_cleaner import FROZEN
 from blogdata.planning.plan import STALE, Planner
 from blogdata.planning.snapshot import Snapshot
+from blogdata.publish.audit import FROZEN
 from blogdata.publish.contract import Wanted
 from blogdata.services.config import Settings
 from quality.contracts import GRAPH

@@ -116,7 +116,7 @@ def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetChec
     )
 
 
-def failed_checks(key: dg.AssetKey, contract: Contract, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
+def failed_checks(key: dg.AssetKey, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
     """Report the failed checks of a refused publication, with all violations; nothing for other kinds of error."""
     if not isinstance(error, AuditFailed):
         return

@@ -257,7 +257,7 @@ def refused_checks(task: Task, error: PlatformError) -> Iterator[dg.AssetCheckRe
     """Report the failed checks of a refused publication; nothing for other kinds of error."""
     for contract in task.contracts:
         if isinstance(error, AuditFailed) and members.dataset_of(error.dataset) == contract.dataset:
-            yield from failed_checks(asset_key(contract.dataset), contract, error)
+            yield from failed_checks(asset_key(contract.dataset), error)
 
 
 def evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:

@@ -131,7 +131,7 @@ def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Tas
     if done.faults:
         yield from _partly(context, code, task, done)
     else:
-        yield from _wholly(context, code, task, done)
+        yield from _wholly(context, code, done)
 
 
 def _require_input(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> None:
@@ -154,7 +154,7 @@ def _turn(context: dg.AssetExecutionContext, task: Task, keys: list[str]) -> Abs
     return turns.claimed(access_of(context).lake, task, keys, context.log)
 
 
-def _wholly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, done: Done) -> Iterator[Any]:
+def _wholly(context: dg.AssetExecutionContext, code: LineageCode, done: Done) -> Iterator[Any]:
     for publication in done.publications:
         results = [*publication.checks(), waiting_result(access_of(context), code.graph, publication.contract)]
         metadata = publication.common()

@@ -23,7 +23,7 @@ from blogdata.patterns.idempotency.transactional_writer import overwrite_togethe
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.security.fine_grained_accessor_for_resources import DeclaredLake, reach_of
 from blogdata.publish import tables
-from blogdata.publish.audit import lifted_audits
+from blogdata.publish.audit import FROZEN, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.run import RunContext
@@ -198,7 +198,7 @@ class Step:
             assert provenance.copy is not None
             return self._of_one(proxy.load(rows, target, provenance, name=provenance.copy))
         if isinstance(write, ByPeriod):
-            thaw = fast_metadata_cleaner.FROZEN in self.accepted
+            thaw = FROZEN in self.accepted
             return self._of_one(
                 fast_metadata_cleaner.replace_periods(rows, target, self.partitions, provenance, thaw=thaw)
             )

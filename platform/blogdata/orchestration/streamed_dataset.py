@@ -100,7 +100,7 @@ def _report(
         key, contract = asset_key(name), step.contract
         late = [late_share_result(key, appended(step.lake, name))] if name in stream.without_late else []
         refused = fault if isinstance(fault, PlatformError) and fault.where == name else None
-        failed = {check.check_name: check for check in (failed_checks(key, contract, refused) if refused else ())}
+        failed = {check.check_name: check for check in (failed_checks(key, refused) if refused else ())}
         commits = added(step.lake, name, before[name])
         if commits:
             commit = reduce(_together, commits)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 HELD = "held."
 """Prefix of the measure that says whether an audit held which does not refuse the publication."""
 _GUARD = "audit:"
+FROZEN = "frozen"
+"""Guard that a person lifts to have a frozen period replaced."""
 FileFigures = tuple[int, int]
 """Lines of a landed file, and their bytes, each with a line feed."""
 _FILE = "source_file"

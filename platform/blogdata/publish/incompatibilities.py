@@ -134,7 +134,7 @@ def _hold(present: Sequence[Field], contract: Contract, *, where: str, rows_stay
     found = list(_fixed(present, wanted, retired))
     if rows_stay and contract.compatibility.backward:
         there = {field.name for field in present}
-        found += [_added(field, field.name) for field in contract.fields if field.name not in there and _empty(field)]
+        found += [_added(field.name) for field in contract.fields if field.name not in there and _empty(field)]
     if found:
         raise refused(
             contract.dataset,
@@ -183,9 +183,7 @@ def _of_fields(
                 remedy="write a value that says that it is unknown, or " + MIGRATE,
             )
     if mode.backward:
-        yield from (
-            _added(field, f"{prefix}{name}") for name, field in now.items() if name not in then and _empty(field)
-        )
+        yield from (_added(f"{prefix}{name}") for name, field in now.items() if name not in then and _empty(field))
 
 
 def _of_type(old: DataType, new: DataType, mode: Compatibility, path: str) -> Iterator[Incompatibility]:
@@ -217,7 +215,7 @@ def _removed(path: str) -> Incompatibility:
     )
 
 
-def _added(field: Field, path: str) -> Incompatibility:
+def _added(path: str) -> Incompatibility:
     return Incompatibility(
         column=path,
         what="was added and may not be null",

@@ -1,7 +1,7 @@
 """Files that stand beside the tables, and are only there to be looked at: removed if they have values of the persons.
 
-Refused batches, copies that were made to be broken, and Spark's log and temporary files. A folder goes by one rename
-before its files are removed, so that nobody reads half of it.
+Refused batches, and Spark's log and temporary files. A folder goes by one rename before its files are removed, so that
+nobody reads half of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from blogdata.erasure.cleared import Cleared, Note
-from blogdata.services import config, spark_connect
+from blogdata.services import spark_connect
 from blogdata.services.config import Settings
 
 _GONE = ".erased"
@@ -19,15 +19,13 @@ _GONE = ".erased"
 
 def clear_refused(lake: Path, paths: Collection[str], note: Note) -> Cleared:
     """Remove the refused batches that have values."""
-    return _clear_folders("refused batches", lake / "refused", "lake/refused/", paths, note)
-
-
-def clear_copies(settings: Settings, paths: Collection[str], note: Note) -> Cleared:
-    """Remove the copies to break that have values; their Spark servers are stopped."""
-    folder = settings.home / "break"
-    for name in _names("break/", paths):
-        spark_connect.stop(config.load(overrides={"BLOGDATA_HOME": str(folder / name)}))
-    return _clear_folders("copies to break", folder, "break/", paths, note)
+    prefix = "lake/refused/"
+    names = {path.removeprefix(prefix).partition("/")[0] for path in paths if path.startswith(prefix)}
+    folders = [lake / "refused" / name for name in sorted(names)]
+    note(done := Cleared(place="refused batches", files=sum(files_in(one) for one in folders)))
+    for one in folders:
+        remove_folder(one)
+    return done
 
 
 def clear_spark(settings: Settings, paths: Collection[str], note: Note) -> Cleared:
@@ -42,21 +40,9 @@ def clear_spark(settings: Settings, paths: Collection[str], note: Note) -> Clear
     return done
 
 
-def _clear_folders(place: str, folder: Path, prefix: str, paths: Collection[str], note: Note) -> Cleared:
-    folders = [folder / name for name in _names(prefix, paths)]
-    note(done := Cleared(place=place, files=sum(files_in(one) for one in folders)))
-    for one in folders:
-        remove_folder(one)
-    return done
-
-
 def files_in(folder: Path) -> int:
     """Count the files of a folder."""
     return sum(1 for file in folder.rglob("*") if file.is_file())
-
-
-def _names(prefix: str, paths: Collection[str]) -> list[str]:
-    return sorted({path.removeprefix(prefix).partition("/")[0] for path in paths if path.startswith(prefix)})
 
 
 def remove_folder(folder: Path) -> None:

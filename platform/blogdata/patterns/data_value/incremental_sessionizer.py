@@ -99,7 +99,7 @@ def sessionize(
             *spec.state, F.lit(0).cast("bigint").alias(spec.new), F.to_timestamp(spec.partition, _HOUR).alias("_hour")
         )
         parts = parts.unionByName(carried)
-    return _cut(_joined(_within_ranges(parts, spec, partitions), spec), spec)
+    return _cut(_joined(_within_ranges(parts, partitions), spec), spec)
 
 
 _HOUR = "yyyy-MM-dd'T'HH"
@@ -169,7 +169,7 @@ def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
     )
 
 
-def _within_ranges(parts: DataFrame, spec: SessionSpec, partitions: Sequence[str]) -> DataFrame:
+def _within_ranges(parts: DataFrame, partitions: Sequence[str]) -> DataFrame:
     """Add the first and the last hour of the gapless range that a fragment, or what is pending before it, is for."""
     from pyspark.sql import functions as F
 

@@ -35,6 +35,7 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member, Members
 from blogdata.patterns.idempotency import audited_members
 from blogdata.patterns.idempotency.audited_members import Arrange, NewMember
+from blogdata.publish.audit import FROZEN
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
 from blogdata.publish.partitions import following
@@ -44,8 +45,6 @@ from blogdata.publish.target import Provenance, Target
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FROZEN = "frozen"
-"""Value of `--accept` with which a person allows replacing a frozen period."""
 _YEAR = len("2026")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from blogdata.evidence.recount import repeated
 from blogdata.lake.lake import Lake
+from chaos.recount import repeated
 from quality.contracts import EVERY
 
 SESSIONS = EVERY["silver.sessions"]
