@@ -151,6 +151,8 @@ def _show(told: Mapping[str, Any]) -> None:
         if not isinstance(plain, list):
             console.print(f"{name}: {_cell(plain)}")
             continue
+        if not plain:
+            continue
         table = TextGrid()
         for title in plain[0]:
             table.add_column(title, justify="right" if isinstance(plain[0][title], int | float) else "left")
