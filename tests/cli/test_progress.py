@@ -81,10 +81,10 @@ def test_what_has_landed_is_told_and_is_no_published_row(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_ctrl_c_reaches_no_process_that_copies_what_a_run_prints(tmp_path: Path, at_once: int) -> None:
-    ended, taken = list[psutil.Process](), list[bool]()
+    ended, taken, others = list[psutil.Process](), list[bool](), set(psutil.Process().children())
 
     def interrupted(_: dg.OpExecutionContext) -> None:
-        family = [one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE]
+        family = [one for one in psutil.Process().children() if one not in others]
         for one in family:
             one.send_signal(signal.SIGINT)
         ended.extend(psutil.wait_procs(family, timeout=1)[0])
