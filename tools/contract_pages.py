@@ -22,6 +22,8 @@ def render(contracts: Iterable[Contract]) -> str:
         "[consumer view](../how-to/ask-in-sql.md#without-personal-columns).",
         "A *rule* holds for each row and is also a `CHECK` constraint",
         "of the Delta table; an *audit* holds for each written partition. Both are judged before a commit is visible.",
+        "An *account* says for how many rows of the layer above a dataset's rows stand, and which it leaves out; every",
+        "other reason is counted above, see [the ledger](../explanation/architecture.md#the-ledger).",
     ]
     layer = ""
     for contract in contracts:
@@ -59,8 +61,7 @@ def _dataset(contract: Contract) -> Iterable[str]:
     else:
         yield f"- Time: due {contract.freshness_hours:g} h after the end of a partition; {kept}"
     left_out = "".join(f"; left out as {reason}: `{sql}`" for reason, sql in contract.reasons.items())
-    yield f"- Account: its rows stand for `{contract.stands_for}` rows of the layer above{left_out}; every other reason"
-    yield "  to leave one out is counted above, see [the ledger](../explanation/architecture.md#the-ledger)"
+    yield f"- Account: its rows stand for `{contract.stands_for}` rows{left_out}"
     yield f"- Schema: {contract.compatibility.value} compatible"
     if contract.wide is not None:
         names, key = (", ".join(map("`{}`".format, some)) for some in (contract.wide.names, contract.wide.key))
@@ -87,11 +88,8 @@ def _dataset(contract: Contract) -> Iterable[str]:
     promises = [("rule", rule.name, rule.expression, rule.description) for rule in contract.rules]
     promises += [("audit", audit.name, audit.expression, audit.description) for audit in contract.audits]
     if promises:
-        yield ""
-        yield "| | condition | |"
-        yield "|---|---|---|"
         for kind, name, expression, description in promises:
-            yield f"| {kind} `{name}` | `{_cell(expression)}` | {_cell(description)} |"
+            yield f"| {kind} `{name}` | | | `{_cell(expression)}`: {_cell(description)} |"
 
 
 def _options(spec: object) -> str:

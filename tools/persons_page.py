@@ -6,21 +6,28 @@ from collections.abc import Iterable
 
 from blogdata.evidence.persons import OUTSIDE_TABLES
 from blogdata.publish.contract import Contract
+from blogdata.publish.schema import Column, How
 
 
 def columns(contracts: Iterable[Contract]) -> str:
-    """Write a table of the columns with values of persons, and which datasets have none."""
-    lines = ["| dataset | column | whose | how | in consumer views |", "|---|---|---|---|---|"]
+    """Write a table of the datasets' columns with values of persons, and which datasets have none."""
+    lines = ["| dataset | " + " | ".join(how.value for how in How) + " |", "|---" * (len(How) + 1) + "|"]
     without = []
     for contract in contracts:
-        if not any(column.of_a_person for column in contract.columns):
+        named = [[_name(contract, column) for column in contract.columns if _leads(column) is how] for how in How]
+        if any(named):
+            lines.append(f"| `{contract.dataset}` | " + " | ".join(map(", ".join, named)) + " |")
+        else:
             without.append(f"`{contract.dataset}`")
-        for column in contract.columns:
-            if column.subject and column.subject.how:
-                shown = "no" if column.personal or not contract.shared else "yes"
-                whose, how = column.subject.whose.value, column.subject.how.value
-                lines.append(f"| `{contract.dataset}` | `{column.name}` | {whose} | {how} | {shown} |")
     return "\n".join([*lines, "", f"Without a column of a person: {', '.join(without)}."])
+
+
+def _leads(column: Column) -> How | None:
+    return column.subject.how if column.subject else None
+
+
+def _name(contract: Contract, column: Column) -> str:
+    return f"`{column.name}`" + ("" if column.personal or not contract.shared else "*")
 
 
 def files() -> str:
