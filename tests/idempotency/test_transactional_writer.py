@@ -16,19 +16,17 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.idempotency.transactional_writer import Together, overwrite_together
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Companion, Engine, Provenance
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
-from blogdata.publish.writes import AppearsWith, Replace
-from laws.stepping import Held, Probe
+from blogdata.publish.write_faults import AuditFailed
+from blogdata.publish.writes import AppearsWith
+from laws.stepping import Probe
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 
 MAIN = replace(CONTRACT, measures={"disputed": "count_if(stands_for = 3)"})
@@ -190,27 +188,6 @@ def test_concurrent_readers_follow_a_commit_once(world: World, crashed: World) -
     assert crashed.disputed() == (disputes_among(30), disputes_among(30))
 
 
-@pytest.mark.campaign
-def test_two_runs_of_different_hours_both_publish(world: World, probe: Probe) -> None:
-    with Held(lambda: world.write(30, "two", HOURS[:1], probe=probe), probe, "audited") as held:
-        world.write(90, "three", HOURS[1:])
-    assert held.error is None
-    now = disputes_among(30, HOURS[:1]) | disputes_among(90, HOURS[1:])
-    assert world.disputed() == (now, now)
-    assert world.problems() == []
-
-
-@pytest.mark.campaign
-@pytest.mark.matrix(8)
-@pytest.mark.parametrize("phase", ["companion.written", "audited"])
-def test_one_of_two_runs_publishes_both_tables(world: World, probe: Probe, phase: str) -> None:
-    with Held(lambda: world.write(30, "two", probe=probe), probe, phase) as held:
-        world.write(90, "three")
-    assert isinstance(held.error, ConcurrentWrite)
-    assert world.disputed() == (disputes_among(90), disputes_among(90))
-    assert world.problems() == []
-
-
 class Watched:
     """A lake to which several runs have published while somebody looked, again and again, at both tables."""
 
@@ -242,18 +219,6 @@ def test_readers_never_see_one_table_without_the_other(watched: Watched) -> None
     assert [both for both in watched.seen if both[0] != both[1]] == []
 
 
-@pytest.mark.campaign
-def test_two_separate_commits_show_a_mixture(world: World) -> None:
-    """Why the pattern is needed: the naive way, killed between its two writes."""
-    naive = replace(BESIDE, dataset="silver.naive", write=Replace())
-    aim = target(world.root, "one", contract=naive)
-    rows = clicks(world.spark, 60).where("stands_for = 3").select("hour", "click")
-    overwrite_partitions(rows, aim, HOURS, Provenance())
-    overwrite_partitions(clicks(world.spark, 30), target(world.root, "two", contract=MAIN), HOURS, Provenance())
-    told = world.lake.read(world.spark, MAIN.dataset).where("stands_for = 3").count()
-    assert (told, world.lake.read(world.spark, "silver.naive").count()) == (10, 20)
-
-
 def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> None:
     for version, size in watched.sizes.items():
         at = companions.version_with(watched.world.lake, BESIDE.dataset, version)
@@ -278,16 +243,3 @@ def test_a_companion_that_breaks_its_contract_blocks_both(world: World, engine: 
         assert refused.value.dataset == BESIDE.dataset
         assert rule in {item.rule for item in refused.value.violations}
     assert world.disputed() == (disputes_among(60), disputes_among(60))
-
-
-def test_a_companion_of_another_shape_is_refused(world: World) -> None:
-    with pytest.raises(SchemaMismatch):
-        world.write(30, "two", disputes=lambda frame: frame.drop("click"))
-
-
-def test_a_table_not_declared_a_companion_is_refused(world: World) -> None:
-    rows = clicks(world.spark)
-    beside = replace(BESIDE, write=Replace())
-    companion = Companion(contract=beside, frame=rows, counted_measure="", kept_measure="", dropped_reason="")
-    with pytest.raises(ConfigurationError, match="does not appear with"):
-        overwrite_together(rows, target(world.root, contract=MAIN), HOURS, Provenance(), companions=[companion])

@@ -6,16 +6,10 @@ import json
 import shutil
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from pathlib import Path
 
 import pytest
 
 from blogdata.cli.outcome import Outcome
-from blogdata.planning import detectors
-from blogdata.planning import observed as planned
-from blogdata.planning.arrivals import Arrivals
-from blogdata.planning.snapshot import Snapshot
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
@@ -24,7 +18,7 @@ from lineage import brute_force
 from lineage.brute_force import Lines
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts import CONTRACTS
 
 # Huge lines have five megabytes each, so two hours have one; every other fault has a rate of four per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}
@@ -123,24 +117,3 @@ def test_the_first_display_of_each_identity_is_kept(world: World) -> None:
             hour.unique,
             hour.conflicts,
         )
-
-
-def test_a_second_run_publishes_nothing(world: World) -> None:
-    before = world.deployment.versions()
-    again = world.deployment.run(for_=DATASETS)
-    assert (again.runs, again.problems) == (0, [])
-    assert world.deployment.versions() == before
-
-
-def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:
-    deployment = Deployment.create(tmp_path / "home")
-    for hour in ("2026-01-05T09", "2026-01-05T10"):
-        deployment.land(hour, [b"{}"])
-    assert set(deployment.outstanding().wanted()).isdisjoint({*DATASETS, *JOINED})
-    now = datetime(2026, 1, 6, tzinfo=timezone.utc)
-    assert Arrivals.of(CONTRACTS["bronze.ads"], deployment.landing).overdue(deployment.events, now).warning is None
-    look = planned.Observed(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
-    standing = [
-        reading for reading in detectors.readings(look) if reading.stands and reading.dataset in {*DATASETS, *JOINED}
-    ]
-    assert standing == []
