@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value.metadata_decorator import context_table
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.privacy import consumer_view, visible
+from blogdata.publish.privacy import consumer_view, require_subjects, visible
 from blogdata.publish.run import RunContext
-from blogdata.publish.schema import Classification, Column, Partitioning
+from blogdata.publish.schema import NOBODY, Classification, Column, Partitioning
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.writes import Feed, Serve
-from quality.contracts import EVERY, SERVED
+from quality.contracts import DECLARED, EVERY, SERVED
 
 PAGES = Contract(
     dataset="silver.pages",
@@ -105,6 +107,16 @@ def test_a_consumer_sees_neither_personal_nor_technical_columns(spark: Any, lake
     assert consumer_view(lake.read(spark, "silver.pages"), PAGES).columns == ["day", "page"]
 
 
+def test_a_personal_key_column_is_hidden(spark: Any, lake: Lake) -> None:
+    keyed = replace(PAGES, key=("login",))
+    assert "login" not in consumer_view(lake.read(spark, "silver.pages"), keyed).columns
+
+
+def test_an_undeclared_column_is_hidden(spark: Any, lake: Lake) -> None:
+    frame = lake.read(spark, "silver.pages").selectExpr("*", "'x' AS debug")
+    assert "debug" not in consumer_view(frame, PAGES).columns
+
+
 def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:
     """Columns are classified by hand: a dataset that forgets a classification would publish personal data."""
     for dataset, contract in EVERY.items():
@@ -128,6 +140,20 @@ def test_the_bucket_of_a_person_is_shown_to_nobody_who_does_not_see_the_person()
         assert contract.buckets is not None
         assert contract.buckets.of not in visible(contract)
         assert contract.buckets.column not in visible(contract)
+
+
+def test_every_contract_decides_whom_its_columns_identify() -> None:
+    require_subjects(DECLARED.values())
+
+
+def test_a_column_without_a_subject_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="whom these columns identify: login, raw\n") as refused:
+        require_subjects([replace(PAGES, columns=tuple(_decided(each) for each in PAGES.columns))])
+    assert "silver.pages" in str(refused.value)
+
+
+def _decided(column: Column) -> Column:
+    return column if column.name in ("login", "raw") else replace(column, subject=NOBODY)
 
 
 def test_a_database_serves_no_personal_column() -> None:

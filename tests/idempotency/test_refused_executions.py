@@ -109,6 +109,30 @@ def test_a_retry_reuses_the_restoration_after_transient_errors_and_server_loss(t
     assert (tried.rows(), tried.gone()) == (tried.rows(3), [DAYS[3]])
 
 
+@pytest.mark.parametrize("run", ["the same", "another"])
+def test_a_refused_retry_undoes_the_first_trys_restoration(tried: Table, run: str) -> None:
+    with pytest.raises(AuditFailed, match="account"):
+        tried.execute(DAYS[2], rows=99, run=run)
+    assert tried.operations()[5:] == ["RESTORE", "RESTORE"]
+    assert (tried.rows(), tried.gone()) == (tried.rows(4), [])
+    assert tried.versions() == dict(zip(DAYS, (1, 2, 3, 4), strict=True))
+    assert tried.problems() == []
+
+
+@pytest.mark.campaign
+def test_a_refused_later_day_undoes_the_backfill(daily: Table) -> None:
+    before = daily.rows()
+    daily.deliveries[DAYS[1]] = [("A", None, True), ("Z", "corrected", False)]
+    daily.execute(DAYS[1])
+    with pytest.raises(AuditFailed, match="account"):
+        daily.execute(DAYS[2], rows=99)
+    assert daily.rows() == before, "and not the second day's state"
+    assert (daily.gone(), daily.problems()) == ([DAYS[1]], [])
+    assert daily.backfill() == list(DAYS[1:]), "missing executions are merged again"
+    assert "Z" in daily.letters()
+    assert (daily.gone(), daily.problems()) == ([], [])
+
+
 def test_a_repeated_run_restores_what_refusal_removed(daily: Table) -> None:
     """Each day delivers the full set of its own letters."""
 

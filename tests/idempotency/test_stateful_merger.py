@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,8 +27,16 @@ from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
 from blogdata.publish.writes import InOrder
 from idempotency.executing import CONTRACT, DAILY, DAYS, Table
+from laws.stepping import Probe
 from tidied import whole
 from toy import target
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Iterator[Probe]:
+    made = Probe(tmp_path / "probe")
+    yield made
+    made.release()
 
 
 @pytest.mark.campaign
@@ -119,6 +127,25 @@ def test_a_backfill_equals_a_rebuild_from_scratch(spark: Any, daily: Table, tmp_
     assert daily.rows() == rebuilt.rows()
     assert daily.gone() == []
     assert daily.problems() == []
+
+
+@pytest.mark.campaign
+@pytest.mark.matrix(8)
+@pytest.mark.parametrize("phase", ["committed", "audited"])
+def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe, phase: str) -> None:
+    before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
+    assert version is not None
+    probe.end(phase)
+    with pytest.raises(Exception, match=f"the write was ended at {phase}"):
+        daily.execute(DAYS[2], run="cut off", lost=True, probe=str(probe.folder))
+    restored = phase == "committed"
+    assert daily.lake.version(CONTRACT.dataset) == version + restored
+    assert daily.rows() == (daily.rows(2) if restored else before)
+    assert daily.problems() == [], "between restoration and merge the table has the second day's state"
+    assert daily.gone() == (list(DAYS[2:]) if restored else [])
+    daily.execute(DAYS[2], run="cut off")
+    assert daily.backfill() == [DAYS[3]]
+    assert (daily.rows(), daily.versions()) == (before, dict(zip(DAYS, (1, 2, 6, 7), strict=True)))
 
 
 def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:

@@ -5,6 +5,7 @@ Pattern: Compactor (:mod:`blogdata.patterns.ingestion.compactor`).
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from blogdata.orchestration import maintenance, owners
 from blogdata.orchestration.compacting import Compacting
 from blogdata.orchestration.maintenance import BUSY, Done, Upkeep
 from blogdata.orchestration.upkeep import actions
+from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, DataFile
 from blogdata.publish.changes import AppendBatch
@@ -159,6 +161,11 @@ def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> Non
     assert table.problems() == []
 
 
+def overwrite(table: Table) -> None:
+    rows = clicks(table.spark, 4, first=5000).where(f"hour = '{HOURS[0]}'")
+    overwrite_partitions(rows, target(table.root, "overwrite", contract=LIVE), HOURS[:1], Provenance())
+
+
 def test_a_dataset_that_is_being_published_is_left(table: Table) -> None:
     claims, owner = Claims(table.lake, LIVE.dataset, alive=owners.alive), owners.this_run()
     claims.take(["2026-01-05T23"], owner)
@@ -179,3 +186,13 @@ def test_a_compaction_cut_off_is_repeated(table: Table, tmp_path: Path) -> None:
         assert (table.rows(), table.problems()) == (table.expected(BATCHES), [])
     assert len(table.files()) == len(HOURS)
     assert table.maintain() == []
+
+
+def test_a_statement_that_changes_rows_is_refused_as_a_compaction(table: Table) -> None:
+    version = table.lake.version(LIVE.dataset)
+    path = table.lake.path(LIVE.dataset)
+    writer = table.spark.range(0).write.format("audited-delta").mode("overwrite")
+    writer = writer.option("statement", f"DELETE FROM delta.`{path}` WHERE click = 7").option("same_rows", "true")
+    with pytest.raises(Exception, match="a compaction would change the rows"):
+        writer.options(audit=json.dumps({"info": {}}), txnAppId="delete", txnVersion="1").save(path)
+    assert table.lake.version(LIVE.dataset) == version

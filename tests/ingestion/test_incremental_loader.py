@@ -184,6 +184,31 @@ def test_incremental_loader_lands_rows_without_a_usable_time_apart_and_once(
     assert numbers(landed) == [("12", "4"), ("14", "3"), ("23", "2")]
 
 
+def test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed(
+    source: psycopg.Connection, landed: Path
+) -> None:
+    """As by who clears up old hours, or takes one file out; a copy under another name is not read."""
+    day = landed / "date=2026-01-05"
+    hour = day / "hour=10"
+    add(source, 1, None)
+    load(source, landed, untimed_in="2026-01-05T08")
+    add(source, 2, None)
+    add(source, 3, "10:00")
+    load(source, landed)
+    add(source, 4, "10:10")
+    load(source, landed)
+    (day / "hour=08" / f"legacy{UNTIMED}1.jsonl").unlink()
+    (hour / "legacy-1.jsonl").unlink()
+    (hour / "legacy-1-old.jsonl").write_text("no JSON\n")
+    add(source, 5, None)
+    add(source, 6, "10:20")
+    load(source, landed)
+    assert sorted(numbers(landed, f"legacy{UNTIMED}*")) == [("10", "1"), ("10", "2"), ("10", "5")]
+    (hour / "legacy-1-old.jsonl").unlink()
+    assert sorted(numbers(landed)) == [("10", "3"), ("10", "4"), ("10", "6")]
+    assert load(source, landed).new == {}
+
+
 def test_incremental_loader_carries_soft_deletes_and_counts_hard_ones(source: psycopg.Connection, landed: Path) -> None:
     for number in range(6):
         add(source, number, "10:00")

@@ -20,11 +20,11 @@ from blogdata.cli import landing_findings
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.schema_command import app
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.new_fields import NewField, record, seen
+from blogdata.evidence.new_fields import MOST, OTHERS, NewField, record, seen
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.landing import Landed
 from blogdata.orchestration.step import Step
-from blogdata.patterns.ingestion.new_fields import look
+from blogdata.patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
 from blogdata.planning.findings import Observed, unannounced
@@ -68,6 +68,15 @@ def test_columns_of_a_delivery_are_found(tmp_path: Path) -> None:
     assert names(tmp_path, file, lines, fields=landed.USER) == {"shoe_size": 1, "hat": 1}
 
 
+def test_a_hostile_producer_names_only_so_much(tmp_path: Path) -> None:
+    hostile = [{f"{number}-{inner}": 1 for inner in range(200)} for number in range(300)]
+    odd = {"\x1b[31mred": 1, "x" * 10_000: 1}
+    found = names(tmp_path, write(tmp_path / "a.json", *hostile, odd), write(tmp_path / "b.json", *[odd] * 9))
+    assert len(found) == MOST_NAMES
+    assert found["\N{REPLACEMENT CHARACTER}[31mred"] >= 9
+    assert max(map(len, found)) == LONGEST
+
+
 def field(name: str, partition: str = HOUR) -> NewField:
     return NewField(
         dataset="bronze.visits",
@@ -86,6 +95,14 @@ def test_a_field_is_recorded_once(tmp_path: Path) -> None:
     assert record(events, [field("scroll", "2026-01-05T09")], run_id="r2") == []
     assert seen(events, "bronze.visits") == [first]
     assert record(events, [], run_id="r3") == []
+
+
+def test_the_record_of_fields_is_bounded(tmp_path: Path) -> None:
+    events = EventLog(Lake(root=str(tmp_path)))
+    for start in range(0, 2 * MOST, 50):
+        record(events, [field(f"n{number}") for number in range(start, start + 50)], run_id="r")
+    recorded = [one.name for one in seen(events, "bronze.visits")]
+    assert (len(recorded), recorded[-1]) == (MOST + 1, OTHERS)
 
 
 def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

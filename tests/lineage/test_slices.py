@@ -21,7 +21,7 @@ from blogdata.orchestration import computation
 from blogdata.publish.run import RunContext
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.phases import Hold
+from lineage.worker import obey
 
 # The tests go on from each other: `make laws` has all of them, not campaigns alone.
 pytestmark = pytest.mark.matrix(1)
@@ -32,7 +32,6 @@ BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED, "gold.audience_hourly")
 """The tables to which rows are added, with a companion, and one that reads them by the hour."""
 ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
 """A run for tests that look at no other table."""
-UNPUBLISHED, PUBLISHED = ("written", "audited"), "committed"
 
 
 def hour(of: int) -> str:
@@ -109,7 +108,7 @@ def cut_off(world: World, folder: Path, phase: str, *lines: bytes) -> None:
     world.deployment.land(hour(world.now), [own, *lines])
     world.now += 1
     with pytest.MonkeyPatch.context() as patch:
-        Hold(folder / "probe", VISITS).install(patch)
+        obey(patch, folder / "probe", VISITS)
         assert world.deployment.run(**ONLY).problems != []
 
 
@@ -161,14 +160,11 @@ def test_hours_that_a_new_row_or_another_input_changes_are_computed_whole(world:
     assert enriched(world) == {}, "what is added is joined as the rows that are there"
 
 
-@pytest.mark.parametrize("phase", [*(pytest.param(one, marks=pytest.mark.campaign) for one in UNPUBLISHED), PUBLISHED])
-def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path, phase: str) -> None:
-    before = world.stands_for(f"/{phase}")
-    cut_off(world, tmp_path, phase, event("10:55", f"/{phase}"))
-    assert (before, world.stands_for(f"/{phase}")) == ([], [1] if phase == PUBLISHED else [])
-    found = world.run(**ONLY)
-    assert added(found) == ({} if phase == PUBLISHED else {"10": 1})
-    assert world.stands_for(f"/{phase}") == [1]
+def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path) -> None:
+    cut_off(world, tmp_path, "committed", event("10:55", "/once"))
+    assert world.stands_for("/once") == [1]
+    assert added(world.run(**ONLY)) == {}
+    assert world.stands_for("/once") == [1]
     assert world.deployment.problems() == []
 
 

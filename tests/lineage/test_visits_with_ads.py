@@ -50,10 +50,9 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def assert_recounted(deployment: Deployment, *datasets: str) -> None:
-    rules, lines = dict(expected.RULES), brute_force.read(deployment.landing)
-    for dataset in datasets:
-        columns, rows = rules[dataset]
-        assert Counter(deployment.rows(dataset, *columns)) == Counter(rows(deployment.landing, lines))
+    rules = expected.of(deployment.landing, *datasets)
+    for dataset, rule in rules.items():
+        assert expected.found(deployment, dataset) == rule.rows
     assert deployment.problems() == []
 
 

@@ -26,7 +26,7 @@ from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.patterns.ingestion import expired_files, published_files
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.arrivals import Arrivals, warnings
-from blogdata.planning.expiry import InputExpired, PartitionExpired, refusals
+from blogdata.planning.expiry import InputExpired, PartitionExpired, expires, refusals
 from blogdata.planning.graph import Graph
 from blogdata.planning.observed import StreamedInput
 from blogdata.planning.plan import ASKED, Planner
@@ -36,7 +36,7 @@ from blogdata.planning.touched import touched_in
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
-from published import deployment, land, publish
+from published import days, deployment, land, publish
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.streams import streamed_inputs
 from simulated import Killed
@@ -254,6 +254,14 @@ def test_a_companion_is_kept_as_long_as_its_main_dataset(published: Lake) -> Non
     contracts = {**GRAPH.contracts, "silver.visits": replace(SILVER, retention_days=1)}
     with pytest.raises(ConfigurationError, match="give both the same retention_days"):
         expired(published, 1, Graph(contracts=contracts))
+
+
+def test_deliveries_from_which_a_history_is_derived_as_a_whole_stay(lake: Lake) -> None:
+    days(lake, "2026-01-01", "2026-01-02")
+    assert expired(lake, 1, graph(bronze__users=1)) == {}
+    kept = {name for name, contract in CONTRACTS.items() if contract.partitioning and not expires(contract, GRAPH)}
+    companions = {name for name, contract in CONTRACTS.items() if contract.appears_with}
+    assert kept - companions == {"bronze.users"}
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Wanted
 from blogdata.publish.partitions import Grain, coarser, parse_keys
-from published import bronze, days, devices, enriched, publish, whole
+from declared import by_grain, computed_from
+from published import another_version, bronze, days, devices, enriched, publish, whole
 from quality.contracts import CONTRACTS, GRAPH
 
 AUDIENCE, RETURNING = "gold.audience_hourly", "gold.returning_visitors"
@@ -57,6 +58,19 @@ def test_reasons_are_counted_by_partition(lake: Lake) -> None:
     assert arrivals.reasons == {ASKED: 2}
 
 
+def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
+    bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
+    keys = {Grain.DAY: {"2026-01-09", "2026-01-11"}, Grain.WEEK: {"2026-01-05"}, None: {WHOLE_TABLE}}
+    by_event = computed_from("silver.visits") | {"silver.visits"}
+    # Requests are counted from access logs; these are events.
+    by_arrival = computed_from("bronze.visits") - by_event - {"gold.requests_daily"} | {"bronze.visits"}
+    assert by_arrival == {"bronze.visits", "bronze.dead_letters", "silver.late_visits"}
+    assert planned({"bronze.visits": {"2026-01-11T00": ASKED}}, lake) == {
+        **by_grain(by_event, {Grain.HOUR: {"2026-01-09T22", "2026-01-11T00"}, **keys}),
+        **by_grain(by_arrival, {Grain.HOUR: {"2026-01-11T00"}}),
+    }
+
+
 def test_replaying_users_reaches_hours_since_their_day(lake: Lake) -> None:
     read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05", "2026-01-06")})
     enriched(lake, ["2026-01-05T23", "2026-01-06T00", "2026-01-06T05"], read=read)
@@ -84,6 +98,15 @@ def test_only_the_first_user_delivery_reaches_earlier_hours(lake: Lake) -> None:
     enriched(lake, hours, read=whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04", dead=1)}))
     assert stale(lake, "silver.visits_enriched") == []
     assert stale_after("2026-01-04") == hours
+
+
+def test_compacting_users_makes_no_hour_stale(lake: Lake) -> None:
+    hours = ["2026-01-05T23", "2026-01-06T00"]
+    whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-05")})
+    enriched(lake, hours, read=another_version(lake, "silver.users"))
+    assert stale(lake, "silver.visits_enriched") == []
+    whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-06")})
+    assert stale(lake, "silver.visits_enriched") == hours[1:]
 
 
 def merged(lake: Lake, *keys: str, read: int) -> None:

@@ -137,6 +137,20 @@ def test_full_is_backward_and_forward(before: tuple[Field, ...], after: tuple[Fi
     assert full == backward | forward
 
 
+@given(st.lists(SCHEMAS, min_size=3, max_size=3))
+def test_compatible_steps_make_a_compatible_way(schemas: list[tuple[Field, ...]]) -> None:
+    # Random schemas are rarely compatible: each version copies from the last one what is missing or different.
+    chain = [schemas[0]]
+    for schema in schemas[1:]:
+        kept = {field.name: field for field in chain[-1]}
+        added = [field for field in schema if field.name not in kept and (field.nullable or field.filled)]
+        chain.append((*chain[-1], *added))
+    first, second, third = chain
+    assert incompatibilities(first, second, Compatibility.FULL) == []
+    assert incompatibilities(second, third, Compatibility.FULL) == []
+    assert incompatibilities(first, third, Compatibility.FULL) == []
+
+
 @given(st.lists(SCHEMAS, min_size=1, max_size=4), SCHEMAS, st.sampled_from(list(Compatibility)))
 def test_transitive_means_compatible_with_every_version(
     released: list[tuple[Field, ...]], after: tuple[Field, ...], mode: Compatibility

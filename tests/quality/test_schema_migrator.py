@@ -202,6 +202,13 @@ def test_a_removal_yields_to_a_publication(tmp_path: Path, monkeypatch: pytest.M
     assert remove(lake, EventLog(lake), RETIRED, "page", [], today=LAST) is not None
 
 
+def test_a_column_without_its_successor_is_not_removed(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path))
+    table_of(lake, NOW.dataset, pa.table({column.name: [1] for column in BEFORE.columns}))
+    with pytest.raises(ConfigurationError, match="visitors may lack values of users"):
+        remove(lake, EventLog(lake), AFTER, "users", [], today=LAST)
+
+
 def reading(lake: Lake, contracts: Any = DECLARED, now: datetime | None = None) -> list[tuple[str, str]]:
     found = readers(
         lake, EventLog(lake), contracts, NOW.dataset, "users", landing="", now=now or datetime.now(timezone.utc)

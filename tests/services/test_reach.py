@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services import postgres, reach
+from blogdata.services import dagster_home, postgres, reach
 from blogdata.services.config import Settings
 
 
@@ -42,3 +42,13 @@ def test_a_running_server_is_told_by_the_addresses_it_listens_on(settings: Setti
         "from this machine only; a login with its password may do what it is granted"
     )
     assert postgres.status(settings).pid
+
+
+def test_a_server_for_others_is_told_to_be_one(mine: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = mine.home / "dagster"
+    folder.mkdir()
+    for host, address in (("192.0.2.7", "192.0.2.7"), ("0.0.0.0", "0.0.0.0"), ("[::]", "::")):
+        dagster_home.note_ui_address(folder, f"{host}:3000")
+        assert told(mine)["Dagster's UI"].startswith(f"from beyond this machine, at {address}, without TLS; ")
+    dagster_home.note_ui_address(folder, "127.0.0.1:3000")
+    assert told(mine)["Dagster's UI"].startswith("from this machine only; whoever has the token")
