@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections import Counter
 from dataclasses import dataclass
 
 import pytest
@@ -14,8 +12,7 @@ from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import AdsTruth
-from lineage import brute_force
-from lineage.brute_force import Lines
+from lineage import expected
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from quality.contracts import CONTRACTS
@@ -26,7 +23,6 @@ SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**R
 DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts")
 # The displays without the visit events.
 JOINED = ("silver.visits_with_ads", "gold.campaign_stats", "gold.campaign_audience_hourly")
-POSITION = ("source_file", "source_offset")
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,6 @@ class World:
 
     deployment: Deployment
     truth: AdsTruth
-    lines: Lines
     outcome: Outcome
 
 
@@ -47,7 +42,7 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> World:
     deployment = deploy("ads")
     # Without the visits, which the displays do not depend on.
     shutil.copytree(source / "ads", deployment.landing / "ads")
-    return World(deployment, truth, brute_force.read(deployment.landing, "ads"), deployment.run(for_=DATASETS))
+    return World(deployment, truth, deployment.run(for_=DATASETS))
 
 
 def test_every_line_is_accounted_for(world: World) -> None:
@@ -57,8 +52,6 @@ def test_every_line_is_accounted_for(world: World) -> None:
     published = {name for name in CONTRACTS if world.deployment.published(name)}
     assert published == {*DATASETS}
     assert set(world.deployment.outstanding().wanted()) == {*JOINED, "gold.daily_report"}
-    rows = world.deployment.rows("bronze.ads", "arrival_hour", *POSITION, "raw")
-    assert sorted(rows) == sorted((line.arrival_hour, *line.place, line.raw) for line in world.lines.all)
 
 
 def test_counts_by_hour_of_arrival_are_the_truth(world: World) -> None:
@@ -78,37 +71,9 @@ def test_counts_by_hour_of_arrival_are_the_truth(world: World) -> None:
         assert {why: count for (why,), count in entry.breakdowns["reasons"].items()} == dict(hour.reasons)
 
 
-def test_dead_letters_keep_all_their_reasons(world: World) -> None:
-    rows = world.deployment.rows("bronze.ad_dead_letters", *POSITION, "raw", "reasons")
-    assert Counter((*row[:3], tuple(sorted(row[3]))) for row in rows) == Counter(
-        (*line.place, line.raw, tuple(sorted(line.verdict.reasons))) for line in world.lines.dead
-    )
-
-
-def test_the_first_display_of_each_identity_is_kept(world: World) -> None:
-    columns = ("visit_id", "ad_id", "display_time", "display_hour", "page", "campaign")
-    rows = world.deployment.rows("silver.ads", *columns, *POSITION, "raw", "occurrences", "conflicts")
-    expected = []
-    for identity, line in world.lines.winners.items():
-        display, losers = json.loads(line.raw), world.lines.losers.get(identity, [])
-        assert line.verdict.time is not None
-        expected.append(
-            (
-                display["visit_id"],
-                display["ad_id"],
-                line.verdict.time,
-                line.event_hour,
-                display["page"],
-                display["campaign"],
-                *line.place,
-                line.raw,
-                1 + len(losers),
-                sum(loser.raw != line.raw for loser in losers),
-            )
-        )
-    assert sorted(rows) == sorted(expected)
-    lost = world.deployment.rows("silver.ad_conflicts", *POSITION, "raw")
-    assert sorted(lost) == sorted((*line.place, line.raw) for line in world.lines.conflicts)
+def test_every_display_is_where_a_recount_in_plain_python_has_it(world: World) -> None:
+    for dataset, rule in expected.of(world.deployment.landing, *DATASETS).items():
+        assert expected.found(world.deployment, dataset) == rule.rows, dataset
     published = world.deployment.published("silver.ads")
     for hour in world.truth.display_hours:
         entry = published[hour.event_hour]

@@ -53,10 +53,6 @@ def today(spark: Any, before: list[Any], day: int, *rows: Any) -> list[Any]:
     return [tuple(row) for row in found.orderBy("user_id").collect()]
 
 
-def names_and_types(frame: Any) -> list[tuple[str, str]]:
-    return [(field.name, field.dataType.simpleString().upper()) for field in frame.schema.fields]
-
-
 def promised(dataset: str) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in CONTRACTS[dataset].columns]
 
