@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup environment setup-site setup-ui run test test-ui test-cluster laws chaos model lint format docs site bench clean
+.PHONY: help setup environment setup-site setup-ui run test test-ui test-cluster laws model lint format docs site bench clean
 SHELL := /bin/sh
 
 BIN := .venv/bin
@@ -10,8 +10,6 @@ BEGIN ?=
 ARGS ?=
 JOBS ?= 2
 STEPS ?= 10000
-N ?= 10
-SEED ?= 1
 # Where tests write: into memory, when there is enough of it.
 SCRATCH ?= $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 8388608 ] 2>/dev/null \
 	&& echo /dev/shm || echo "$${TMPDIR:-/tmp}")
@@ -54,9 +52,6 @@ test: lint ## Set up, lint and run the suite, in JOBS processes (ARGS="-k name" 
 
 test-ui: setup-ui ## Use Dagster's UI in a real Chromium (UI_PICTURES=folder keeps its pictures there)
 	@$(BIN)/python -m pytest -m ui $(ARGS)
-
-chaos: setup ## Kill every writer N times, on SEED's draws, and compare what is left (ARGS="silver.visits" picks some)
-	@cd tests && $(CURDIR)/$(BIN)/python -m chaos -n $(N) --seed $(SEED) $(ARGS)
 
 laws: setup ## All that the suite tries a part of: every law for every writer, every pair of operations, campaigns
 	@WHOLE_MATRIX=1 $(PYTEST) -m "campaign or matrix" \

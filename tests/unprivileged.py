@@ -34,11 +34,3 @@ def readable_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
-
-
-def give_away(folder: Path) -> None:
-    """Make the unprivileged user the owner of a folder and its content."""
-    for path in (folder, *folder.rglob("*")):
-        if os.geteuid() == 0 and not path.is_symlink():
-            os.chown(path, NOBODY, NOBODY)
-            path.chmod(0o755 if path.is_dir() else 0o644)

@@ -14,7 +14,7 @@ import definitions
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh_request import JOB
-from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
+from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE
 from blogdata.services.config import Settings
 from published import bronze, deployment, land, silver
 from sensors.run_requests import UNDER_WAY
@@ -96,8 +96,3 @@ def test_many_late_hours_are_a_run_of_their_own(lake: LakeResource, asked: Asked
     found = asked.tick()
     assert (found["landed"]["few_again"], found["landed"]["lane"]) == (6, "landed")
     assert (found["again"]["lane"], found["again"]["scope"], found["again"]["only_again"]) == ("again", "ready", False)
-
-
-def test_new_data_has_its_own_lane_and_priority() -> None:
-    assert NEW_DATA[LANE] != AGAIN[LANE]
-    assert int(NEW_DATA["dagster/priority"]) > int(AGAIN["dagster/priority"])

@@ -13,7 +13,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.streamed_files import StreamedFiles, left_out_warnings
 from blogdata.patterns.ingestion.log_splitter import refused_logs
-from blogdata.patterns.ingestion.readiness_marker import LandingZone, late_files, mark
+from blogdata.patterns.ingestion.readiness_marker import LandingZone, mark
 from blogdata.planning.arrivals import Arrivals, link_warnings, warnings
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
@@ -58,15 +58,6 @@ def test_files_outside_of_all_hours_are_named(tmp_path: Path, name: str) -> None
     assert "date=YYYY-MM-DD/hour=HH" in warning
 
 
-def test_hidden_files_and_files_of_a_day_are_not_astray(tmp_path: Path) -> None:
-    landing = tmp_path / "landing"
-    for name in ("_tmp/users.json", ".users.json", "date=2026-01-05/users.json", "date=2026-01-05/part.json/0"):
-        put(landing / "users" / name)
-    assert not any("outside" in line for line in said(landing, "bronze.users"))
-    put(landing / "users" / "users.json")
-    assert any("users/users.json" in line for line in said(landing, "bronze.users"))
-
-
 def test_a_clock_that_is_ahead_holds_no_hour(tmp_path: Path) -> None:
     for hour in ("03", "04"):
         file = put(tmp_path / "visits" / "date=2026-01-05" / f"hour={hour}" / "visits.json")
@@ -77,21 +68,6 @@ def test_a_clock_that_is_ahead_holds_no_hour(tmp_path: Path) -> None:
     assert first.files[0].came_ns == first.files[0].ctime_ns
     assert first.lacks is not None, "it has just come"
     assert Planner(graph=GRAPH, look=look).all_stale().get("bronze.visits", {}) == {}
-
-
-@pytest.mark.parametrize("ahead", ["file", "flag"])
-def test_a_clock_that_is_ahead_does_not_tell_what_is_late(tmp_path: Path, ahead: str) -> None:
-    folder = tmp_path / "visits" / "date=2026-01-05" / "hour=03"
-    early = put(folder / "early.json")
-    if ahead == "file":
-        os.utime(early, (time.time() + YEAR,) * 2)
-    mark(folder)
-    if ahead == "flag":
-        os.utime(folder / "_SUCCESS", (time.time() + YEAR,) * 2)
-    time.sleep(0.02)
-    put(folder / "late.json")
-    (partition,) = Arrivals.of(CONTRACTS["bronze.visits"], tmp_path).partitions
-    assert [file.name for file in late_files(partition)] == ["late.json"]
 
 
 def test_no_name_reaches_a_log_or_a_terminal_raw(tmp_path: Path) -> None:

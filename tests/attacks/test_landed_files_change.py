@@ -207,32 +207,6 @@ def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource, re
     assert (stale(lake), found_touched(lake)) == ([], [])
 
 
-def test_what_was_compared_before_a_kill_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, hours = published.deployment(tmp_path / "home"), [f"2026-01-05T{hour:02}" for hour in range(5)]
-    for hour in hours:
-        published.land(made, "visits", hour, {"a.json": "1\n"})
-    there = {one.key: published_files.state_of(one) for one in scan(made.landing_path / "visits", Grain.HOUR)}
-    published.bronze(made.lake, {hour: {hour: 1} for hour in hours}, landed=there)
-    for hour in hours:
-        os.utime(made.landing_path / "visits" / "date=2026-01-05" / f"hour={hour[-2:]}" / "a.json", (1, 1))
-    assert found_touched(made) == hours
-    read: list[str] = []
-
-    def compared(*_: object) -> bool:
-        read.append("")
-        if len(read) == 4:
-            raise KeyboardInterrupt
-        return True
-
-    monkeypatch.setattr(touched, "AT_ONCE", 2)
-    monkeypatch.setattr(touched, "_is_same", compared)
-    with pytest.raises(KeyboardInterrupt):
-        compare(made)
-    assert found_touched(made) == hours[2:]
-    assert compare(made) == {}
-    assert (found_touched(made), len(read)) == ([], 4 + 3)
-
-
 @pytest.mark.parametrize("release", RECORDS)
 def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource, release: str) -> None:
     publish(lake, RECORDS[release])

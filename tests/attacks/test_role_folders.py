@@ -24,11 +24,8 @@ from blogdata.errors import ConfigurationError
 from blogdata.operations import copies
 from blogdata.operations.export import ROLES, write
 from blogdata.operations.replicate import READER
-from blogdata.operations.role_sight import SECRET
-from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
-from blogdata.secrets.secret import Secret
-from blogdata.services import config, copy_settings, exports, secrets
+from blogdata.services import config, copy_settings, exports
 from blogdata.services.copy_settings import Export
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
@@ -153,30 +150,6 @@ def test_what_has_not_changed_stays_and_readers_never_see_half(deployment: Deplo
     assert (link.parent / before / "rows").is_dir(), "its readers go on"
 
 
-def test_copies_of_other_rights_go(deployment: Deployment, analysts: Path) -> None:
-    home, unseen = analysts / "gold.page_stats", analysts / "bronze.visits" / "1-0-0" / "rows"
-    assert sight_of(EVERY["bronze.visits"], Role.ANALYST) is None
-    unseen.mkdir(parents=True)
-    left = (home / "0-left-by-a-kill-00000000") / "rows"
-    left.mkdir(parents=True)
-    current = home / "current"
-    old = home / "0-before-00000000"
-    current.resolve().rename(old)
-    current.unlink()
-    current.symlink_to(old.name)
-    written(deployment, "analyst", analysts)
-    assert (unseen.exists(), left.exists(), old.exists()) == (False, False, False)
-    assert len(rows(analysts, "gold.page_stats")) == 4
-    left.mkdir(parents=True)
-    assert role_folders.write(analysts, "gold.page_stats", current.readlink().name, os.getgid(), unwanted) is False
-    assert not left.exists()
-    assert len(rows(analysts, "gold.page_stats")) == 4
-
-
-def unwanted(folder: Path) -> None:
-    pytest.fail(f"{folder} is written")
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 def test_a_folder_of_another_user_is_refused(deployment: Deployment, outside: Path) -> None:
     folder = outside / "of another"
@@ -184,19 +157,6 @@ def test_a_folder_of_another_user_is_refused(deployment: Deployment, outside: Pa
     os.chown(folder, NOBODY, -1)
     with pytest.raises(ConfigurationError, match="it belongs to another user"):
         written(deployment, "partner", folder)
-
-
-def test_a_folder_that_others_may_rename_is_refused(tmp_path: Path) -> None:
-    settings, shared = config.load(overrides={"BLOGDATA_HOME": str(tmp_path / "home")}), tmp_path / "shared"
-    shared.mkdir()
-    new = Export(role="partner", folder=shared / "of" / "partners", group=group())
-    shared.chmod(0o777)
-    with pytest.raises(ConfigurationError, match=f"other users may rename {shared}"):
-        exports.remember(settings, new)
-    # As of /tmp: only its owner may.
-    shared.chmod(0o1777)
-    exports.remember(settings, new)
-    assert exports.known(settings) == (new,)
 
 
 def test_other_folders_are_refused(deployment: Deployment, analysts: Path, outside: Path) -> None:
@@ -242,15 +202,3 @@ def test_copies_of_persons_go_when_somebody_is_forgotten(deployment: Deployment,
     assert copies.withdraw(deployment.settings, ["analyst"])["folders"] == str(analysts)
     assert [*analysts.rglob("*.parquet")] == []
     assert exports.known(deployment.settings) == ()
-
-
-@pytest.mark.campaign
-def test_a_new_key_of_masks_writes_masked_copies_anew(deployment: Deployment, outside: Path) -> None:
-    folder, masked, plain = outside / "engineers", "silver.visits", "gold.page_stats"
-    assert {masked, plain} <= {*written(deployment, "engineer", folder)}
-    before = {name: (folder / name / "current").resolve() for name in (masked, plain)}
-    assert secrets.files(deployment.settings).add(SECRET, Secret("another-key-of-masks-" * 2), after=1)
-    written(deployment, "engineer", folder)
-    after = {name: (folder / name / "current").resolve() for name in (masked, plain)}
-    assert (after[masked] != before[masked], after[plain]) == (True, before[plain])
-    assert not before[masked].exists()

@@ -6,7 +6,6 @@ that the platform stores do not.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import traceback
@@ -24,7 +23,6 @@ from pyspark.sql import functions as F
 from alert_servers import Posted, web_server
 from blogdata.errors import foreign, shown
 from blogdata.orchestration.retries import failed
-from docs.pages import ROOT
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment, event, module
@@ -58,49 +56,6 @@ def deployment(deploy: Deploy, hook: Posted) -> Deployment:
     )
 
 
-COMMANDS = [
-    ("run", "--for", "gold.audience_hourly"),
-    ("sql", "SELECT page FROM silver.visits"),
-    ("sql", f"SELECT '{HOSTILE}' AS `a\x1b[2J`"),
-    ("sql", f"SELECT raise_error('{HOSTILE}')"),
-    ("sql", f"SELECT `{HOSTILE}` FROM silver.visits"),
-    ("ledger",),
-    ("ledger", HOSTILE),
-    ("plan",),
-    ("job", "lineage"),
-    ("job", HOSTILE),
-    ("schema", "fields"),
-    ("status",),
-    ("report",),
-    ("report", "--out", f"/nowhere/{HOSTILE}"),
-    ("land", "logs", f"/nowhere{HOSTILE.replace(chr(0), '')}"),
-]
-
-
-@pytest.mark.campaign
-def test_no_command_prints_control_characters(said: Said, deployment: Deployment, hook: Posted) -> None:
-    """The order matters: the first command publishes what the others show."""
-    told = {command: said(*command) for command in COMMANDS}
-    obeyed = {command: FORBIDDEN.findall(out + err) for command, (_, out, err) in told.items()}
-    assert {command: found for command, found in obeyed.items() if found} == {}
-    assert not [command for command, (_, out, err) in told.items() if "Traceback" in out + err]
-    sql = told["sql", "SELECT page FROM silver.visits"]
-    assert (sql[0], sql[2]) == (0, "")
-    assert r"\x1b[2J" in sql[1]
-    assert "[/red][link=https://e.example]" in sql[1]
-    shows = [command[0] for command, (_, out, err) in told.items() if r"\x1b" in out + err]
-    assert {"sql", "job", "ledger", "land"} <= set(shows)
-    assert {"run", "plan"} & set(shows), "the file that holds its hour is named"
-    assert hook.bodies
-    assert not [body for body in hook.bodies if FORBIDDEN.findall(f"{body['title']}\n{body['message']}")]
-    # JSON output keeps the exact value.
-    query = "SELECT page FROM silver.visits WHERE page LIKE '%FORGED%'"
-    code, out, _ = said("sql", query, "--json")
-    assert code == 0
-    assert [HOSTILE in row["page"] for row in json.loads(out)] == [True]
-    assert not FORBIDDEN.findall(out)
-
-
 def test_each_medium_shows_a_hostile_value_as_text() -> None:
     assert shown.line(HOSTILE).startswith(r"/\x1b[2J\x1b]0;x\x07\x9b31m[/red]")
     assert "\n" not in shown.line(HOSTILE)
@@ -113,44 +68,6 @@ def test_each_medium_shows_a_hostile_value_as_text() -> None:
         assert not FORBIDDEN.findall(text)
     # Joiners, accents and other scripts are kept.
     assert shown.line("é 日本 👩\u200d💻") == "é 日本 👩\u200d💻"
-
-
-def printed_around(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Find statements that print without `blogdata.cli.output`, by line."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            if name in {"print", "pprint", "typer.echo", "typer.secho", "click.echo", "click.secho"} or re.fullmatch(
-                r"(sys\.)?(stdout|stderr|__stdout__|__stderr__)(\.buffer)?\.write(lines)?|os\.write", name
-            ):
-                yield node.lineno, name
-            if any(word.arg == "markup" for word in node.keywords):
-                yield node.lineno, "markup"
-        elif isinstance(node, ast.ImportFrom | ast.Import):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
-            if any(name.startswith(("rich.console", "rich.table", "rich.markup", "rich.text")) for name in names):
-                yield node.lineno, "rich"
-
-
-def test_commands_print_through_one_module() -> None:
-    modules = sorted(
-        {*(ROOT / "platform" / "blogdata" / "cli").glob("*.py")}
-        - {ROOT / "platform" / "blogdata" / "cli" / "output.py"}
-    )
-    found = {
-        f"{file.name}:{line}": name
-        for file in modules
-        for line, name in printed_around(ast.parse(file.read_text(encoding="utf-8")))
-    }
-    assert found == {}
-    for wrong in (
-        "from rich.table import Table",
-        "print(x)",
-        "typer.echo(x)",
-        "sys.stdout.write(x)",
-        "c.print(markup=1)",
-    ):
-        assert list(printed_around(ast.parse(wrong)))
 
 
 def quoting(spark: Any, folder: Path, database: str) -> Iterator[tuple[BaseException, str]]:

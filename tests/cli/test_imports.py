@@ -7,14 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
-import typer
 
 import published
-from blogdata.cli.main import COMMANDS, app
 from blogdata.cli.output import FIRST_STEPS
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -94,12 +91,6 @@ def test_a_reading_command_in_a_wrong_folder_begins_nothing_and_names_it(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
-    said, found = imported(RUN, tmp_path, "--version")
-    assert said == f"blogdata {metadata.version('blogdata')}\n"
-    assert not found & (HEAVY | OF_TABLES)
-
-
 @pytest.mark.parametrize(
     ("typed", "completed"), [("led", "ledger"), ("land sim", "simulate"), ("plan --rep", "--replay")]
 )
@@ -122,13 +113,6 @@ def test_status_and_metrics_import_no_heavy_package(tmp_path: Path, arguments: t
     assert not found & HEAVY
 
 
-@pytest.mark.parametrize("query", ["SELECT * FROM gold.page_stats", "SELECT 1"])
-def test_querying_an_empty_home_does_not_start_spark(tmp_path: Path, query: str) -> None:
-    _, found = imported(RUN.replace("finally:", "except SystemExit:"), tmp_path, "sql", query)
-    assert not found & HEAVY
-    assert not (tmp_path / "services" / "spark").exists()
-
-
 def test_the_ledger_command_imports_no_heavy_package(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "lake"))
     published.bronze(lake, {"2026-01-05T10": {"2026-01-05T10": 3}})
@@ -148,19 +132,3 @@ def test_declaring_and_planning_import_no_heavy_package(
     )
     _, found = imported(program, tmp_path)
     assert not found & without
-
-
-def test_the_command_list_repeats_each_commands_help() -> None:
-    listed = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    assert list(listed) == list(COMMANDS)
-    for name, declared in COMMANDS.items():
-        own = declared.load(name)
-        assert listed[name].help == declared.help == own.help.partition("\n\n")[0].replace("\n", " ")
-
-
-def test_a_mistyped_command_suggests_the_right_one(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, "ledgr"], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 2
-    assert "Did you mean 'ledger'?" in done.stderr

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, write_deltalake
 from typer.testing import CliRunner
 
 import published
@@ -67,30 +64,6 @@ def test_names_that_are_almost_right_are_suggested(lake: Lake, said: Said) -> No
     assert "did you mean gold.page_stats? Otherwise choose from: bronze." in said("run", "--for", "gold.page_stat")
     assert "did you mean bronze.visits? Otherwise tables: " in said("sql", "SELECT * FROM bronze.visit")
     assert "did you mean" not in said("ledger", "nothing")
-
-
-def test_a_wrong_name_of_a_refused_batch_lists_those_that_are_kept(lake: Lake, said: Said) -> None:
-    published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}})
-    notes = {"refused": {"dataset": "silver.visits", "partitions": HOURS[:1], "violations": [], "run_id": "run-1"}}
-    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(notes)})
-    table = pa.table({"event_hour": HOURS[:1]})
-    write_deltalake(lake.path("refused.silver_visits_2026_01_05t00"), table, commit_properties=properties)
-    assert "refused.silver_visits_2026_01_05t00" in said("sql", "SELECT * FROM refused.any")
-    assert "refused." not in said("sql", "SELECT * FROM silver.any")
-
-
-def test_rows_that_a_dataset_has_beyond_its_rows_in_are_called_added(lake: Lake, said: Said) -> None:
-    account = {"rows_in": 40, "reasons": {"without_ad": 13, "further_displays": -973}}
-    content = pa.table({"event_hour": [HOURS[0]] * 1000, "row": range(1000)})
-    published.publish(
-        lake,
-        "silver.visits_with_ads",
-        "event_hour",
-        {HOURS[0]: 1000},
-        accounts={HOURS[0]: account},
-        content=content,
-    )
-    assert " 40     1,000  973 further_displays added, 13 without_ad  adds up" in said("ledger")
 
 
 def test_a_span_that_ends_before_it_begins_is_refused(lake: Lake, said: Said) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import pickle
 import re
 import shlex
 from collections.abc import Iterator
@@ -13,12 +12,9 @@ from typing import Any
 import pytest
 from pyspark.errors.exceptions.connect import SparkException
 
-import definitions
 from blogdata.cli import main, remedies
-from blogdata.errors import DiskFull, PlatformError
 from blogdata.errors import remedies as actions
 from blogdata.errors.remedies import (
-    ACTIONS,
     Action,
     Diagnose,
     GoOnForgetting,
@@ -41,7 +37,6 @@ from blogdata.errors.remedies import (
     WriteViews,
 )
 from blogdata.orchestration import stream_faults
-from blogdata.orchestration.names import ACCEPT
 from blogdata.patterns.error_management import dead_letter
 from docs.pages import parse
 
@@ -91,61 +86,11 @@ def test_an_action_is_a_command_that_exists(action: Action, typed: str) -> None:
     parse(shlex.split(typed)[1:])
 
 
-def test_every_action_has_a_tested_command() -> None:
-    assert {type(action) for action, _ in TYPED} == {*ACTIONS.values()}
-
-
-def test_a_query_is_quoted_for_the_shell() -> None:
-    for sql in (SQL, "SELECT '$HOME'", "SELECT \"a\", 'b' FROM `c!`", "SELECT 1"):
-        assert shlex.split(remedies.command(Query(sql=sql))) == ["blogdata", "sql", sql]
-
-
-def test_a_run_lifting_a_guard_names_its_tag() -> None:
-    assert remedies.said(Run(accept="size")).endswith(f"(in the UI: the run's tag {ACCEPT}=size)")
-    assert remedies.said(Run()) == "blogdata run"
-
-
 def test_library_messages_name_no_command() -> None:
     assert len(LIBRARY) > 100
     modules = {str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8")) for file in LIBRARY}
     found = [f"{name}: {text}" for name, module in modules.items() for text in texts(module) if COMMAND.search(text)]
     assert not found, "name an action of blogdata.errors.remedies"
-
-
-def test_a_command_in_a_message_would_be_found() -> None:
-    module = ast.parse('"""Say `blogdata run`."""\nstep = f"mend {it}, then: blogdata run"\nother = "blogdata/accept"')
-    assert [text for text in texts(module) if COMMAND.search(text)] == [", then: blogdata run"]
-
-
-def test_actions_read_as_plain_words_without_a_cli(neutral: None) -> None:
-    error = PlatformError(
-        what="torn",
-        where="gold.pages",
-        next_step=Remedy("mend it: ", Repair(), "; then: ", Run(datasets=("gold.pages", "gold.users"), accept="size")),
-    )
-    assert error.next_step == ("mend it: repair the tables; then: run (datasets: gold.pages, gold.users; accept: size)")
-    assert str(RunStream(name="visits", once=True)) == "run the stream (name: visits; once)"
-    assert "blogdata" not in "".join(str(action) for action, _ in TYPED)
-
-
-def test_an_error_takes_the_wording_of_its_process(neutral: None) -> None:
-    error = pickle.loads(pickle.dumps(DiskFull("/data")))
-    assert "check the deployment" in str(error)
-    remedies.register()
-    assert (error.what, error.where) == ("the disk is full", "/data")
-    assert error.next_step.startswith("free space (see it by blogdata doctor) and run it again")
-    assert str(error) == f"the disk is full\n  where: /data\n  next:  {error.next_step}"
-
-
-def test_a_remedy_within_a_remedy_keeps_its_actions() -> None:
-    inner = Remedy("go on: ", Run(accept="dead_letters"))
-    assert Remedy("count them: ", Query(sql="SELECT 1"), "; then ", inner).parts == (
-        "count them: ",
-        Query(sql="SELECT 1"),
-        "; then ",
-        "go on: ",
-        Run(accept="dead_letters"),
-    )
 
 
 @pytest.mark.parametrize("action", [action for action, _ in TYPED])
@@ -167,14 +112,6 @@ def test_a_commands_error_names_the_next_command(
     with pytest.raises(SystemExit):
         main.main()
     assert "next:  land something first: blogdata land --help" in capsys.readouterr().err
-
-
-def test_loading_the_definitions_makes_remedies_name_commands(
-    neutral: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))
-    definitions.defs()
-    assert str(Remedy("run: ", Run())) == "run: blogdata run"
 
 
 @pytest.fixture

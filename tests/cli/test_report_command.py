@@ -16,7 +16,6 @@ import published
 from blogdata.cli import report_command
 from blogdata.cli.main import app
 from blogdata.cli.outcome import Outcome
-from blogdata.cli.output import NOTHING_PUBLISHED
 from blogdata.services import config
 from page_view_rows import random_views, write
 
@@ -53,17 +52,6 @@ def test_json_prints_the_figures_and_writes_no_page(home: Path) -> None:
     assert code == 0
     assert not (home / "report.html").exists()
     assert json.loads(out)["blog"]["since"] >= "2026-01-06"
-
-
-def test_an_empty_home_gets_first_steps(tmp_path: Path) -> None:
-    assert said(tmp_path) == (0, f"{NOTHING_PUBLISHED}\n")
-    assert not (tmp_path / "report.html").exists()
-
-
-def test_no_days_are_refused(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["report", "--days", "0"], env={"BLOGDATA_HOME": str(tmp_path)})
-    assert done.exit_code
-    assert "0 days are no history" in str(done.exception)
 
 
 def test_the_report_starts_no_dagster_and_no_spark(home: Path) -> None:

@@ -77,16 +77,6 @@ def test_the_remedy_is_commands_that_can_be_typed(refused: Refused, options: tup
         parse(shlex.split(each)[1:])
 
 
-def test_few_partitions_both_ends_and_yes_need_no_question(refused: Refused) -> None:
-    for options in (
-        ("--from", "2026-01-05T20"),
-        ("--from", "2026-01-05", "--select", "gold.page_stats"),
-        ("--from", "2026-01-05", "--to", "2026-01-10"),
-        ("--from", "2026-01-05", "--yes"),
-    ):
-        assert refused(*options).where == PASSED, options
-
-
 @pytest.mark.usefixtures("lake")
 def test_on_a_terminal_a_person_is_asked() -> None:
     own, theirs = pty.openpty()

@@ -7,12 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from blogdata.cli.output import DATASET
-from quality.contracts import EVERY
-from terminals import on_terminal
-
 RUN = """
 import os, subprocess, sys, time
 import dagster as dg
@@ -63,23 +57,6 @@ FIGURES = [
 ]
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(("columns", "at_once"), [(80, 2), pytest.param(140, 1, marks=pytest.mark.campaign)])
-def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path, columns: int, at_once: int) -> None:
-    clocks = set()
-    environment = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_STEPS_AT_ONCE": str(at_once)}
-    with on_terminal([sys.executable, "-c", RUN], columns=columns, **environment) as terminal:
-        for lines in terminal.changes():
-            clocks |= {line.split()[-1] for line in lines if "computing what is stale of bronze.visits" in line}
-    # Output of the steps appears between the lines of the run, when it is printed; what one stream prints may follow
-    # the half line of the other.
-    own = ["everything that is stale", *FIGURES, "done"]
-    assert [line for line in lines if line in own] == own
-    printed = " ".join(line for line in lines if line not in own)
-    assert sorted(printed.split()) == sorted("from Python from a child its error half a line".split())
-    assert len(clocks) >= 3, clocks
-
-
 def test_a_pipe_gets_every_line_of_the_run_and_no_status(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RUN],
@@ -93,7 +70,3 @@ def test_a_pipe_gets_every_line_of_the_run_and_no_status(tmp_path: Path) -> None
         *FIGURES,
         "done",
     ]
-
-
-def test_figures_stand_below_each_other_whatever_a_dataset_is_called() -> None:
-    assert max(map(len, EVERY)) < DATASET

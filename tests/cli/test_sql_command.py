@@ -38,18 +38,6 @@ def test_a_time_after_all_commits_reads_the_newest(lake: Lake) -> None:
     assert version_at(lake, "gold.page_stats", times(lake)[-1] + timedelta(days=1)) == 1
 
 
-def test_a_time_between_commits_reads_the_earlier_one(lake: Lake) -> None:
-    first, second = times(lake)
-    assert version_at(lake, "gold.page_stats", second) == 1
-    assert version_at(lake, "gold.page_stats", first) == 0
-
-
-def test_a_time_before_the_table_is_refused(lake: Lake) -> None:
-    with pytest.raises(ConfigurationError, match=r"did not exist at 2020-01-01") as refused:
-        version_at(lake, "gold.page_stats", datetime(2020, 1, 1, tzinfo=timezone.utc))
-    assert f"{times(lake)[0]:%Y-%m-%d}" in refused.value.next_step
-
-
 def test_a_time_whose_files_are_gone_is_refused_without_spark(lake: Lake) -> None:
     first, second = times(lake)
     asked = "SELECT * FROM gold.page_stats"

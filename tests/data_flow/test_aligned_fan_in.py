@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.gold.fan_in import not_taken_in
-from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_flow.aligned_fan_in import completeness
@@ -21,32 +19,10 @@ DAY = "2026-01-05"
 HOURS = finer(DAY, Grain.DAY, Grain.HOUR)
 
 
-def test_a_day_is_complete_with_its_24_hours() -> None:
-    day = completeness([DAY], Grain.DAY, Grain.HOUR, HOURS)[DAY]
-    assert (day.complete, day.present, day.missing) == (True, 24, ())
-
-
-def test_a_missing_hour_makes_its_day_incomplete() -> None:
-    day = completeness([DAY], Grain.DAY, Grain.HOUR, HOURS[:-1])[DAY]
-    assert (day.complete, day.present, day.missing) == (False, 23, (f"{DAY}T23",))
-
-
-def test_hours_of_another_day_do_not_count() -> None:
-    """Counting partitions without checking their keys would call this day complete."""
-    others = finer("2026-01-06", Grain.DAY, Grain.HOUR)
-    assert len(others) == 24
-    assert completeness([DAY], Grain.DAY, Grain.HOUR, others)[DAY].present == 0
-
-
 def test_a_week_needs_168_hours_from_its_monday() -> None:
     week = completeness([DAY], Grain.WEEK, Grain.HOUR, HOURS)[DAY]
     assert (len(week.needed), week.present) == (168, 24)
     assert (week.needed[0], week.needed[-1]) == ("2026-01-05T00", "2026-01-11T23")
-
-
-def test_a_key_that_is_no_day_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="not the name of a day"):
-        completeness(["2026-01-05T00"], Grain.DAY, Grain.HOUR, HOURS)
 
 
 def test_an_hour_whose_own_delivery_is_held_is_not_there(tmp_path: Path) -> None:

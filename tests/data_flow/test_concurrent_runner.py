@@ -149,21 +149,6 @@ def test_a_backfill_of_110_days_leaves_slots_to_new_data(queue: Queue) -> None:
     assert done == len(DAYS) - 1 + len(files) + 1, "a failed run stops no other"
 
 
-@pytest.mark.campaign
-def test_without_the_limit_the_backfill_takes_every_slot(queue: Queue) -> None:
-    """The naive way, a priority alone: the new hour is first in a queue that does not move."""
-    for day in DAYS[:6]:
-        queue.add(queue.files, {PARTITION_NAME_TAG: day})
-    queue.tick()
-    assert len(queue.running()) == 5
-    hour = queue.add(queue.job(JOB))
-    queue.tick()
-    assert hour not in [run.run_id for run in queue.running()]
-    queue.end(queue.running()[0])
-    queue.tick()
-    assert hour in [run.run_id for run in queue.running()], "the new hour runs next"
-
-
 def test_replays_leave_a_slot_to_a_landed_hour(queue: Queue) -> None:
     """Replays, and events with a span of a year: each is a run of the same job, and all are queued before the hour."""
     again = [queue.add(queue.job(JOB), AGAIN) for _ in range(24)]
@@ -195,14 +180,6 @@ def test_runs_of_one_table_do_not_overlap(queue: Queue) -> None:
     assert [run.run_id for run in queue.running()] == [second]
 
 
-def test_a_pool_has_one_slot_per_run(tmp_path: Path) -> None:
-    with dagster_home.open_instance(load({"BLOGDATA_HOME": str(tmp_path)})) as instance:
-        pools = instance.get_concurrency_config().pool_config
-        assert pools.default_pool_limit == 1
-        assert pools.pool_granularity is not None
-        assert pools.pool_granularity.value == "run"
-
-
 def test_every_dataset_writes_in_its_tables_pool(deployed: dg.Definitions) -> None:
     pools = {
         ".".join(key.path): {op.pool for op in asset.node_def.iterate_op_defs()}
@@ -213,9 +190,3 @@ def test_every_dataset_writes_in_its_tables_pool(deployed: dg.Definitions) -> No
     for dataset, contract in CONTRACTS.items():
         assert pools[dataset] == {pool_of(contract.main)}
     assert len({pool_of(dataset) for dataset in CONTRACTS}) == len(CONTRACTS)
-
-
-def test_landed_data_goes_before_backfills(deployed: dg.Definitions) -> None:
-    # As a code location loads them, all at once: names of jobs and ops must not collide.
-    jobs = {job.name: job.tags.get("dagster/priority") for job in deployed.get_repository_def().get_all_jobs()}
-    assert {name: jobs[name] for name in (JOB, "live", "freeze")} == {JOB: "10", "live": "10", "freeze": None}

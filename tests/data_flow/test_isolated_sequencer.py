@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from blogdata.cli import code_locations
 from blogdata.orchestration.dagster_consumer import CAUSE, DagsterConsumer
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
+from blogdata.patterns.data_flow.isolated_sequencer import ConsumerUnreachable, call
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
@@ -144,14 +143,6 @@ def test_a_day_that_lacks_hours_is_waited_for_until_it_is_overdue(
         assert at("2026-01-12T06:00") == [WEEK]
 
 
-def test_a_lost_memory_starts_nothing_twice(server: Guarded) -> None:
-    first = call(consumer_of(server), NEWSLETTER, [WEEK, NEXT])
-    again = call(consumer_of(server), NEWSLETTER, [WEEK, NEXT])
-    started = {run.tags["dagster/partition"]: run.run_id for run in server.instance.get_runs()}
-    assert first == again == Called(runs=started)
-    assert [*started] == [NEXT, WEEK]
-
-
 def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInstance) -> None:
     sensor, cursor = report_materialized(dg.DefaultSensorStatus.STOPPED), None
     asked: list[str | None] = []
@@ -164,32 +155,6 @@ def test_the_forecast_follows_the_data_across_locations(instance: dg.DagsterInst
     # Several days of a run cause one call, and a republished day causes a new one.
     assert [key is not None for key in asked] == [False, True, False, True]
     assert asked[1] != asked[3]
-
-
-def test_years_before_the_first_call_are_not_called_for() -> None:
-    weeks = between("2026-01-05", "2026-01-25", Grain.DAY)
-    assert due(NEWSLETTER, weeks, ()) == ["2026-01-19"]
-    assert due(NEWSLETTER, weeks, ["2026-01-19"]) == []
-    assert due(NEWSLETTER, weeks, ["2026-01-05"]) == ["2026-01-12", "2026-01-19"]
-    assert due(NEWSLETTER, weeks[1:7], ()) == []
-
-
-def test_a_renamed_job_stops_nothing_of_ours(
-    lake: LakeResource,
-    server: Guarded,
-    tick: Tick,
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    dagster_home.note_ui_address(Path(instance.root_directory), server.url.removeprefix("http://"))
-    published(lake, *DAYS)
-    renamed = replace(NEWSLETTER, job="weekly_letter")
-    with monkeypatch.context() as until_mended:
-        until_mended.setattr("sensors.consumers.CALLS", (renamed,))
-        assert tick() == (f"analytics/weekly_letter {WEEK}: there is no job weekly_letter", [])
-    with pytest.raises(ConsumerFault, match="ask team:analytics"):
-        consumer_of(server).start(renamed, WEEK)
-    assert tick()[1] == [WEEK], "the call is repeated"
 
 
 def test_an_unreachable_consumer_is_called_again(server: Guarded) -> None:
@@ -205,13 +170,6 @@ def test_an_unreachable_consumer_is_called_again(server: Guarded) -> None:
     assert [str(fault.what) for fault in refused.faults.values()] == ["the web server answers 401"] * 2
     assert not server.instance.get_runs()
     assert list(call(consumer_of(server), NEWSLETTER, [WEEK, NEXT]).runs) == [WEEK, NEXT]
-
-
-def test_every_call_names_a_job_that_exists() -> None:
-    jobs = {job.name for job in analytics_definitions().resolve_all_job_defs()}
-    for what in CALLS:
-        assert (what.location, what.job in jobs) == (code_locations.ANALYTICS, True), what
-        assert EVERY[what.dataset].grain is what.grain
 
 
 def test_the_other_team_relies_on_declared_columns() -> None:
@@ -267,15 +225,3 @@ def test_the_other_location_has_its_own_dependencies(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[] ['blogdata.services.dagster_internals', 'blogdata.services.dagster_storage']", (
         done.stderr
     )
-
-
-def test_without_its_environment_only_the_platform_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_locations, "ROOT", tmp_path)
-    assert [one.name for one in code_locations.locations()] == ["definitions"]
-    python = tmp_path / "analytics" / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.touch()
-    found = code_locations.locations()
-    # The state of sensors is stored under the name of their location, which was this one before there were two.
-    assert [one.name for one in found] == ["definitions", "analytics"]
-    assert found[1].command(tmp_path / "socket")[0] == str(tmp_path / "analytics" / "interpreter")

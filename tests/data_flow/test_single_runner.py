@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from blogdata.errors import PlatformError
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.data_flow.concurrent_runner import pool_of
-from blogdata.patterns.data_flow.single_runner import before, in_turn, stopped
+from blogdata.patterns.data_flow.single_runner import before, in_turn
 from blogdata.planning import faults
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from published import days as deliver
-from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts import GRAPH
 
 USERS = "silver.users_current"
 MANY = tuple((date(2026, 1, 1) + timedelta(days=count)).isoformat() for count in range(120))
@@ -55,15 +54,6 @@ def test_120_days_run_in_order() -> None:
     assert runner.executed == list(MANY)
 
 
-def test_the_first_failure_stops_the_later_days() -> None:
-    runner = Runner(FAILED, MANY[80])
-    with pytest.raises(PlatformError) as refused:
-        in_turn(MANY, runner.due, runner.execute)
-    assert runner.executed == list(MANY[:40])
-    assert refused.value.partitions == {FAILED}
-    assert before(MANY, refused.value.partitions) == list(MANY[:40]), "the days that are published anyway"
-
-
 @given(st.sets(st.sampled_from(MANY)), st.sets(st.sampled_from(MANY)))
 def test_nothing_runs_after_a_failed_day(asked: set[str], failing: set[str]) -> None:
     runner = Runner(*failing)
@@ -88,13 +78,6 @@ def test_days_that_become_due_run_in_their_turn() -> None:
     assert in_turn([MANY[1]], due, runner.execute) == list(MANY[1:4])
 
 
-def test_only_later_days_wait() -> None:
-    waiting = stopped(MANY[38:43], [FAILED], dataset=USERS)
-    assert list(waiting) == list(MANY[41:43])
-    assert f"builds on {FAILED}" in waiting[MANY[41]].what
-    assert stopped(MANY, [], dataset=USERS) == {}
-
-
 def test_a_new_day_waits_for_the_failed_one(lake: LakeResource) -> None:
     """The sensor must not request the new day: it would run on a state without the failed day."""
     deliver(lake.lake, *MANY[39:42])
@@ -113,10 +96,3 @@ def test_a_new_day_waits_for_the_failed_one(lake: LakeResource) -> None:
 
 def planner(lake: LakeResource) -> Planner:
     return Planner(graph=GRAPH, look=Snapshot(lake.landing_zone, lake.events))
-
-
-def test_independent_days_do_not_wait(lake: LakeResource) -> None:
-    deliver(lake.lake, *MANY[39:42])
-    assert CONTRACTS["silver.users"].executed is None
-    assert CONTRACTS[USERS].executed is not None
-    assert pool_of(USERS) != pool_of("silver.users")

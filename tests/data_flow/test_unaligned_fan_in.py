@@ -7,20 +7,18 @@ Pattern: Unaligned Fan-In.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.patterns.data_flow.unaligned_fan_in import LONGEST_SILENCE, PeriodSource, gather, silent
+from blogdata.patterns.data_flow.unaligned_fan_in import PeriodSource, gather
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
-from blogdata.publish.partitions import Grain, between, finer
-from blogdata.publish.schedule import Clock, On, Runs
+from blogdata.publish.partitions import Grain, finer
 from published import bronze, enriched, publish
 from quality.contracts import GRAPH
 
@@ -91,23 +89,6 @@ def test_a_day_without_any_part_is_reported(lake: Lake) -> None:
     assert runs(lake, "2026-01-08T03:00") == []
 
 
-def test_years_of_silence_are_no_missing_days() -> None:
-    days = ["2015-05-17", "2015-05-19", "2026-01-05"]
-    assert silent(days, Grain.DAY) == ["2015-05-18"]
-    assert silent([], Grain.DAY) == []
-    week = between("2026-01-05", "2026-01-13", Grain.DAY)
-    assert silent([week[0], week[-1]], Grain.DAY) == list(week[1:-1])
-    assert len(week) == LONGEST_SILENCE + 2
-    assert silent([week[0], "2026-01-14"], Grain.DAY) == []
-
-
-def test_late_rows_are_no_delivery(lake: Lake) -> None:
-    source = PeriodSource(published=HOURS[:2], delivered=HOURS[:1])
-    found = gather([DAY], Grain.DAY, Grain.HOUR, {"visits": source})[DAY]
-    assert (found.parts["visits"].present, found.read) == (1, frozenset({"visits"}))
-    assert found.completeness == 1 / 24
-
-
 def test_a_source_counts_from_its_first_delivery() -> None:
     sources = {
         "visits": PeriodSource(published=HOURS, delivered=HOURS),
@@ -117,9 +98,3 @@ def test_a_source_counts_from_its_first_delivery() -> None:
     assert (set(found[DAY].parts), found[DAY].completeness) == ({"visits"}, 1.0)
     assert (set(found[NEXT].parts), found[NEXT].completeness) == ({"visits", "ads"}, 0.0)
     assert found[NEXT].read == frozenset()
-
-
-def test_a_deadline_needs_a_clock() -> None:
-    with pytest.raises(ConfigurationError, match="runs at its deadline, and has none"):
-        Runs(on=On.DEADLINE)
-    assert (Clock.NIGHTLY.after, Clock.WEEKLY.after) == (timedelta(hours=2), timedelta(hours=3))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import DEFAULT_LG_K, SET, How, Measure
 from plans import plan_of
@@ -54,19 +53,6 @@ def brute(rows: list[tuple[Any, ...]], places: tuple[int, ...]) -> dict[Any, tup
     return found
 
 
-def by_key(frame: Any, keys: int) -> dict[Any, tuple[Any, ...]]:
-    rows = [tuple(row) for row in frame.collect()]
-    found = {row[:keys]: row[keys:] for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
-def test_grouped_results_equal_brute_force_with_null_groups(spark: Any) -> None:
-    rows = skewed()
-    frame = spark.createDataFrame(rows, ROWS)
-    assert by_key(distributed_aggregator.aggregate(frame, ("a", "b"), EXACT), 2) == brute(rows, (0, 1))
-
-
 def test_sets_of_one_pass_equal_brute_force_and_do_not_mix_with_nulls(spark: Any) -> None:
     """A null of a row is a group of its set; a column that is not of the set is null, too, and another set's row."""
     rows, sets = skewed(), {"both": ("a", "b"), "by_b": ("b",), "by_a": ("a",), "all": ()}
@@ -81,18 +67,6 @@ def test_sets_of_one_pass_equal_brute_force_and_do_not_mix_with_nulls(spark: Any
     places = {"a": 0, "b": 1}
     assert found == {name: brute(rows, tuple(places[column] for column in columns)) for name, columns in sets.items()}
     assert (None,) in found["by_a"]
-
-
-def test_one_column_can_be_group_and_measure(spark: Any) -> None:
-    rows = skewed()
-    measures = (Measure(name="n"), Measure(name="people", how=How.DISTINCT, column="who"))
-    found = by_key(distributed_aggregator.aggregate(spark.createDataFrame(rows, ROWS), ("who",), measures), 1)
-    assert found == {key: (values[0], values[2]) for key, values in brute_counts(rows).items()}
-
-
-def brute_counts(rows: list[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
-    people = {row[2] for row in rows}
-    return {(who,): (sum(row[2] == who for row in rows), 0, 0 if who is None else 1) for who in people}
 
 
 @pytest.mark.usefixtures("usual_plans")
@@ -125,15 +99,3 @@ def test_merged_sketches_count_a_value_once(spark: Any) -> None:
     plain = distributed_aggregator.aggregate(frame, ("a",), measures)
     merged = plain.agg(F.hll_sketch_estimate(F.hll_union_agg("seen"))).collect()[0][0]
     assert abs(merged / 20_000 - 1) < 3 * ERROR
-
-
-def test_an_approximate_count_of_nothing_is_zero(spark: Any) -> None:
-    frame = spark.createDataFrame([("g", None)], "a STRING, who STRING")
-    measures = (Measure(name="people", how=How.APPROXIMATE, column="who"),)
-    plain = distributed_aggregator.aggregate(frame, ("a",), measures)
-    assert plain.collect()[0].people == 0
-
-
-def test_distinct_values_of_nothing_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="distinct of nothing"):
-        Measure(name="n", how=How.DISTINCT)

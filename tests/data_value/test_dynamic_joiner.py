@@ -14,7 +14,6 @@ import pytest
 
 from blogdata.patterns.data_value import dynamic_joiner
 from blogdata.patterns.data_value.dynamic_joiner import Side, TimedJoin
-from blogdata.patterns.data_value.static_joiner import ColumnClash
 
 SPEC = TimedJoin(
     on=("visit", "ad"),
@@ -98,12 +97,6 @@ def test_an_inner_join_loses_what_has_no_partner(spark: Any) -> None:
     clicks, displays = drawn(2)
     inner = spark.createDataFrame(clicks, CLICKS).join(spark.createDataFrame(displays, DISPLAYS), ["visit", "ad"])
     assert inner.select("visit").distinct().count() < len({row[0] for row in (*clicks, *displays)})
-
-
-def test_columns_of_both_sides_are_refused(spark: Any) -> None:
-    clicks = spark.createDataFrame([], f"{CLICKS}, campaign STRING")
-    with pytest.raises(ColumnClash, match="would give campaign"):
-        dynamic_joiner.join(clicks, spark.createDataFrame([], DISPLAYS), SPEC)
 
 
 class Streams:

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
-from blogdata.simulator.faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.spec import SimulationSpec
 from data_value.test_stateful_sessionizer import DDL, SPEC, at
 from lineage import brute_force, expected
 from lineage.conftest import Deploy, deploy
@@ -23,7 +21,6 @@ __all__ = ("deploy",)
 SESSIONS = ("silver.sessions", "silver.sessions_pending")
 DATASETS = (*SESSIONS, "gold.sessions_daily")
 DAY = "2026-01-05"
-RATES = {**dict.fromkeys(LINE_FAULTS, 0.05), "huge_line": 0.0, "empty_hour": 0.05, "missing_hour": 0.05}
 
 
 def hour(number: int) -> str:
@@ -111,39 +108,6 @@ def test_a_session_spans_three_partitions(quiet: Deployment) -> None:
 
 
 @pytest.mark.campaign
-def test_the_newest_sessions_stay_open(quiet: Deployment) -> None:
-    rows = quiet.rows("silver.sessions", "event_hour", "is_completed", "exit_page")
-    assert [row for row in rows if row[2] == "/open"] == [(hour(15), False, "/open")]
-    assert hour(16) not in quiet.published("silver.sessions")
-
-
-@pytest.mark.campaign
-def test_a_late_row_reaches_as_far_as_it_changes(quiet: Deployment) -> None:
-    before = versions(quiet)
-    ids = dict(quiet.rows("silver.sessions", "exit_page", "session_id"))
-    # Earlier than the session's first page view; the session keeps its id.
-    quiet.land(hour(16), [view("09:20:00", "/before")], name="late.json")
-    assert quiet.run(for_=SESSIONS).problems == []
-    check(quiet)
-    after = versions(quiet)
-    # Hours 12 to 14 would not have had to run: from the third pass on, more than one hour is computed at once.
-    assert {key for key in before if before[key] != after[key]} == {hour(number) for number in range(9, 15)}
-    found = dict(quiet.rows("silver.sessions", "exit_page", "session_id"))
-    assert found["/d"] == ids["/d"]
-    assert quiet.run(for_=SESSIONS).runs == 0
-
-
-@pytest.mark.campaign
-def test_a_replay_with_the_same_outcome_goes_no_further(quiet: Deployment) -> None:
-    before = versions(quiet)
-    quiet.replay("silver.sessions", hour(9))
-    after = versions(quiet)
-    assert {key for key in before if before[key] != after[key]} == {hour(9)}
-    assert quiet.run(for_=SESSIONS).runs == 0
-    check(quiet)
-
-
-@pytest.mark.campaign
 def test_hours_rerun_in_the_middle_equal_a_new_lake(quiet: Deployment, deploy: Deploy) -> None:
     assert quiet.run(for_=DATASETS).problems == []
     new = deploy("new")
@@ -157,19 +121,3 @@ def test_hours_rerun_in_the_middle_equal_a_new_lake(quiet: Deployment, deploy: D
     after = versions(quiet)
     assert {key for key in before if before[key] != after[key]} == {hour(10), hour(12)}
     assert {name: quiet.contents_of(name) for name in DATASETS} == expected_rows
-
-
-@pytest.mark.campaign
-def test_every_fault_leaves_the_sessions_plain_python_finds(deploy: Deploy) -> None:
-    deployment = deploy("faulty")
-    deployment.simulate(SimulationSpec(days=1, visits_per_day=1500, seed=19, faults=FaultRates(**RATES)))
-    assert deployment.run(for_=DATASETS).problems == []
-    check(deployment, DATASETS)
-    # Late rows in scattered hours, from the busiest visitors.
-    users = Counter(deployment.rows("silver.visits", "user_id"))
-    busy = [user for user, _ in users.most_common(6)]
-    late = [view(f"{at:02d}:{59 - at:02d}:30", "/late", user) for at in (1, 4, 5, 14, 20) for user in busy]
-    deployment.land("2026-01-06T01", late, name="late.json")
-    assert deployment.run(for_=DATASETS).problems == []
-    check(deployment, DATASETS)
-    assert deployment.run(for_=DATASETS).runs == 0

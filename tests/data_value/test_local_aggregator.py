@@ -112,10 +112,3 @@ def test_rows_that_lie_apart_are_refused(
     with pytest.raises(RowsNotTogether, match=said) as refused:
         local_aggregator.aggregate(spark, stored(lake), by, MEASURES, computed=[day])
     assert "Distributed Aggregator" in refused.value.next_step
-
-
-def test_large_partitions_are_dealt_first() -> None:
-    rows = {"a": 2_000, "b": 200, "c": 400, "d": 600, "e": 800}
-    assert local_aggregator.dealt(rows, 2) == [("a",), ("b", "c", "d", "e")]
-    assert local_aggregator.dealt(rows, 9) == [("a",), ("e",), ("d",), ("c",), ("b",)]
-    assert local_aggregator.dealt({}, 4) == []

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
-from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value.metadata_decorator import context_table
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.privacy import consumer_view, require_subjects, visible
 from blogdata.publish.run import RunContext
-from blogdata.publish.schema import NOBODY, Classification, Column, How, Partitioning, Subject, Whose
+from blogdata.publish.schema import NOBODY, Classification, Column, Partitioning
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.writes import Feed, Serve
 from quality.contracts import DECLARED, EVERY, SERVED
@@ -104,18 +103,8 @@ def test_the_context_table_keeps_what_was_replaced(spark: Any, lake: Lake) -> No
     assert [(row["partition"], row["run_id"]) for row in replaced] == [("2026-01-06", "run-1")]
 
 
-def test_without_any_publication_there_is_no_context_table(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(DatasetMissing):
-        context_table(spark, Lake(root=str(tmp_path)))
-
-
 def test_a_consumer_sees_neither_personal_nor_technical_columns(spark: Any, lake: Lake) -> None:
     assert consumer_view(lake.read(spark, "silver.pages"), PAGES).columns == ["day", "page"]
-
-
-def test_a_key_is_shown_despite_its_technical_name(spark: Any, lake: Lake) -> None:
-    keyed = replace(PAGES, key=("source_file",))
-    assert consumer_view(lake.read(spark, "silver.pages"), keyed).columns == ["day", "page", "source_file"]
 
 
 def test_a_personal_key_column_is_hidden(spark: Any, lake: Lake) -> None:
@@ -126,11 +115,6 @@ def test_a_personal_key_column_is_hidden(spark: Any, lake: Lake) -> None:
 def test_an_undeclared_column_is_hidden(spark: Any, lake: Lake) -> None:
     frame = lake.read(spark, "silver.pages").selectExpr("*", "'x' AS debug")
     assert "debug" not in consumer_view(frame, PAGES).columns
-
-
-def test_a_dataset_without_visible_columns_has_no_view(spark: Any, lake: Lake) -> None:
-    with pytest.raises(ConfigurationError, match="personal or technical"):
-        consumer_view(lake.read(spark, "silver.pages").select("login", "raw"), PAGES)
 
 
 def test_no_view_of_the_lake_shows_a_person_or_a_line() -> None:
@@ -158,13 +142,6 @@ def test_the_bucket_of_a_person_is_shown_to_nobody_who_does_not_see_the_person()
         assert contract.buckets.column not in visible(contract)
 
 
-def test_a_view_of_visits_has_a_key() -> None:
-    """Visits can be counted by a pseudonym, and the host they came from is not the URL."""
-    shown = set(visible(EVERY["silver.visits_enriched"]))
-    assert {"visit_id", "event_time", "page", "referral_host", "browser"} <= shown
-    assert not shown & {"user_id", "referral", "country"}
-
-
 def test_every_contract_decides_whom_its_columns_identify() -> None:
     require_subjects(DECLARED.values())
 
@@ -173,22 +150,6 @@ def test_a_column_without_a_subject_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="whom these columns identify: login, raw\n") as refused:
         require_subjects([replace(PAGES, columns=tuple(_decided(each) for each in PAGES.columns))])
     assert "silver.pages" in str(refused.value)
-
-
-def test_a_figure_needs_no_subject() -> None:
-    require_subjects([replace(PAGES, columns=PAGES.columns[-1:])])
-
-
-def test_a_direct_identifier_is_personal_without_a_classification() -> None:
-    direct = Subject(whose=Whose.VISITOR, how=How.DIRECT)
-    host = replace(PAGES.columns[1], subject=direct)
-    assert "page" not in visible(replace(PAGES, columns=(PAGES.columns[0], host)))
-
-
-@pytest.mark.parametrize(("whose", "how"), [(Whose.NOBODY, How.DIRECT), (Whose.USER, None)])
-def test_a_subject_is_a_person_in_some_way(whose: Whose, how: How | None) -> None:
-    with pytest.raises(ConfigurationError):
-        Subject(whose=whose, how=how)
 
 
 def _decided(column: Column) -> Column:
@@ -200,11 +161,6 @@ def test_a_database_serves_no_personal_column() -> None:
     assert served
     for read in {read.dataset for contract in served for read in contract.reads}:
         assert not [each.name for each in EVERY[read].columns if each.personal or each.of_a_person], read
-
-
-def test_pending_sessions_have_no_view() -> None:
-    """They have the layout that the next hour needs; a consumer depending on it would prevent changes."""
-    assert [name for name, contract in EVERY.items() if not visible(contract)] == ["silver.sessions_pending"]
 
 
 def test_a_partner_gets_only_what_a_consumer_sees() -> None:

@@ -90,13 +90,6 @@ def test_only_a_longer_silence_cuts(minutes: tuple[float, ...], sizes: list[int]
     assert [len(session) for session in cut(merged([], held(*minutes), SPEC), SPEC)] == sizes
 
 
-def test_a_repeated_row_stays_once_and_is_counted() -> None:
-    first, again = held(0), held(0)
-    again[0]["appended"], again[0]["private"] = -1, True
-    (kept,) = merged(merged(first, held(0), SPEC), again, SPEC)
-    assert (kept["appended"], kept["duplicates"], kept["conflicts"]) == (-1, 1, 1)
-
-
 class Live:
     """A folder of JSON files from which a stream computes sessions, one file per batch."""
 
@@ -153,27 +146,6 @@ def drawn(seed: int, minutes: float = 240, visitors: int = 12) -> list[Row]:
                 rows.add((f"v{visitor}", at(round(time, 3)), page, draw.random() < 0.1, len(rows)))
             time += draw.choice((0.5, 3, 9.99, 10, 10.001, 14, 40))
     return sorted(rows, key=lambda each: each[1:])
-
-
-@pytest.mark.campaign
-def test_a_session_waits_for_its_watermark(session: Any, tmp_path: Path) -> None:
-    live = Live(session, tmp_path)
-    live.land([row("A", minutes, f"/{minutes}", number) for number, minutes in enumerate((0, 1, 8))])
-    # Each batch drops rows behind the watermark of the batch before.
-    live.land([row("B", 15, number=4)])
-    live.land([row("B", 15, "/b", 5)])
-    # Late within the watermark, 10:14: it joins A, which a timer at the watermark would have ended at 10:10.
-    live.land([row("A", 14.5, "/late", 9), row("A", 13.9, "/too late", 10)])
-    progress = live.take_in()
-    assert live.rows() == []
-    live.land([row("C", 26, number=11)])
-    progress += live.take_in()
-    ((_, _, _, visitor, started, ended, pages, entry, last, *_),) = [each for each in live.rows() if each[3] == "A"]
-    assert (visitor, pages, entry, last) == ("A", 4, "/0", "/late")
-    assert (started, ended) == (at(0).replace(tzinfo=None), at(14.5).replace(tzinfo=None))
-    assert sum(each["stateOperators"][0]["numRowsDroppedByWatermark"] for each in progress) == 1
-    # B ends at 10:25, exactly the watermark.
-    assert sorted(each[3] for each in live.rows()) == ["A", "B"]
 
 
 def test_a_stream_in_any_order_equals_the_batch(session: Any, tmp_path: Path) -> None:

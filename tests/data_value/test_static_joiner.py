@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from blogdata.lake.commit import WHOLE_TABLE, Account
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import static_joiner
-from blogdata.patterns.data_value.static_joiner import ColumnClash
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
@@ -75,24 +74,9 @@ def test_ranges_closed_at_both_ends_double_boundary_facts(spark: Any) -> None:
     assert naive.count() == 2
 
 
-def test_facts_without_a_version_stay_marked_unmatched(spark: Any) -> None:
-    history = versions(spark, ("a", 3, 5), ("b", 7, 8))
-    rows = joined(facts(spark, 1, 5, 6, 8, None), history)
-    assert [(row.login, row.valid_from, row.known) for row in rows] == [(None, None, False)] * 5
-
-
 def test_a_null_key_matches_nothing(spark: Any) -> None:
     history = spark.createDataFrame([(None, "x", day(1), None)], VERSIONS)
     assert [row.known for row in joined(facts(spark, 2, user=None), history)] == [False]
-
-
-def test_without_any_version_every_fact_stays(spark: Any) -> None:
-    assert [row.known for row in joined(facts(spark, 1, 2), versions(spark))] == [False, False]
-
-
-def test_open_ends_hold_for_ever(spark: Any) -> None:
-    rows = joined(facts(spark, 1, 9), versions(spark, ("a", None, 5), ("b", 5, None)))
-    assert [row.login for row in rows] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -151,30 +135,6 @@ def test_a_fact_of_nobody_current_is_kept(spark: Any, user: str | None) -> None:
     assert (row.user_id, row.login) == (user, None)
 
 
-def test_current_rows_cannot_replace_a_fact_column(spark: Any) -> None:
-    with pytest.raises(ColumnClash, match="at"):
-        static_joiner.join_current(facts(spark, 2), facts(spark, 2).select("user_id", "at"), ("user_id",))
-
-
-def test_facts_keep_their_columns_and_order(spark: Any) -> None:
-    frame = static_joiner.join_as_of(
-        facts(spark, 2),
-        versions(spark, ("a", 1, None)),
-        ("user_id",),
-        at="at",
-        valid_from="valid_from",
-        valid_to="valid_to",
-        matched_column="user_known",
-    )
-    assert frame.columns == ["fact", "user_id", "at", "login", "valid_from", "valid_to", "user_known"]
-
-
-def test_a_clash_with_a_fact_column_is_refused(spark: Any) -> None:
-    frame = facts(spark, 2).withColumn("login", F.lit("mine"))
-    with pytest.raises(ColumnClash, match="login"):
-        joined(frame, versions(spark, ("a", 1, None)))
-
-
 @pytest.mark.usefixtures("usual_plans")
 def test_small_reference_data_is_broadcast_without_moving_facts(spark: Any) -> None:
     frame = static_joiner.join_as_of(
@@ -190,27 +150,3 @@ def test_small_reference_data_is_broadcast_without_moving_facts(spark: Any) -> N
     plan = plan_of(frame)
     assert "BroadcastHashJoin" in plan
     assert "hashpartitioning" not in plan
-
-
-@pytest.mark.parametrize("disjoint", [False, True])
-def test_a_version_is_joined_on_several_keys(spark: Any, disjoint: bool) -> None:
-    events = spark.createDataFrame(
-        [(1, "tv", "1", day(2)), (2, "tv", "2", day(2)), (3, None, "1", day(2)), (4, None, None, day(2))],
-        "id INT, type STRING, version STRING, at TIMESTAMP",
-    )
-    reference = spark.createDataFrame(
-        [("tv", "1", "One", None, None), (None, "1", "X", None, None)],
-        "type STRING, version STRING, name STRING, since TIMESTAMP, until TIMESTAMP",
-    )
-    found = static_joiner.join_as_of(
-        events,
-        reference,
-        ("type", "version"),
-        at="at",
-        valid_from="since",
-        valid_to="until",
-        matched_column="known",
-        disjoint=disjoint,
-    )
-    rows = found.orderBy("id").collect()
-    assert [(row.name, row.known) for row in rows] == [("One", True), (None, False), (None, False), (None, False)]

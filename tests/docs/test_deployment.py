@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from blogdata.services import config, dagster_home, jars
+from blogdata.services import config, dagster_home
 from docs.pages import ROOT, commands, parse
 
 if sys.version_info >= (3, 11):
@@ -92,27 +92,6 @@ def test_the_image_runs_blogdata_as_ordinary_user() -> None:
     assert "install --yes --no-install-recommends tini" in " ".join(lines("RUN"))
 
 
-def test_sources_of_the_image_exist() -> None:
-    commands_run = " ".join(lines("RUN"))
-    for script in re.findall(r"\bsh (\S+)", commands_run):
-        assert (ROOT / script).is_file()
-    (program,) = re.findall(r'-c "(.+?)"', commands_run)
-    modules = re.match(r"from blogdata.services import (.+?);", program)
-    assert modules is not None
-    for module in modules[1].split(", "):
-        assert (ROOT / "platform" / "blogdata" / "services" / f"{module}.py").is_file()
-    compile(program, "Containerfile", "exec")
-    assert jars.lock_file().is_file()
-
-
-def test_both_stages_use_one_supported_python() -> None:
-    bases = {line.split(" AS ")[0] for line in lines("FROM")}
-    assert len(bases) == 1
-    version = re.fullmatch(r"python:3\.(\d+)-slim-\w+", bases.pop())
-    assert version is not None
-    assert 10 <= int(version[1]) < 14
-
-
 def test_the_example_environment_has_valid_settings(tmp_path: Path) -> None:
     found = example()
     assert found.keys() <= OURS | OF_POSTGRES
@@ -126,14 +105,6 @@ def test_the_example_environment_has_valid_settings(tmp_path: Path) -> None:
             found["POSTGRES_USER"], found["POSTGRES_PASSWORD"], found["POSTGRES_DB"],
         )  # fmt: skip
     assert found["POSTGRES_PASSWORD"] not in dagster_home.storage(settings)
-
-
-def test_git_ignores_the_copies_with_the_password() -> None:
-    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    used = {f"deployment/{service['env_file']}" for service in SERVICES.values()}
-    used |= {f"deployment/kubernetes/{file}" for each in KUSTOMIZATION["secretGenerator"] for file in each["envs"]}
-    assert used == {"deployment/blogdata.env", "deployment/kubernetes/blogdata.env"}
-    assert used <= {*ignored}
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -185,36 +156,8 @@ def _claimed(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [each["metadata"] for each in spec.get("volumeClaimTemplates", ())]
 
 
-def test_a_kubernetes_service_finds_its_pod_and_port() -> None:
-    for service in (found for found in OBJECTS if found["kind"] == "Service"):
-        (workload, container), *others = [
-            (workload, container)
-            for workload, container in containers()
-            if workload["spec"]["template"]["metadata"]["labels"] == service["spec"]["selector"]
-        ]
-        assert not others
-        (port,) = service["spec"]["ports"]
-        assert port["targetPort"] in {each["name"] for each in container["ports"]}
-        if workload["kind"] == "StatefulSet":
-            assert workload["spec"]["serviceName"] == service["metadata"]["name"]
-
-
-def test_the_dagster_deployment_recreates_under_one_hostname() -> None:
-    (dagster,) = (found for found in WORKLOADS if found["kind"] == "Deployment")
-    assert dagster["spec"]["strategy"] == {"type": "Recreate"}
-    assert pod(dagster)["hostname"] == SERVICES["dagster"]["hostname"]
-    assert str(pod(dagster)["securityContext"]["runAsUser"]) == lines("USER")[0]
-
-
 @pytest.mark.parametrize("line", [line for line in commands(PAGE) if " blogdata " in line])
 def test_container_commands_of_the_page_parse(line: str) -> None:
     words = shlex.split(line)
     assert {"dagster", "deploy/dagster"} & {*words}
     parse(words[words.index("blogdata") + 1 :])
-
-
-def test_files_of_the_commands_exist() -> None:
-    named = {word for line in commands(PAGE) for word in shlex.split(line) if word.startswith("deployment/")}
-    made = {"deployment/blogdata.env", "deployment/kubernetes/blogdata.env"}
-    assert named
-    assert not [name for name in named - made if not (ROOT / name).exists()]

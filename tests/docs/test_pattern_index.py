@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.orchestration.names import slug
 from docs.pages import PROJECT
 from quality.contracts import EVERY
 from tools import pattern_card
@@ -76,13 +75,3 @@ def test_a_card_needs_a_module_of_its_name(tmp_path: Path) -> None:
         "Source": "*Data Engineering Design Patterns*, chapter 2.",
     }
     assert pattern_card.read(tmp_path / "loader.py") is None
-
-
-def test_a_longer_name_does_not_match_the_shorter(index: dict[str, Pattern]) -> None:
-    stateful = "tests/idempotency/test_stateful_merger.py"
-    assert stateful in index["Stateful Merger"].tests
-    assert stateful not in index["Merger"].tests
-
-
-def test_slugs_of_patterns_are_distinct(index: dict[str, Pattern]) -> None:
-    assert len({slug(name) for name in index}) == len(index)

@@ -87,30 +87,6 @@ def test_every_link_leads_to_an_existing_target(site: dict[Path, Html]) -> None:
     assert dead(site) == []
 
 
-def test_every_diagram_has_its_script(site: dict[Path, Html]) -> None:
-    drawn = [file for file in site if '<pre class="mermaid">' in file.read_text(encoding="utf-8")]
-    assert drawn
-    for file in drawn:
-        (script,) = (address for address in site[file].loads if address.endswith("mermaid.min.js"))
-        assert (file.parent / script).stat().st_size > 1_000_000
-
-
-def test_linked_code_is_on_the_site(site: dict[Path, Html]) -> None:
-    pages = {file.name for file in site}
-    assert "contract.py.html" in pages
-    assert any("publish/contract.py.html" in address for file in site for address in site[file].links)
-
-
-def test_foreign_loads_and_dead_links_are_found(tmp_path: Path) -> None:
-    links = '<a href="gone.html">x</a><a href="#none">y</a><a href="#a" id="a">z</a>'
-    text = f'<script src="https://unpkg.com/x.js"></script>{links}'
-    page = tmp_path / "index.html"
-    page.write_text(text, encoding="utf-8")
-    pages = {page: Html.of(text)}
-    assert foreign(pages) == ["index.html: https://unpkg.com/x.js"]
-    assert dead(pages) == ["index.html: gone.html", "index.html: #none"]
-
-
 def test_the_menu_names_pages_that_exist() -> None:
     named = list(entries(menu()))
     assert named

@@ -1,6 +1,6 @@
 """An erasure that is killed anywhere goes on to the same end: the same files, and the same certificate but for times.
 
-Without Spark: what is computed again is killed by the crash campaigns (`tests/chaos`).
+Without Spark: what is computed again is killed in `tests/lineage/test_concurrent_runs.py`.
 """
 
 from __future__ import annotations

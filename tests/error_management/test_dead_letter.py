@@ -8,11 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
 from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.error_management.dead_letter import RejectRule, Tolerance, TooManyDeadLetters
 
-TOLD: dict[str, Any] = {"dataset": "x", "part": "y", "selection": "true", "then": "run"}
 ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]
 
 
@@ -65,21 +63,11 @@ def test_try_cast_alone_cannot_tell_failure_from_absence(spark: SparkSession) ->
     assert rejected(read, [rule]) == 1
 
 
-def test_no_rules_reject_nothing(spark: SparkSession) -> None:
-    assert rejected(devices(spark), []) == 0
-
-
 @pytest.mark.usefixtures("usual_plans")
 def test_no_python_worker_is_needed(spark: SparkSession) -> None:
     plan = str(judged(devices(spark), rules())._explain_string("simple"))  # type: ignore[operator]
     assert "Python" not in plan
     assert "Exchange" not in plan
-
-
-def test_two_rules_of_one_name_are_refused(spark: SparkSession) -> None:
-    assert spark is not None
-    with pytest.raises(ConfigurationError, match="negative"):
-        dead_letter.reasons([*rules(), RejectRule(name="negative", condition=F.lit(True))])
 
 
 def test_a_share_over_the_bound_is_an_error() -> None:
@@ -96,17 +84,6 @@ def test_a_share_over_the_bound_is_an_error() -> None:
     assert "11 of 100 rows" in str(fault)
     assert "FROM bronze.visits WHERE size(reasons) > 0 GROUP BY reasons" in fault.next_step
     assert fault.next_step.endswith("then run it again")
-
-
-def test_bound_share_and_empty_input_are_accepted() -> None:
-    assert dead_letter.error_above_share(rejected_rows=10, rows=100, max_share=0.1, **TOLD) is None
-    assert dead_letter.error_above_share(rejected_rows=0, rows=0, max_share=0.0, **TOLD) is None
-
-
-@pytest.mark.parametrize(("rejected", "rows", "share"), [(2, 1, 0.5), (-1, 1, 0.5), (1, 2, 1.5)])
-def test_counts_that_make_no_sense_are_refused(rejected: int, rows: int, share: float) -> None:
-    with pytest.raises(ConfigurationError, match="no sense"):
-        dead_letter.error_above_share(rejected_rows=rejected, rows=rows, max_share=share, **TOLD)
 
 
 @pytest.mark.parametrize(

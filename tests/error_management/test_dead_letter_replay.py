@@ -14,7 +14,6 @@ from assets import corrected
 from blogdata.patterns.error_management import dead_letter_replay as replays
 from blogdata.patterns.error_management.dead_letter_replay import (
     Correction,
-    CorrectionAwaited,
     HourIncomplete,
     ReplayRefused,
 )
@@ -71,15 +70,6 @@ def test_a_corrected_display_lands_among_the_ads(tmp_path: Path) -> None:
         corrected.of_one_table([replace(CORRECTION, source_file=FILE.replace("visits", "users"))])
 
 
-def test_without_flags_a_corrected_hour_gets_one(landing: Path) -> None:
-    (landing / FILE).with_name("_SUCCESS").unlink()
-    result = land([CORRECTION], DEAD, landing, convention="next_exists")
-    assert landed(landing) == {result.files[0]: b'{"visit_id":"v"}\n'}
-    (hour,) = scan(landing / "visits", Grain.HOUR)
-    assert hour.ready
-    assert land([CORRECTION], DEAD, landing, convention="next_exists").landed == ()
-
-
 def test_a_replay_is_idempotent_until_a_better_correction(landing: Path) -> None:
     first = land([CORRECTION], DEAD, landing)
     before = scan(landing / "visits", Grain.HOUR)
@@ -106,19 +96,6 @@ def test_the_last_correction_of_a_line_lands(landing: Path, name: str) -> None:
     results = [land(corrections, [position], landing) for corrections in (given, [better], given)]
     assert [len(result.landed) for result in results] == [1, 0, 0]
     assert landed(landing) == {results[0].files[0]: b"better\n"}
-
-
-def test_an_awaited_correction_is_not_replaced(landing: Path) -> None:
-    (file,) = land([CORRECTION], DEAD, landing).files
-    awaited = [str(landing / file)]
-    before = landed(landing)
-    better = Correction(source_file=FILE, source_offset=17, payload="{}")
-    with pytest.raises(CorrectionAwaited, match="blogdata stream --once"):
-        land([OTHER, better], DEAD, landing, awaited=lambda: awaited)
-    assert landed(landing) == before
-    # The same correction again, or one that replaces nothing, does not change the stream's files.
-    assert len(land([OTHER, CORRECTION], DEAD, landing, awaited=lambda: awaited).landed) == 1
-    assert land([better], DEAD, landing, awaited=tuple).landed
 
 
 def test_a_correction_without_a_dead_letter_is_refused(landing: Path) -> None:
@@ -166,12 +143,6 @@ def test_an_interrupted_replay_is_finished_by_the_next(landing: Path, monkeypatc
     assert late_files(hour) == ()
 
 
-def test_a_correction_may_be_given_as_an_object() -> None:
-    line = json.dumps({"source_file": FILE, "source_offset": "17", "payload": {"page": "/é"}}, ensure_ascii=False)
-    expected = [Correction(source_file=FILE, source_offset=17, payload='{"page": "/é"}')]
-    assert replays.read_corrections([line.encode(), b""], "f") == expected
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -186,8 +157,3 @@ def test_a_correction_may_be_given_as_an_object() -> None:
 def test_an_invalid_correction_is_refused_with_its_line(line: bytes) -> None:
     with pytest.raises(ReplayRefused, match="line 2"):
         replays.read_corrections([b"\n", line], "corrections.jsonl")
-
-
-def test_a_file_outside_the_hours_is_refused() -> None:
-    with pytest.raises(ReplayRefused, match="not a file of an hour"):
-        _ = Correction(source_file="users/date=2026-01-05/users.json", source_offset=0, payload="{}").arrival_hour

@@ -56,28 +56,6 @@ def test_table_3_4_tells_processed_from_updated_partitions() -> None:
     ]
 
 
-def test_an_hour_that_was_never_integrated_is_behind() -> None:
-    assert found({H0: arrival(H0, 1, {H0: 5})}, {}) == [H0]
-
-
-def test_a_fully_integrated_hour_is_not_behind() -> None:
-    assert found({H0: arrival(H0, 1, {H0: 5})}, {H0: integrated(H0, 5, read=1)}) == []
-
-
-def test_a_late_row_makes_only_its_hour_behind() -> None:
-    arrivals = {
-        H0: arrival(H0, 1, {H0: 5}),
-        H1: arrival(H1, 2, {H1: 4}),
-        H2: arrival(H2, 3, {H2: 6, H0: 1}),
-    }
-    done = {
-        H0: integrated(H0, 5, read=2),
-        H1: integrated(H1, 4, read=2),
-        H2: integrated(H2, 6, read=3),
-    }
-    assert found(arrivals, done) == [H0]
-
-
 def test_a_run_begun_before_an_arrival_missed_it() -> None:
     """It ends later than the arrival, so comparing times would call the hour integrated."""
     arrivals = {H0: arrival(H0, 1, {H0: 5}), H1: arrival(H1, 2, {H1: 1, H0: 0})}
@@ -89,18 +67,6 @@ def test_vanished_source_rows_put_their_hour_behind() -> None:
     arrivals = {H0: arrival(H0, 1, {H0: 5}), H1: arrival(H1, 3, {H1: 4})}
     done = {H0: integrated(H0, 6, read=2), H1: integrated(H1, 4, read=3)}
     assert found(arrivals, done) == [H0]
-
-
-def test_rejected_rows_belong_to_no_event_hour() -> None:
-    arrivals = {H0: arrival(H0, 1, {H0: 5, None: 3})}
-    assert rows_by_event_partition(arrivals, "event_hours") == {H0: 5}
-    assert found(arrivals, {H0: integrated(H0, 5, read=1)}) == []
-
-
-def test_an_empty_hour_is_integrated_as_empty() -> None:
-    arrivals = {H0: arrival(H0, 1, {})}
-    assert found(arrivals, {}) == [H0]
-    assert found(arrivals, {H0: integrated(H0, 0, read=1)}) == []
 
 
 @given(st.lists(st.dictionaries(st.sampled_from([H0, H1, H2]), st.integers(1, 9)), min_size=1, max_size=6))

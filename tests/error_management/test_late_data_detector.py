@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
 from blogdata.patterns.error_management import late_data_detector
 from blogdata.patterns.error_management.late_data_detector import (
     Combined,
@@ -109,15 +108,6 @@ def test_a_min_stream_waits_for_all_known_sources() -> None:
     assert state.advance([("c", at("05:00"))], ALLOWED, SLOWEST).watermark == at("08:45")
 
 
-def test_partitions_without_a_past_have_no_watermark() -> None:
-    found = progress([reading("05", None), reading("06", "06:10")], ALLOWED, keys=["2026-01-31T07"]).watermarks
-    assert found == {
-        "2026-01-31T05": None,
-        "2026-01-31T06": None,
-        "2026-01-31T07": at("05:55"),
-    }
-
-
 def test_a_wild_future_time_is_ignored_and_named() -> None:
     wild = PartitionReading(key="2026-01-31T05", max_event_time=at("06:05") + timedelta(microseconds=1))
     found = progress([wild, reading("06", "06:30")], ALLOWED, keys=["2026-01-31T07"])
@@ -159,30 +149,6 @@ def test_figure_3_4_is_reproduced(sources: Strategy, visits: Strategy, logs: Str
     seen = [(name, at(time)) for name, time in SEEN.items() if name.partition("/")[0] in names]
     how = Combined(sources=sources, partitions=names)
     assert StreamProgress().advance(seen, timedelta(0), how).watermark == at(expected)
-
-
-def test_min_follows_the_slowest_and_max_the_fastest() -> None:
-    readings = [reading("05", "05:50", "a"), reading("05", "05:10", "b"), reading("06", None, "a")]
-    slow = progress(readings, ALLOWED, strategy=SLOWEST).watermarks["2026-01-31T06"]
-    fast = progress(readings, ALLOWED).watermarks["2026-01-31T06"]
-    assert (slow, fast) == (at("04:55"), at("05:35"))
-
-
-def test_under_min_a_silent_source_holds_the_watermark() -> None:
-    readings = [reading("05", "05:50", "a"), reading("06", "06:50", "a"), reading("07", "07:10", "b")]
-    found = progress(readings, ALLOWED, strategy=SLOWEST, keys=["2026-01-31T08"]).watermarks
-    assert found["2026-01-31T07"] is None
-    assert found["2026-01-31T08"] == at("06:35")
-
-
-def test_negative_lateness_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="negative"):
-        progress([], timedelta(minutes=-1))
-
-
-def test_a_key_that_is_no_hour_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="not the name of"):
-        progress([PartitionReading(key="yesterday", max_event_time=None)], ALLOWED)
 
 
 @given(
@@ -237,12 +203,6 @@ def test_late_rows_are_found_with_their_lateness(spark: SparkSession) -> None:
         "very late": 2 * 86400 + 45 * 60.0,
     }
     assert found["late"]["watermark"].astimezone(timezone.utc) == at("05:45")
-
-
-def test_nothing_is_late_without_watermarks(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([("2026-01-31T05", at("00:00"))], "arrival_hour string, event_time timestamp")
-    assert late(frame, {"2026-01-31T05": None}, **COLUMNS).collect() == []
-    assert late(frame, {}, **COLUMNS).columns == ["arrival_hour", "event_time", "watermark", "lateness_seconds"]
 
 
 def test_batches_are_read_by_source_without_wild_times(spark: SparkSession) -> None:

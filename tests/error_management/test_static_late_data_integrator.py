@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogdata.orchestration import refresh
-from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, run_order, too_late
+from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, run_order
 from blogdata.publish.partitions import Grain, between, coarser
 from orchestration.stepped import step
 from published import deployment, publish
@@ -37,10 +37,6 @@ def test_table_3_3_overlapping_executions_collapse_to_newest() -> None:
     assert collapse(["2024-10-11", "2024-10-10", "2024-10-12"], FOUR_DAYS) == ["2024-10-12"]
 
 
-def test_executions_with_separate_windows_are_all_repeated() -> None:
-    assert collapse(["2024-10-12", "2024-10-01", "2024-10-11"], FOUR_DAYS) == ["2024-10-01", "2024-10-12"]
-
-
 @given(st.sets(st.sampled_from(DAYS)), st.integers(0, 6))
 def test_a_kept_execution_covers_every_omitted_one(executions: set[str], length: int) -> None:
     lookback = Lookback(length=length, grain=Grain.DAY)
@@ -52,20 +48,11 @@ def test_a_kept_execution_covers_every_omitted_one(executions: set[str], length:
         assert any(execution in lookback.window(other) for other in kept)
 
 
-def test_a_fourteen_day_lookback_ends_the_day_before() -> None:
-    window = Lookback(length=14, grain=Grain.DAY).window("2024-12-31")
-    assert (window[0], window[-1], len(window)) == ("2024-12-17", "2024-12-30", 14)
-
-
 def test_days_before_the_window_are_final() -> None:
     fortnight = Lookback(length=14, grain=Grain.DAY)
     assert fortnight.is_final("2024-12-15", "2024-12-31")
     assert not fortnight.is_final("2024-12-17", "2024-12-31")
     assert due("2024-12-31", {"2024-12-15", "2024-12-17"}, fortnight) == {"2024-12-31", "2024-12-17"}
-
-
-def test_days_that_nothing_touched_do_not_run() -> None:
-    assert due("2024-10-10", set(), FOUR_DAYS) == {"2024-10-10"}
 
 
 def test_users_get_the_current_day_before_the_late_ones() -> None:
@@ -95,13 +82,3 @@ def test_a_run_that_commits_day_by_day_keeps_the_order(
     publish(lake.lake, read, "event_hour", dict.fromkeys(hours, 2))
     found = step(lake, dataset, lambda keys: None)
     assert [[int(key[8:10]) for key in keys] for keys in found] == [[day] for day in days]
-
-
-def test_only_rows_before_the_window_are_too_late() -> None:
-    arrived = {"2024-10-01": 12, "2024-10-02": 7, "2024-10-08": 9, "2024-10-10": 5}
-    integrated = {"2024-10-01": 10, "2024-10-02": 7, "2024-10-08": 8}
-    assert too_late(arrived, integrated, "2024-10-10", FOUR_DAYS) == {"2024-10-01": 2}
-
-
-def test_hours_have_lookbacks_too() -> None:
-    assert Lookback(length=2, grain=Grain.HOUR).window("2024-10-10T00") == ("2024-10-09T22", "2024-10-09T23")

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from blogdata.patterns.error_management.windowed_deduplicator import (
-    MissingKeyColumn,
     conflicting,
     deduplicate,
     first_come,
@@ -79,13 +78,6 @@ def test_every_input_row_is_in_exactly_one_count(spark: SparkSession) -> None:
     assert conflicting(frame, key=KEY, order=ORDER, payload=F.col("raw")).count() == total[1]
 
 
-def test_input_order_does_not_change_the_winners(spark: SparkSession) -> None:
-    rows = random_rows(200)
-    there = winners_of(frame_of(spark, rows)).collect()
-    back = winners_of(frame_of(spark, rows[::-1]).repartition(3)).collect()
-    assert sorted(map(str, there)) == sorted(map(str, back))
-
-
 def test_naive_dropping_neither_counts_nor_picks_first(spark: SparkSession) -> None:
     rows: list[Row] = [("a", "x", "2026-01-31T02", 0, b"later"), ("a", "x", "2026-01-31T01", 9, b"first")]
     frame = frame_of(spark, rows).coalesce(1)
@@ -94,12 +86,6 @@ def test_naive_dropping_neither_counts_nor_picks_first(spark: SparkSession) -> N
     assert bytes(naive[0]["raw"]) == b"later"
     assert bytes(kept[0]["raw"]) == b"first"
     assert (kept[0]["occurrences"], kept[0]["conflicts"]) == (2, 1)
-
-
-def test_an_exact_repetition_is_a_duplicate_not_conflict(spark: SparkSession) -> None:
-    rows: list[Row] = [("a", "x", "2026-01-31T01", n, b"same") for n in range(3)]
-    row = winners_of(frame_of(spark, rows)).collect()[0]
-    assert (row["occurrences"], row["conflicts"]) == (3, 0)
 
 
 def test_conflicting_rows_come_back_without_the_winner(spark: SparkSession) -> None:
@@ -124,11 +110,6 @@ def test_one_shuffle_and_one_sort_are_enough(spark: SparkSession) -> None:
     assert tree.count("Exchange") == 1
     assert tree.count("Sort") == 1
     assert "Python" not in plan
-
-
-def test_a_key_that_is_not_there_is_named(spark: SparkSession) -> None:
-    with pytest.raises(MissingKeyColumn, match="event_time"):
-        deduplicate(frame_of(spark, []), key=["event_time"], order=ORDER, payload=F.col("raw"))
 
 
 def test_batches_pick_the_same_winners_as_all_rows(spark: SparkSession) -> None:

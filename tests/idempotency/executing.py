@@ -28,12 +28,6 @@ CONTRACT = replace(LETTERS, dataset="silver.devices_now", write=InOrder(period=G
 Change = tuple[str, str | None, bool]
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 SEVEN = "2026-01-05T07"
-TABLE_4_1: Mapping[str, Sequence[Change]] = {
-    SEVEN: [("A", "new", False)],
-    EIGHT: [("A", "updated", False), ("B", "new", False)],
-    NINE: [("B", None, True), ("C", "new", False)],
-    TEN: [("M", "new", False), ("N", "new", False), ("O", "new", False)],
-}
 DAYS = ("2024-10-05", "2024-10-06", "2024-10-07", "2024-10-08")
 DAILY: Mapping[str, Sequence[Change]] = {
     "2024-10-05": [("A", "5th", False), ("B", "5th", False)],

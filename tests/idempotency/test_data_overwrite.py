@@ -147,10 +147,3 @@ def test_rows_are_not_added_to_a_table_that_has_changed(spark: Any, clicked: Pat
     with pytest.raises(ConfigurationError, match="without the engine's jar"):
         made.add("three", engine=Engine.CHECKPOINT)
     assert resting(clicked) == before
-
-
-@pytest.mark.campaign
-def test_a_plain_overwrite_would_have_deleted_the_neighbours(spark: Any, clicked: Path) -> None:
-    one_hour = clicks(spark, 10).where(F.col("hour") == HOURS[0])
-    one_hour.write.format("delta").mode("overwrite").save(f"{clicked}/silver/clicks")
-    assert {row[0] for row in resting(clicked)} == {HOURS[0]}

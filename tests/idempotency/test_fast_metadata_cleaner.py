@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members
@@ -21,7 +19,6 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency import fast_metadata_cleaner
 from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze, replace_periods
 from blogdata.publish.contract import Contract
-from blogdata.publish.incompatibilities import IncompatibleSchema
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning, RowRule
 from blogdata.publish.target import Provenance, Target
@@ -44,7 +41,6 @@ WEEKS = Contract(
     write=ByPeriod(kept=timedelta(days=7)),
     rules=(RowRule(name="positive", expression="click >= 0", description="Identifiers are positive"),),
 )
-WIDER = replace(WEEKS, columns=(*WEEKS.columns, Column(name="page", type="STRING", description="Page")))
 Clicks = dict[str, set[int]]
 BEFORE: Clicks = {OLD: {0, 1}, LAST: {2, 3, 4}, NEW: {5}}
 
@@ -114,16 +110,6 @@ def test_replacing_a_week_opens_no_other_file(spark: Any, lake: Lake) -> None:
     table = lake.caught_up(WEEKS.dataset)
     assert table is not None
     assert table.history(1)[0]["operationMetrics"]["num_added_files"] == 1, "the pointer's own"
-
-
-@pytest.mark.campaign
-def test_a_plain_delete_opens_the_files(spark: Any, lake_root: Path) -> None:
-    path = f"{lake_root}/plain"
-    rows = [(week, click) for week, found in BEFORE.items() for click in found]
-    spark.createDataFrame(rows, "week STRING, click BIGINT").coalesce(1).write.format("delta").save(path)
-    spark.sql(f"DELETE FROM delta.`{path}` WHERE week = '{NEW}'")
-    metrics = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").first()["operationMetrics"]
-    assert (metrics["numRemovedFiles"], metrics["numCopiedRows"]) == ("1", "5")
 
 
 def test_readers_see_whole_states_and_old_versions(spark: Any, lake: Lake, tmp_path: Path) -> None:
@@ -200,20 +186,3 @@ def test_a_year_with_lost_rows_is_not_frozen(spark: Any, lake: Lake) -> None:
     with pytest.raises(AuditFailed, match=OLD):
         freeze(spark, target(Path(lake.root), "freeze", contract=WEEKS), final_before=NEW)
     assert set(tables(lake)) == {OLD, LAST, NEW}
-
-
-@pytest.mark.campaign
-def test_an_added_column_is_null_in_older_weeks(spark: Any, lake: Lake) -> None:
-    before = tables(lake)
-    publish(spark, lake, {NEW: {5}}, "wider", contract=WIDER)
-    rows = {(row["week"], row["page"]) for row in lake.read(spark, WEEKS.dataset).collect()}
-    assert rows == {(OLD, None), (LAST, None), (NEW, "/page")}
-    assert {name for name, location in tables(lake).items() if before[name] != location} == {NEW}
-    with pytest.raises(IncompatibleSchema, match="page: was removed"):
-        publish(spark, lake, {OLD: {0}}, "narrower", contract=WEEKS)
-
-
-def test_a_dataset_without_periods_is_refused(spark: Any, lake: Lake) -> None:
-    whole = replace(WEEKS, partitioning=None)
-    with pytest.raises(ConfigurationError, match="replaced by period"):
-        publish(spark, lake, {NEW: {1}}, "run", contract=whole)

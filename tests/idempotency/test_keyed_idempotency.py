@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
-from pyspark.sql import functions as F
 
 from assets.transforms import visits_by_inactivity
-from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
 
 NINE = datetime(2026, 1, 5, 9, tzinfo=timezone.utc)
@@ -73,33 +70,6 @@ def test_figure_4_8_event_time_changes_the_id(spark: Any) -> None:
     assert began(69, 72) != began(69, 72, 55)
 
 
-def test_joined_visits_take_the_first_appended_id(spark: Any) -> None:
-    apart = ids(spark, [View(100, 0), View(50, 100)])
-    assert len(set(apart.values())) == 2
-    joined = ids(spark, [View(100, 0), View(50, 100), View(75, 200)])
-    assert set(joined.values()) == {apart["a", 100]}, "not the visit that began first"
-
-
-LATER = "visits/date=2026-01-05/hour=09/other-4567abcd-2026-01-07T08-00-00-000000000000.log"
-
-
-def test_lines_of_a_later_log_come_later(spark: Any) -> None:
-    before = ids(spark, [View(69, 0)])
-    after = ids(spark, [View(69, 0), View(55, 0, file=LATER, hour="2026-01-05T09")])
-    assert set(after.values()) == {before["a", 69]}
-    # Sorting by their hour alone would have put them first.
-    naive = ids(spark, [View(69, 0, file="10/b.log"), View(55, 0, file="09/a.log", hour="2026-01-05T09")])
-    assert set(naive.values()) != {ids(spark, [View(69, 0, file="10/b.log")])["a", 69]}
-
-
-def test_a_split_log_keeps_its_lines_positions(spark: Any) -> None:
-    whole = [View(60, 0), View(61, 100)]
-    folder = "visits/date=2026-01-05/hour=10/access-0123abcd-"
-    parted = [View(60, 0), View(61, 0, file=f"{folder}2026-01-05T12-00-00-000000000100.log")]
-    assert ids(spark, whole[1:]) == ids(spark, parted[1:])
-    assert ids(spark, whole) == ids(spark, parted)
-
-
 def test_corrections_of_dead_letters_come_after_all_lines(spark: Any) -> None:
     corrected = View(55, 0, file=f"visits/date=2026-01-05/hour=09/{REPLAY_PREFIX}0123.log", hour="2026-01-05T09")
     assert set(ids(spark, [View(69, 0), corrected]).values()) == set(ids(spark, [View(69, 0)]).values())
@@ -116,20 +86,6 @@ def test_visit_parts_in_different_hours_share_an_id(spark: Any) -> None:
     whole = ids(spark, [ten, eleven])
     assert ids(spark, [ten], around=[eleven])["a", 110] == whole["a", 110] == whole["a", 125]
     assert ids(spark, [eleven], around=[ten])["a", 125] == whole["a", 125]
-
-
-@pytest.mark.parametrize("hour", [0, 11])
-def test_file_name_times_sort_behind_their_hour(hour: int) -> None:
-    import re
-
-    moment = datetime(2026, 1, 5, hour, 7, 9, tzinfo=timezone.utc)
-    assert re.fullmatch(STAMP, stamp(moment))
-    assert (
-        f"2026-01-05T{hour:02d}"
-        < stamp(moment)
-        < stamp(moment + timedelta(seconds=1))
-        < stamp(moment + timedelta(hours=1))
-    )
 
 
 minutes = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 300)), min_size=1, max_size=12, unique=True)
@@ -165,13 +121,3 @@ def test_visit_ids_never_change_however_runs_are_split(
         oldest = min(visit, key=lambda view: view.offset)
         assert found == first[oldest.user, oldest.minute], "the id of its first appended line since its first run"
     assert len({*known.values()}) == len(visits(views))
-
-
-def test_positions_are_read_from_the_splitters_file_names(spark: Any) -> None:
-    columns = "arrival_hour string, source_file string, source_offset bigint"
-    row = spark.createDataFrame([("2026-01-05T10", View(0, 0).file, 7)], columns)
-    (found,) = row.select(visits_by_inactivity.position().alias("p")).select("p.*").collect()
-    assert tuple(found) == (False, "2026-01-05T11-00-00", "access-0123abcd", 7)
-    other = row.withColumn("source_file", F.lit("visits/date=2026-01-05/hour=10/access.log"))
-    (found,) = other.select(visits_by_inactivity.position().alias("p")).select("p.*").collect()
-    assert tuple(found) == (False, "2026-01-05T10", "visits/date=2026-01-05/hour=10/access.log", 7)

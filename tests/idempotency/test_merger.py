@@ -10,16 +10,13 @@ from typing import Any
 
 import pytest
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import FullDelivery
 from blogdata.patterns.idempotency.merger import DELETED, merge, with_removals
 from blogdata.publish import tables
-from blogdata.publish.contract import Contract
-from blogdata.publish.schema import Column, RowRule
 from blogdata.publish.target import Engine, Provenance
-from blogdata.publish.write_faults import AmbiguousChange, AuditFailed, UnmarkedChange
+from blogdata.publish.write_faults import AmbiguousChange, UnmarkedChange
 from blogdata.publish.writes import Merge
 from idempotency.executing import step
 from toy import LETTERS, resting, target
@@ -78,34 +75,6 @@ def test_figure_4_4_removed_rows_are_never_inserted(spark: Any, lake_root: Path,
     letters = Letters(spark, lake_root, engine)
     letters.merge(("A", "new", False), ("B", None, True))
     assert letters.rows() == [("A", "new")]
-
-
-@pytest.mark.campaign
-def test_figure_4_4_unconditional_inserts_keep_removed_rows(spark: Any, abc: Letters) -> None:
-    spark.createDataFrame(
-        [("D", None, True)], "letter STRING, says STRING, is_deleted BOOLEAN"
-    ).createOrReplaceTempView("first_run")
-    spark.sql(
-        f"MERGE INTO delta.`{Lake(root=str(abc.root)).path(LETTERS.dataset)}` t USING first_run s "
-        "ON t.letter = s.letter WHEN MATCHED AND s.is_deleted THEN DELETE "
-        "WHEN NOT MATCHED THEN INSERT (letter, says) VALUES (s.letter, s.says)"
-    )
-    assert ("D", None) in abc.rows()
-
-
-@pytest.mark.campaign
-def test_table_4_2_replayed_deliveries_show_wrong_rows(letters: Letters) -> None:
-    """Why a backfill needs the Stateful Merger: rows of later deliveries are present while older ones run again."""
-    eight = [("A", "updated", False), *new("B")]
-    nine = [("B", None, True), *new("C")]
-    ten = new("MNO")
-    for changes in (new("A"), eight, nine, ten):
-        letters.merge(*changes)
-    seen = []
-    for changes in (eight, nine, ten):
-        letters.merge(*changes)
-        seen.append("".join(letter for letter, _ in letters.rows()))
-    assert seen == ["ABCMNO", "ACMNO", "ACMNO"]
 
 
 SEVERAL: dict[str, Callable[[str], list[Change]]] = {
@@ -183,74 +152,3 @@ def test_a_full_delivery_removes_missing_rows(spark: Any, abc: Letters, engine: 
         deleted=DELETED,
     )
     assert abc.rows() == [("A", "new"), ("C", "changed"), ("D", "new")]
-
-
-def test_a_table_without_a_key_is_refused(spark: Any, lake_root: Path) -> None:
-    keyless = Contract(dataset="silver.keyless", description="No key", owner="team:tests", columns=LETTERS.columns)
-    frame = spark.createDataFrame([("A", "new", False)], "letter STRING, says STRING, is_deleted BOOLEAN")
-    with pytest.raises(ConfigurationError, match="key"):
-        merge(frame, target(lake_root, contract=keyless), Provenance(), deleted=DELETED)
-
-
-@pytest.mark.campaign
-def test_merging_a_changed_row_copies_no_file(spark: Any, lake_root: Path) -> None:
-    contract = replace(LETTERS, write=Merge())
-    lake = Lake(root=str(lake_root))
-    many: list[Change] = [(f"{number:05}", "new", False) for number in range(3000)]
-
-    def merged(run: str, changes: list[Change], rows: int) -> Commit:
-        frame = spark.createDataFrame(changes, "letter STRING, says STRING, is_deleted BOOLEAN")
-        provenance = Provenance(accounts={"": Account(rows_in=rows)})
-        return merge(frame, target(lake_root, run, contract=contract), provenance, deleted=DELETED)
-
-    merged("first", many, 3000)
-    for run, says in (("second", "changed"), ("third", "changed again")):
-        changed: list[Change] = [(f"{number:05}", says, False) for number in range(0, 3000, 1000)]
-        commit = merged(run, [*changed, ("00001", None, True)], 2999)
-        assert commit.rows_out == 2999, "the audit sees rows with and without the removal mark"
-    # The row that the second run removed no longer exists for the third.
-    opened = lake.caught_up(contract.dataset)
-    assert opened is not None
-    metrics = [line["operationMetrics"] for line in opened.history() if line["operation"] == "MERGE"]
-    assert [(str(one["numTargetRowsCopied"]), str(one["numTargetRowsUpdated"])) for one in metrics] == [
-        ("0", "3"),
-        ("0", "3"),
-        ("0", "0"),
-    ]
-    rows = {row["letter"]: row["says"] for row in lake.read(spark, contract.dataset).collect()}
-    assert len(rows) == 2999 == lake.row_counts(contract.dataset, None)[""]
-    assert {letter for letter, says in rows.items() if says != "new"} == {"00000", "01000", "02000"}
-    assert set(rows.values()) == {"new", "changed again"}
-    with pytest.raises(AuditFailed, match="account"):
-        merged("wrong", [("00002", None, True)], 2999)
-    assert len(resting(lake_root, contract.dataset)) == 2999
-
-
-@pytest.mark.campaign
-@every_engine
-def test_tables_lacking_a_key_column_are_replaced_once(spark: Any, lake_root: Path, engine: Engine) -> None:
-    older = replace(LETTERS, write=Merge())
-    since = Column(name="since", type="STRING", nullable=False, description="The day")
-    rule = RowRule(
-        name="told", expression="since IS NULL OR (length(says) > 0) = true", description="It says something"
-    )
-    newer = replace(older, columns=(*LETTERS.columns, since), key=("letter", "since"), rules=(rule,))
-    lake, seen = Lake(root=str(lake_root)), []
-
-    def delivered(contract: Contract, run: str, *rows: tuple[str, ...]) -> Commit:
-        def all_rows(before: Any) -> Any:
-            seen.append(sorted(tuple(row) for row in before.collect()))
-            return spark.createDataFrame(list(rows), contract.ddl)
-
-        delivery = FullDelivery(rows=all_rows, account=Account(rows_in=len(rows)))
-        return step(spark, lake_root, contract, run=run, engine=engine).publish(delivery)[LETTERS.dataset]
-
-    delivered(older, "first", ("A", "a"), ("B", "b"))
-    delivered(newer, "second", ("A", "a", "mon"), ("A", "b", "tue"))
-    # Now it is merged like any other: unchanged rows are not written.
-    assert delivered(newer, "third", ("A", "a", "mon"), ("C", "c", "wed")).rows_out == 2
-    assert seen == [[], [("A", "a", None), ("B", "b", None)], [("A", "a", "mon"), ("A", "b", "tue")]]
-    assert sorted(tuple(row) for row in lake.read(spark, LETTERS.dataset).collect()) == [
-        ("A", "a", "mon"),
-        ("C", "c", "wed"),
-    ]

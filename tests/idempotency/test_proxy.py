@@ -12,7 +12,6 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members, retired
@@ -23,7 +22,7 @@ from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.publish.publish import restate
 from blogdata.publish.target import Provenance
-from toy import CONTRACT, WHOLE, target
+from toy import WHOLE, target
 
 THINGS = replace(WHOLE, dataset="bronze.things")
 YEARS = timedelta(days=THINGS.retention_days)
@@ -128,8 +127,3 @@ def test_the_files_of_a_copy_become_read_only(spark: Any, lake: Lake) -> None:
     files = [file for file in folder.rglob("*") if file.is_file()]
     assert {file.suffix for file in files} >= {".parquet", ".json"}
     assert [file.name for file in files if file.stat().st_mode & 0o222] == []
-
-
-def test_a_dataset_with_partitions_has_no_copies(spark: Any, lake: Lake) -> None:
-    with pytest.raises(ConfigurationError, match="has partitions"):
-        proxy.load(spark.range(1), target(Path(lake.root), contract=CONTRACT), Provenance(), name="v1")

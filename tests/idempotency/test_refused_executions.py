@@ -133,17 +133,6 @@ def test_a_refused_later_day_undoes_the_backfill(daily: Table) -> None:
     assert (daily.gone(), daily.problems()) == ([], [])
 
 
-@pytest.mark.campaign
-def test_a_refused_new_day_keeps_the_backfill(daily: Table) -> None:
-    daily.deliveries["2024-10-07, later"] = [("Z", "late", False)]
-    assert daily.backfill("2024-10-07, later") == ["2024-10-07, later", DAYS[3]]
-    before, version = daily.rows(), daily.lake.version(CONTRACT.dataset)
-    daily.deliveries["2024-10-09"] = [("F", "9th", False)]
-    with pytest.raises(AuditFailed, match="account"):
-        daily.execute("2024-10-09", rows=99)
-    assert (daily.rows(), daily.lake.version(CONTRACT.dataset), daily.gone()) == (before, version, [])
-
-
 def test_a_repeated_run_restores_what_refusal_removed(daily: Table) -> None:
     """Each day delivers the full set of its own letters."""
 

@@ -5,7 +5,6 @@ Pattern: Transactional Writer.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import string
 from dataclasses import replace
@@ -16,7 +15,7 @@ import pytest
 from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency.transactional_sink import RowsRefused, SinkDelivery
 from blogdata.services.postgres_connection import PostgresBusy, PostgresRefused, PostgresUnreachable
-from idempotency.test_transactional_sink import DAY, OTHER_DAY, SCHEMA, both, deliver, delivery, part, shown
+from idempotency.test_transactional_sink import DAY, SCHEMA, both, deliver, delivery, part, shown
 
 LONG = "/" + "".join(random.Random(1).choices(string.ascii_letters, k=8000))
 """More than PostgreSQL indexes, also when it is compressed."""
@@ -54,10 +53,6 @@ def test_any_text_that_a_visitor_sends_is_served(database: str, items: list[str]
             assert there is None or found == there
 
 
-def test_both_md5_twins_have_the_same_hash() -> None:
-    assert len({hashlib.md5(text.encode(), usedforsecurity=False).digest() for text in MD5_TWINS}) == 1
-
-
 def test_one_key_twice_is_refused(database: str) -> None:
     deliver(database, delivery(1))
     twice = part("sales", 2, {"item": 1})
@@ -65,26 +60,6 @@ def test_one_key_twice_is_refused(database: str) -> None:
     with pytest.raises(RowsRefused, match="sales_key"):
         deliver(database, SinkDelivery(partition=DAY, parts=[twice, part("returns", 2, {})], run_id="run"))
     assert shown(database) == both(1)
-
-
-def test_older_tables_keep_rows_and_take_any_text(database: str) -> None:
-    deliver(database, delivery(1, OTHER_DAY))
-    with psycopg.connect(database) as connection:
-        connection.execute("DROP INDEX shop.sales_key")
-        connection.execute("ALTER TABLE shop.sales ADD PRIMARY KEY (day, item)")
-    deliver(database, texts(LONG))
-    with psycopg.connect(database) as connection:
-        found = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'sales'").fetchall()
-    assert found == [("sales_key",)]
-    assert shown(database)["sales", OTHER_DAY] == [1] * 3
-
-
-def test_a_day_is_replaced_during_change_capture(database: str) -> None:
-    deliver(database, delivery(1))
-    with psycopg.connect(database) as connection:
-        connection.execute("CREATE PUBLICATION everything FOR ALL TABLES")
-    deliver(database, delivery(2))
-    assert shown(database) == both(2)
 
 
 def test_texts_too_long_for_an_index_are_refused(database: str) -> None:

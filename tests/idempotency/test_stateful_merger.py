@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence.executions import ReplayTooLong, due, state
 from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import unneeded
@@ -25,16 +23,13 @@ from blogdata.orchestration.vacuuming import Vacuuming
 from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
 from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import restate
-from blogdata.publish.target import Engine, Provenance
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
-from blogdata.publish.writes import InOrder, Replace
-from idempotency.executing import CONTRACT, DAILY, DAYS, EIGHT, NINE, TABLE_4_1, TEN, Table
+from blogdata.publish.target import Provenance
+from blogdata.publish.write_faults import AuditFailed
+from blogdata.publish.writes import InOrder
+from idempotency.executing import CONTRACT, DAILY, DAYS, Table
 from laws.stepping import Probe
-from laws.writers import meanwhile
 from tidied import whole
 from toy import target
-
-ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 
 
 @pytest.fixture
@@ -42,45 +37,6 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
     made = Probe(tmp_path / "probe")
     yield made
     made.release()
-
-
-@dataclass(frozen=True)
-class Hours:
-    """A table after the four executions of table 4-1, and its rows after each of them."""
-
-    table: Table
-    seen: Mapping[str, Sequence[tuple[str, str | None]]]
-
-
-@pytest.fixture(scope="module")
-def hourly(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Engine], Hours]:
-    """Executes the hours once for each requested way to write."""
-
-    @functools.cache
-    def execute(engine: Engine) -> Hours:
-        table, seen = Table(spark, tmp_path_factory.mktemp("hourly"), TABLE_4_1, engine), {}
-        for period in TABLE_4_1:
-            table.execute(period)
-            seen[period] = table.rows()
-        return Hours(table, seen)
-
-    return execute
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
-def test_table_4_2_backfills_show_the_original_rows(
-    spark: Any, hourly: Callable[[Engine], Hours], tmp_path: Path, engine: Engine
-) -> None:
-    """The plain Merger shows ABCMNO, ACMNO, ACMNO instead: tests/idempotency/test_merger.py."""
-    made = hourly(engine)
-    assert ["".join(letter for letter, _ in rows) for rows in made.seen.values()] == ["A", "AB", "AC", "ACMNO"]
-    table = Table(spark, shutil.copytree(made.table.root, tmp_path / "backfilled"), TABLE_4_1, engine)
-    for period in (EIGHT, NINE, TEN):
-        table.execute(period, run=f"backfill of {period}")
-        assert table.rows() == made.seen[period]
-        assert table.problems() == []
-    assert table.gone() == []
 
 
 @pytest.mark.campaign
@@ -192,27 +148,6 @@ def test_a_restoration_cut_off_is_atomic_and_retried(daily: Table, probe: Probe,
     assert (daily.rows(), daily.versions()) == (before, dict(zip(DAYS, (1, 2, 6, 7), strict=True)))
 
 
-@pytest.mark.campaign
-def test_without_the_jar_a_restoration_replaces_no_commit(daily: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Table(daily.spark, daily.root, DAILY, Engine.CHECKPOINT, daily.contract)
-    daily.deliveries["2024-10-09"] = [("F", "9th", False)]
-    meanwhile(monkeypatch, lambda: daily.execute("2024-10-09", run="fast"))
-    with pytest.raises(ConcurrentWrite):
-        plain.execute(DAYS[1], run="slow")
-    assert "F" in daily.letters()
-    before = daily.rows()
-    plain.deliveries["2024-10-09"] = daily.deliveries["2024-10-09"]
-    assert plain.backfill(DAYS[1]) == [*DAYS[1:], "2024-10-09"]
-    assert daily.rows() == before
-
-
-def test_a_restoration_from_a_stale_version_is_refused(spark: Any, daily: Table) -> None:
-    aim = target(daily.root, "late", contract=daily.contract)
-    with pytest.raises(ConcurrentWrite):
-        restate(spark, aim, "RESTORE TABLE {table} TO VERSION AS OF 2", Provenance(), at=3)
-    assert daily.lake.version(CONTRACT.dataset) == 4
-
-
 def test_a_vacuumed_version_is_refused_but_rebuilds_work(daily: Table) -> None:
     table = daily.lake.caught_up(CONTRACT.dataset)
     assert table is not None
@@ -247,51 +182,6 @@ def test_maintenance_keeps_the_restore_points_of_the_executions_that_may_run_aga
     assert [one.to_pyarrow_table().num_rows for one in held] == rows_then
 
 
-@pytest.mark.campaign
-def test_vacuumed_deletion_vectors_make_a_version_unrestorable(spark: Any, lake_root: Path) -> None:
-    # Each day changes every fourth letter, so every file has other deletion vectors after each day.
-    days = {
-        day: [(f"{number:02}", day, False) for number in range(40) if nth == 0 or number % 4 == nth]
-        for nth, day in enumerate(DAYS)
-    }
-    marked = Table(spark, lake_root, days, contract=replace(CONTRACT, write=InOrder(period=Grain.DAY, marks_rows=True)))
-    marked.execute(*DAYS)
-    before, path = marked.rows(), Path(marked.lake.path(CONTRACT.dataset))
-    assert restorable(marked.lake, CONTRACT.dataset, 2)
-    there = set(path.iterdir())
-    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    try:
-        spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS").collect()
-    finally:
-        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
-    assert {file.suffix for file in there - set(path.iterdir()) if not file.name.startswith(".")} == {".bin"}
-    assert not restorable(marked.lake, CONTRACT.dataset, 2)
-    assert restorable(marked.lake, CONTRACT.dataset, 4)
-    version = marked.lake.version(CONTRACT.dataset)
-    with pytest.raises(VersionVacuumed, match="version 2, on which 2024-10-07"):
-        marked.execute(DAYS[2])
-    assert (marked.rows(), marked.lake.version(CONTRACT.dataset)) == (before, version)
-
-
-@pytest.mark.campaign
-def test_a_version_past_its_retention_is_restored_while_its_files_are_held(spark: Any, daily: Table) -> None:
-    path, before = daily.lake.path(CONTRACT.dataset), daily.rows()
-    kept = "'delta.deletedFileRetentionDuration' = 'interval 1 seconds'"
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({kept})")
-    own = spark.conf.get(ENFORCED)
-    # Delta's default, which a server may have that is not the platform's own.
-    spark.conf.set(ENFORCED, "true")
-    try:
-        with pytest.raises(VersionVacuumed, match="version 2, on which 2024-10-07"):
-            daily.execute(DAYS[2])
-    finally:
-        # Not unset: that would be Delta's default, too.
-        spark.conf.set(ENFORCED, own)
-    assert daily.rows() == before
-    daily.execute(DAYS[2])
-    assert (daily.rows(), daily.gone()) == (daily.rows(3), [DAYS[3]])
-
-
 def test_a_version_missing_from_the_log_is_unrestorable(daily: Table) -> None:
     assert not restorable(daily.lake, CONTRACT.dataset, 99)
 
@@ -304,9 +194,3 @@ def test_too_many_executions_are_replayed_only_when_named(daily: Table) -> None:
         due(contract, marks, [DAYS[0]])
     assert f"{DAYS[0]}..{DAYS[3]}" in refused.value.next_step
     assert due(contract, marks, DAYS) == list(DAYS)
-
-
-def test_a_contract_without_an_execution_period_is_refused(spark: Any, lake_root: Path) -> None:
-    table = Table(spark, lake_root, DAILY, contract=replace(CONTRACT, write=Replace()))
-    with pytest.raises(ConfigurationError, match="period of an execution"):
-        table.execute(DAYS[0])

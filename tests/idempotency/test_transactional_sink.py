@@ -26,7 +26,6 @@ from blogdata.patterns.idempotency.transactional_sink import (
     RowsRefused,
     ServedTable,
     SinkDelivery,
-    SinkDrift,
 )
 from blogdata.publish.compatibility import Rename
 from blogdata.publish.contract import Contract
@@ -117,11 +116,6 @@ def test_a_day_of_both_tables_is_replaced_whole(database: str) -> None:
         assert transactional_sink.served(connection, SCHEMA)["gold.sales", "table", DAY] == 2
 
 
-def test_an_unserved_database_has_no_publications(database: str) -> None:
-    with psycopg.connect(database) as connection:
-        assert transactional_sink.served(connection, SCHEMA) == {}
-
-
 def test_a_retry_changes_nothing_despite_other_rows(database: str) -> None:
     first = deliver(database, delivery(1))
     changed = delivery(1)
@@ -129,12 +123,6 @@ def test_a_retry_changes_nothing_despite_other_rows(database: str) -> None:
     assert (first.repeated, again.repeated) == (False, True)
     assert again.batch_id == first.batch_id
     assert shown(database) == both(1)
-
-
-def test_a_day_without_rows_is_emptied(database: str) -> None:
-    deliver(database, delivery(1))
-    deliver(database, SinkDelivery(partition=DAY, parts=[part("sales", 2, {}), part("returns", 2, {})], run_id="run"))
-    assert shown(database) == {}
 
 
 @pytest.mark.parametrize(
@@ -186,54 +174,6 @@ def test_an_older_version_never_replaces_a_newer_one(database: str) -> None:
     assert shown(database) == both(2)
 
 
-def test_a_rebuilt_table_replaces_its_predecessors_rows(
-    database: str,
-) -> None:
-    deliver(database, delivery(57))
-    deliver(database, delivery(57, OTHER_DAY))
-    for version in (1, 57):
-        assert not deliver(database, delivery(version, table_id="rebuilt")).repeated
-        assert shown(database) == {**both(version), **both(57, OTHER_DAY)}
-    with psycopg.connect(database) as connection:
-        assert transactional_sink.served(connection, SCHEMA) == {
-            (dataset, table_id, day): 57
-            for dataset in ("gold.sales", "gold.returns")
-            for table_id, day in (("rebuilt", DAY), ("table", OTHER_DAY))
-        }
-    assert not deliver(database, delivery(57, OTHER_DAY, table_id="rebuilt")).repeated
-    assert not deliver(database, delivery(57)).repeated, "rows of the first table do not return with it"
-
-
-def test_a_database_without_table_ids_is_migrated(database: str) -> None:
-    deliver(database, delivery(3))
-    with psycopg.connect(database) as connection:
-        connection.execute("DROP TABLE shop.publications")
-        connection.execute(
-            "CREATE TABLE shop.publications (batch_id text, dataset text, partition text NOT NULL, "
-            "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
-            "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
-        )
-        connection.execute(
-            "INSERT INTO shop.publications SELECT %s, 'gold.' || name, %s, 3, 3, 'run' "
-            "FROM (VALUES ('sales'), ('returns')) AS tables (name)",
-            [f"{DAY}/gold.sales@3+gold.returns@3", DAY],
-        )
-        assert transactional_sink.served(connection, SCHEMA) == {}
-    assert [deliver(database, delivery(2)).repeated for _ in range(2)] == [False, True]
-    assert shown(database) == both(2)
-    with psycopg.connect(database) as connection:
-        lines = connection.execute("SELECT dataset, table_id, table_version FROM shop.publications").fetchall()
-    assert sorted(lines) == [("gold.returns", "table", 2), ("gold.sales", "table", 2)]
-
-
-def test_a_table_of_another_shape_is_named(database: str) -> None:
-    deliver(database, delivery(1))
-    with psycopg.connect(database) as connection:
-        connection.execute("ALTER TABLE shop.sales ADD COLUMN more int")
-    with pytest.raises(SinkDrift, match=r"shop\.sales"):
-        deliver(database, delivery(2))
-
-
 def test_an_older_table_gains_the_new_column(database: str) -> None:
     older = replace(contract("sales"), columns=contract("sales").columns[:2])
     for day in (DAY, OTHER_DAY):
@@ -272,50 +212,6 @@ def test_a_renamed_column_is_served_under_both_names(database: str) -> None:
     assert served(3, (*columns[:2], new)) == {(DAY, "one", 3), *(row[:3] for row in older)}
     with psycopg.connect(database) as connection, pytest.raises(psycopg.errors.UndefinedColumn):
         connection.execute("SELECT sold FROM shop.sales")
-
-
-def test_a_new_not_null_column_is_refused(database: str) -> None:
-    deliver(database, delivery(1))
-    sales, returns = delivery(2).parts
-    columns = (*sales.contract.columns, Column(name="tax", type="INT", nullable=False, description="Tax"))
-    wider = replace(sales, contract=replace(sales.contract, columns=columns))
-    with pytest.raises(SinkDrift, match=r"shop\.sales"):
-        deliver(database, SinkDelivery(partition=DAY, parts=[wider, returns], run_id="run"))
-    assert shown(database) == both(1)
-
-
-def test_dropping_a_drifted_table_serves_both_tables_anew(database: str) -> None:
-    for day in (DAY, OTHER_DAY):
-        deliver(database, delivery(1, day))
-    with psycopg.connect(database) as connection:
-        connection.execute("ALTER TABLE shop.sales ADD COLUMN more int")
-    with pytest.raises(SinkDrift) as drifted:
-        deliver(database, delivery(1))
-    assert "drop it and its rows of shop.publications" in drifted.value.next_step
-    with psycopg.connect(database) as connection:
-        connection.execute("DROP TABLE shop.sales")
-        connection.execute("DELETE FROM shop.publications WHERE dataset = 'gold.sales'")
-    for day in (DAY, OTHER_DAY):
-        assert not deliver(database, replace(delivery(1, day), run_id="anew")).repeated
-    assert shown(database) == {**both(1), **both(1, OTHER_DAY)}
-    with psycopg.connect(database) as connection:
-        lines = connection.execute("SELECT dataset, partition, rows, run_id FROM shop.publications").fetchall()
-    assert sorted(lines) == [
-        (dataset, day, 3, "anew") for dataset in ("gold.returns", "gold.sales") for day in (DAY, OTHER_DAY)
-    ]
-    assert deliver(database, delivery(1)).repeated, "serving a complete delivery again is a no-op"
-
-
-def test_serving_anew_with_refused_rows_rolls_back_both(database: str) -> None:
-    deliver(database, delivery(1))
-    with psycopg.connect(database) as connection:
-        connection.execute("DELETE FROM shop.sales")
-        connection.execute("DELETE FROM shop.publications WHERE dataset = 'gold.sales'")
-    with pytest.raises(RowsRefused, match="has 4 rows by its ledger, but 3 arrived"):
-        deliver(database, delivery(1, rows=4))
-    assert shown(database) == {("returns", DAY): [1] * 3}
-    assert not deliver(database, delivery(1)).repeated
-    assert shown(database) == both(1)
 
 
 def test_two_deliveries_of_a_day_are_serialized(database: str) -> None:

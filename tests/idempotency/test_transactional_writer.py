@@ -16,18 +16,16 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.idempotency.transactional_writer import Together, overwrite_together
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Companion, Engine, Provenance
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
-from blogdata.publish.writes import AppearsWith, Replace
+from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
+from blogdata.publish.writes import AppearsWith
 from laws.stepping import Held, Probe
 from toy import CONTRACT, HOURS, accounts, clicks, resting, table, target
 
@@ -242,18 +240,6 @@ def test_readers_never_see_one_table_without_the_other(watched: Watched) -> None
     assert [both for both in watched.seen if both[0] != both[1]] == []
 
 
-@pytest.mark.campaign
-def test_two_separate_commits_show_a_mixture(world: World) -> None:
-    """Why the pattern is needed: the naive way, killed between its two writes."""
-    naive = replace(BESIDE, dataset="silver.naive", write=Replace())
-    aim = target(world.root, "one", contract=naive)
-    rows = clicks(world.spark, 60).where("stands_for = 3").select("hour", "click")
-    overwrite_partitions(rows, aim, HOURS, Provenance())
-    overwrite_partitions(clicks(world.spark, 30), target(world.root, "two", contract=MAIN), HOURS, Provenance())
-    told = world.lake.read(world.spark, MAIN.dataset).where("stands_for = 3").count()
-    assert (told, world.lake.read(world.spark, "silver.naive").count()) == (10, 20)
-
-
 def test_each_companion_version_belongs_to_main_versions(watched: Watched) -> None:
     for version, size in watched.sizes.items():
         at = companions.version_with(watched.world.lake, BESIDE.dataset, version)
@@ -278,16 +264,3 @@ def test_a_companion_that_breaks_its_contract_blocks_both(world: World, engine: 
         assert refused.value.dataset == BESIDE.dataset
         assert rule in {item.rule for item in refused.value.violations}
     assert world.disputed() == (disputes_among(60), disputes_among(60))
-
-
-def test_a_companion_of_another_shape_is_refused(world: World) -> None:
-    with pytest.raises(SchemaMismatch):
-        world.write(30, "two", disputes=lambda frame: frame.drop("click"))
-
-
-def test_a_table_not_declared_a_companion_is_refused(world: World) -> None:
-    rows = clicks(world.spark)
-    beside = replace(BESIDE, write=Replace())
-    companion = Companion(contract=beside, frame=rows, counted_measure="", kept_measure="", dropped_reason="")
-    with pytest.raises(ConfigurationError, match="does not appear with"):
-        overwrite_together(rows, target(world.root, contract=MAIN), HOURS, Provenance(), companions=[companion])

@@ -27,10 +27,10 @@ from blogdata.orchestration.maintenance import BUSY, Done, Upkeep
 from blogdata.orchestration.upkeep import actions
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.ingestion import compactor
-from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, SMALL_BYTES, TARGET_BYTES, DataFile
+from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, DataFile
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish
-from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.target import Provenance
 from laws.stepping import Held, Probe
 from tidied import whole
 from toy import CONTRACT, HOURS, clicks, resting, target
@@ -56,20 +56,11 @@ def test_partitions_with_many_small_files_are_due() -> None:
     assert due(some(MANY - 1) + some(MANY, partition=HOURS[1])) == {HOURS[1]: MANY}
 
 
-def test_large_files_are_left_alone() -> None:
-    assert due(some(100, size=SMALL_BYTES)) == {}
-    assert due(some(100, size=SMALL_BYTES) + some(MANY)) == {HOURS[0]: MANY}
-
-
 def test_a_partition_that_is_added_to_is_left_until_it_is_crowded() -> None:
     latest = some(1, at=NOW - AT_REST + timedelta(seconds=1))
     assert due(some(CROWDED - 2) + latest) == {}
     assert due(some(CROWDED - 1) + latest) == {HOURS[0]: CROWDED}
     assert due(some(MANY) + some(1, at=NOW - AT_REST)) == {HOURS[0]: MANY + 1}
-
-
-def test_a_partition_that_is_not_final_is_left() -> None:
-    assert due(some(MANY), final=False) == {}
 
 
 def append(spark: Any, root: Path, batch: int, probe: Probe | None = None, files: int = 1) -> None:
@@ -159,12 +150,6 @@ def test_the_small_files_go_when_no_reader_can_need_them(table: Table) -> None:
     assert table.problems() == []
 
 
-def test_nothing_is_due_while_rows_are_added(table: Table) -> None:
-    upkeep = replace(table.upkeep(), now=datetime.now(timezone.utc))
-    assert whole(maintenance.look(upkeep, ACTIONS, [LIVE])) == []
-    assert [due.partitions for due in whole(maintenance.look(table.upkeep(), ACTIONS, [LIVE]))] == [HOURS]
-
-
 def test_a_stream_goes_on_beside_a_compaction(table: Table, probe: Probe) -> None:
     with Held(lambda: table.maintain(probe), probe, "audited") as held:
         append(table.spark, table.root, BATCHES)
@@ -211,13 +196,3 @@ def test_a_statement_that_changes_rows_is_refused_as_a_compaction(table: Table) 
     with pytest.raises(Exception, match="a compaction would change the rows"):
         writer.options(audit=json.dumps({"info": {}}), txnAppId="delete", txnVersion="1").save(path)
     assert table.lake.version(LIVE.dataset) == version
-
-
-def test_without_the_engine_it_is_left(table: Table) -> None:
-    upkeep = replace(table.upkeep(), engine=Engine.CHECKPOINT)
-    (done,) = whole(maintenance.maintain(upkeep, ACTIONS, [LIVE]))
-    assert "without the engine's jar" in done.left
-
-
-def test_a_small_file_fits_twice_into_a_new_one() -> None:
-    assert 2 * SMALL_BYTES <= TARGET_BYTES

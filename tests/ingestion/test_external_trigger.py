@@ -32,7 +32,6 @@ from blogdata.patterns.ingestion.external_trigger import (
     set_aside,
     waiting,
 )
-from blogdata.patterns.ingestion.landed_links import LinkRefused
 
 TOKEN = "t0ken-of-the-senders-that-nobody-else-has"
 DATASETS = ("raw.items", "raw.ads")
@@ -154,46 +153,11 @@ def test_any_json_is_an_event_or_refused(value: Any) -> None:
         assert parse(parsed.model_dump_json().encode(), DATASETS) == parsed
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_refused(body: bytes) -> None:
-    with pytest.raises(EventRefused):
-        parse(body, DATASETS)
-
-
 def test_one_event_is_one_file_however_it_is_written(tmp_path: Path) -> None:
     spaced = json.dumps(dict(reversed(EVENT.items())), indent=4).encode()
     for body in (event(), spaced, event(id="43")):
         keep(parse(body, DATASETS), tmp_path)
     assert sorted(ids(tmp_path)) == ["42", "43"]
-
-
-def test_files_wait_in_the_order_in_which_they_were_written(tmp_path: Path, notify: Notify) -> None:
-    assert waiting(tmp_path) == {}
-    notify("b.json", id="1")
-    os.utime(notify("a.json", id="2"))
-    os.utime(notify("odd.json", id="3"), (-(10**9), -(10**9)))
-    assert ids(tmp_path) == ["3", "1", "2"]
-
-
-def test_hidden_and_linked_files_start_nothing(tmp_path: Path, notify: Notify) -> None:
-    for name in (".a.json", "_b.json", "c.txt"):
-        notify(name, id=name)
-    (tmp_path / "outside.json").write_bytes(event())
-    (tmp_path / FOLDER / "link.json").symlink_to(tmp_path / "outside.json")
-    os.mkfifo(tmp_path / FOLDER / "pipe.json")
-    assert waiting(tmp_path) == {}
-    with pytest.raises(OSError, match="symbolic links"):
-        read(tmp_path / FOLDER / "link.json", DATASETS)
-
-
-def test_no_folder_behind_a_stray_link_is_read_or_written(tmp_path: Path, notify: Notify) -> None:
-    notify()
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / FOLDER).symlink_to(tmp_path / FOLDER)
-    for use in (lambda: keep(parse(event(), DATASETS), other), lambda: waiting(other)):
-        with pytest.raises(LinkRefused):
-            use()
 
 
 def test_a_half_written_file_is_left_until_it_is_whole_or_settled(tmp_path: Path, notify: Notify) -> None:
@@ -221,16 +185,6 @@ def test_a_call_is_answered_by_what_it_sends(tmp_path: Path, port: int) -> None:
     for token in (None, "", TOKEN[:-1], f"{TOKEN}x", "ä" * 41):
         assert call(port, None, token=token)[0] == 401, "answered before any byte of the body was sent"
     assert ids(tmp_path) == ["42"]
-
-
-def test_an_event_that_cannot_be_kept_is_not_accepted(tmp_path: Path, port: int) -> None:
-    (tmp_path / FOLDER).touch()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("POST", "/events", event(), {"Authorization": f"Bearer {TOKEN}"})
-    assert connection.getresponse().status == 500
-    connection.close()
-    (tmp_path / FOLDER).unlink()
-    assert call(port, event())[0] == 202
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -84,11 +84,6 @@ def test_an_implausible_load_is_refused_with_both_counts(last: int | None, now: 
     assert "--accept size" in refused.value.next_step
 
 
-@pytest.mark.parametrize(("last", "now"), [(None, 1), (0, 10**6), (100, 50), (100, 300), (100, 100)])
-def test_a_load_within_the_limits_passes(last: int | None, now: int) -> None:
-    guard(last, now, where="bronze.things")
-
-
 @given(st.integers(1, 10**6), st.integers(0, 10**7))
 def test_exactly_the_loads_outside_the_limits_are_refused(last: int, now: int) -> None:
     if now > 0 and last * MIN_SHARE <= now <= last * MAX_MULTIPLE:
@@ -105,12 +100,6 @@ def test_time_travel_reads_the_load_that_was_replaced(spark: Any, lake: Lake) ->
     assert stored(lake) == (120, {"tuesday"})
     assert there(spark, lake, first) == (100, {"day 0"})
     assert second.version > first
-
-
-@pytest.mark.campaign
-def test_an_unguarded_empty_load_empties_the_table(spark: Any, lake: Lake) -> None:
-    overwrite_table(rows(spark, 0, "tuesday"), target(lake, "r2"), Provenance())
-    assert stored(lake) == (0, set())
 
 
 def test_the_source_account_is_held_against_the_rows(spark: Any, lake: Lake) -> None:

@@ -18,7 +18,6 @@ import pytest
 from blogdata.patterns.ingestion import incremental_loader
 from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.patterns.ingestion.incremental_loader import UNTIMED, DeltaTable, Load
-from blogdata.patterns.ingestion.landed_entries import LandedEntryRefused
 from blogdata.patterns.ingestion.table_rows import TableRefused
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.partitions import Grain
@@ -95,21 +94,6 @@ def test_incremental_loader_windows_are_half_open(source: psycopg.Connection, la
         "at": "2026-01-05T10:00:00+00:00",
         "is_deleted": False,
     }
-
-
-@pytest.mark.parametrize("line", ["no JSON", "[]", '{"text": "another\'s"}'])
-def test_incremental_loader_names_the_file_of_another_producer_with_its_name(
-    source: psycopg.Connection, landed: Path, line: str
-) -> None:
-    """A file that looks like a loaded window and is none stops the load, which lands no row of that window twice."""
-    add(source, 1, "10:00")
-    load(source, landed)
-    (foreign := landed / "date=2026-01-05/hour=10/legacy-2.jsonl").write_text(f"{line}\n")
-    with pytest.raises(LandedEntryRefused, match="is no row of it") as refused:
-        load(source, landed)
-    assert refused.value.where == str(foreign)
-    foreign.unlink()
-    assert load(source, landed).new == {}
 
 
 def test_incremental_loader_reads_the_present_day_up_to_now_and_again(
@@ -225,17 +209,6 @@ def test_incremental_loader_writes_over_no_file_when_earlier_ones_are_removed(
     assert load(source, landed).new == {}
 
 
-def test_incremental_loader_flags_an_hour_of_rows_without_a_time_after_a_crash(
-    source: psycopg.Connection, landed: Path
-) -> None:
-    add(source, 1, None)
-    load(source, landed)
-    flag = landed / "date=2026-01-05" / "hour=10" / "_SUCCESS"
-    flag.unlink()
-    load(source, landed, untimed_in=LAST)
-    assert flag.exists()
-
-
 def test_incremental_loader_carries_soft_deletes_and_counts_hard_ones(source: psycopg.Connection, landed: Path) -> None:
     for number in range(6):
         add(source, number, "10:00")
@@ -248,24 +221,6 @@ def test_incremental_loader_carries_soft_deletes_and_counts_hard_ones(source: ps
     assert [(row["id"], row["is_deleted"]) for hour, row in lines(landed) if hour == LAST] == [("0", True)]
     # Nothing downstream sees a hard delete.
     assert {row["id"] for _, row in lines(landed)} == set("012345")
-
-
-def test_incremental_loader_flags_hours_that_are_its_own(source: psycopg.Connection, landed: Path) -> None:
-    """An hour in which another producer writes is complete when that producer says so."""
-    other = landed / "date=2026-01-05" / "hour=11"
-    other.mkdir(parents=True)
-    (other / "visits.json").touch()
-    add(source, 1, "10:00")
-    add(source, 2, "11:00")
-    load(source, landed)
-    flags = [(landed / "date=2026-01-05" / f"hour={hour}" / "_SUCCESS").exists() for hour in (10, 11, 12)]
-    assert flags == [True, False, False]
-    (other / "_SUCCESS").touch()
-    before = (other / "_SUCCESS").stat().st_mtime_ns
-    add(source, 3, "11:30")
-    load(source, landed)
-    # A file after the flag would be reported as late.
-    assert (other / "_SUCCESS").stat().st_mtime_ns > before
 
 
 def test_incremental_loader_does_not_bring_back_rows_of_forgotten_persons(

@@ -1,18 +1,13 @@
 from __future__ import annotations
 
 import gzip
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
-from blogdata.lake.store_faults import DataFileDamaged, LandedFileUnreadable, LandedFileVanished, store_faults
-from blogdata.patterns.ingestion.landed_formats import MARK, foreign
+from blogdata.lake.store_faults import LandedFileUnreadable, LandedFileVanished, store_faults
 from blogdata.patterns.ingestion.landed_lines import LandedSize, judge_all, measure, measure_all, read
-from blogdata.patterns.ingestion.landed_links import LinkRefused
 
 NASTY = b'{"a":1}\r\n\xff\xfe not text\n\n  \n{"\xe2\x80\xa8"}\n\x00\x85\x0b\x0c\nlast without line feed'
 """Carriage return, bytes that are no text, an empty line, a line separator of Unicode, control characters."""
@@ -70,17 +65,6 @@ def test_a_line_longer_than_a_block_is_whole(spark: Any, landing: Path) -> None:
     assert [(offset, len(raw)) for offset, raw in found(frame)] == [(0, 5), (6, 5_000_000), (5_000_007, 3)]
 
 
-def test_a_large_split_file_gives_every_line_once(spark: Any, landing: Path) -> None:
-    content = b"".join(b"%07d %s\n" % (number, b"x" * (number % 90)) for number in range(40_000))
-    file = land(landing, "a.json", content)
-    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
-    try:
-        assert found(read(spark, landing.parents[2], [file])) == lines(content)
-    finally:
-        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
-
-
 @pytest.mark.parametrize("engine", [True, False])
 def test_names_are_no_patterns_and_are_recorded_unchanged(spark: Any, tmp_path: Path, engine: bool) -> None:
     root = tmp_path / "my blog é+%20 [1]{2}*?"
@@ -107,18 +91,6 @@ def test_names_are_no_patterns_and_are_recorded_unchanged(spark: Any, tmp_path: 
     assert sorted((row["source_file"], bytes(row["raw"])) for row in rows) == sorted(
         (name, name.encode() if "\n" not in name else b"feed") for name in names
     )
-
-
-@pytest.mark.parametrize("engine", [True, False])
-def test_several_files_keep_their_own_offsets(spark: Any, landing: Path, engine: bool) -> None:
-    files = [land(landing, "a.json", b"1\n22\n"), land(landing, "b.json.gz", b"333\n4")]
-    rows = read(spark, landing.parents[2], files, engine=engine).collect()
-    assert {(Path(row["source_file"]).name, row["source_offset"], bytes(row["raw"])) for row in rows} == {
-        ("a.json", 0, b"1"),
-        ("a.json", 2, b"22"),
-        ("b.json.gz", 0, b"333"),
-        ("b.json.gz", 4, b"4"),
-    }
 
 
 @pytest.mark.parametrize("engine", [True, False])
@@ -182,54 +154,6 @@ def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path, engi
         frame.collect()
     assert {error.value.where for error in (measured, told)} == {str(file)}
     assert told.value.transient
-
-
-def test_a_lost_table_file_is_reported_as_damage() -> None:
-    said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///lake/date=1/part-0.parquet. "
-    with pytest.raises(DataFileDamaged, match="blogdata job repair"), store_faults("gold.pages"):
-        raise RuntimeError(said)
-
-
-@pytest.mark.parametrize("engine", [True, False])
-def test_a_link_within_the_root_keeps_its_name(spark: Any, tmp_path: Path, engine: bool) -> None:
-    disk, root = tmp_path / "disk", tmp_path / "root"
-    disk.mkdir()
-    root.symlink_to(disk)
-    land(disk, "a.json", b"1\n")
-    (disk / "b.json").symlink_to("a.json")
-    rows = read(spark, root, [root / "a.json", root / "b.json"], engine=engine).collect()
-    assert {(row["source_file"], bytes(row["raw"])) for row in rows} == {("a.json", b"1"), ("b.json", b"1")}
-
-
-def test_a_link_out_of_the_root_is_refused(spark: Any, tmp_path: Path) -> None:
-    root, file = tmp_path / "root", tmp_path / "root" / "a.json"
-    root.mkdir()
-    land(root, "a.json", b"1\n")
-    (tmp_path / "secret").write_bytes(b"secret\n")
-    frame = read(spark, root, [file])
-    file.unlink()
-    file.symlink_to(tmp_path / "secret")
-    for engine in (True, False):
-        with pytest.raises(LinkRefused, match="secret"):
-            read(spark, root, [file], engine=engine)
-    assert frame.collect() == [], "also if it was put there after the scan of the files"
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=300) | st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xff"]), max_size=40).map(b"".join))
-def test_the_independent_count_gives_lines_and_bytes(content: bytes) -> None:
-    # Files that look like another format are not counted, and lines of erased rows are counted apart.
-    assume(foreign(content) is None and not content.startswith(MARK) and b"\x7f" not in content)
-    with tempfile.TemporaryDirectory() as name:
-        expected = lines(content)
-        size = LandedSize(lines=len(expected), bytes=sum(len(line) + 1 for _, line in expected))
-        for file in ("a.json", "a.json.gz"):
-            assert measure(land(Path(name), file, content)) == size
-
-
-def test_many_files_are_measured_in_their_order(landing: Path) -> None:
-    files = [land(landing, f"{number}.json", b"x\n" * number) for number in range(12)]
-    assert [size.lines for size in measure_all(files, landing)] == list(range(12))
 
 
 def test_spark_reads_the_counted_lines_and_bytes(spark: Any, landing: Path) -> None:

@@ -24,7 +24,6 @@ from blogdata.evidence.new_fields import MOST, OTHERS, NewField, record, seen
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.landing import Landed
 from blogdata.orchestration.step import Step
-from blogdata.patterns.ingestion import new_fields
 from blogdata.patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
@@ -63,32 +62,10 @@ def test_an_unannounced_field_is_found_by_its_path(tmp_path: Path) -> None:
     assert (found.lines, found.names) == (6, {"context.user.age": 4, "scroll": 4})
 
 
-def test_a_field_within_a_large_file_is_found(tmp_path: Path) -> None:
-    file = write(tmp_path / "large.json", *[EVENT] * 20_000, *[LEGACY] * 4_000)
-    found = look([file], tmp_path, landed.VISIT)
-    assert found.lines <= new_fields.BLOCKS * new_fields.LINES
-    assert found.names.keys() == {"scroll", "context.user.age"}
-
-
 def test_columns_of_a_delivery_are_found(tmp_path: Path) -> None:
     file = write(tmp_path / "users.csv", b'id;"login";email;shoe_size', b"1;a;b;44")
     lines = write(tmp_path / "users.json", {"id": "1", "hat": {"size": 3}})
     assert names(tmp_path, file, lines, fields=landed.USER) == {"shoe_size": 1, "hat": 1}
-
-
-def test_a_header_that_is_no_csv_is_looked_at(tmp_path: Path) -> None:
-    file = write(tmp_path / "users.csv", b"id;lo\rgin;email", b"1;a;b")
-    assert names(tmp_path, file, fields=landed.USER) == {"lo\N{REPLACEMENT CHARACTER}gin": 1}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"", b"{........", b"[" * 40_000, b'{"a": NaN' * 9000, b"\xff\xfe", b"17", b'["page"]', b'{"context": [1]}'],
-    ids=["empty", "garbled", "deep", "long", "no text", "a number", "a list", "another type"],
-)
-def test_a_broken_line_is_left_to_the_judge(tmp_path: Path, line: bytes) -> None:
-    assert names(tmp_path, write(tmp_path / "a.json", line, LEGACY)) == {"scroll": 1, "context.user.age": 1}
-    assert names(tmp_path, write(tmp_path / "b.log", line, LEGACY)) == {}
 
 
 def test_a_hostile_producer_names_only_so_much(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from blogdata.patterns.ingestion import passthrough_replicator
-from blogdata.patterns.ingestion.passthrough_replicator import CorruptCopy, SourceChanged, land, replicate, spooled
-from blogdata.patterns.ingestion.whole_files import SourceMissing
+from blogdata.patterns.ingestion.passthrough_replicator import CorruptCopy, SourceChanged, land, replicate
 from ingestion.growing_logs import line
 
 
@@ -23,12 +22,6 @@ def test_a_replica_equals_its_source_byte_for_byte(tmp_path: Path) -> None:
     replica = replicate(tmp_path / "source", tmp_path / "deep" / "target")
     assert (tmp_path / "deep" / "target").read_bytes() == data
     assert (replica.bytes, replica.sha256) == (len(data), hashlib.sha256(data).hexdigest())
-
-
-def test_replicating_a_missing_file_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(SourceMissing, match="absent"):
-        replicate(tmp_path / "absent", tmp_path / "target")
-    assert not (tmp_path / "target").exists()
 
 
 def test_a_corrupt_copy_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,11 +111,3 @@ def test_processes_that_land_one_log_at_the_same_time_land_it_once(tmp_path: Pat
     ]
     assert sorted(one.communicate()[0].strip() for one in started) == ["new", "same", "same"]
     assert [file.name for file in folder.glob("[a-z]*")] == ["a.log"]
-
-
-def test_only_spooled_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
-    (tmp_path / ".spooled-left").write_bytes(b"of a killed process")
-    with spooled(io.BytesIO(line(0)), tmp_path) as first, spooled(io.BytesIO(line(1)), tmp_path) as second:
-        assert [file.read_bytes() for file in (first, second)] == [line(0), line(1)]
-        assert {file.name for file in tmp_path.glob(".spooled*")} == {first.name, second.name}
-    assert not [*tmp_path.glob(".spooled*")]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from blogdata.patterns.ingestion.landed_partition import Lack
-from blogdata.patterns.ingestion.readiness_marker import NothingToMark, gaps, late_files, mark, overdue, scan
+from blogdata.patterns.ingestion.readiness_marker import NothingToMark, late_files, mark, overdue, scan
 from blogdata.publish.partitions import Grain
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -84,16 +83,6 @@ def test_a_file_after_the_flag_changes_the_fingerprint(tmp_path: Path) -> None:
     assert after.fingerprint != before.fingerprint
 
 
-def test_a_fingerprint_stays_until_something_is_written(tmp_path: Path) -> None:
-    folder = land(tmp_path, "2026-01-05T07", "a.json", "b.json")
-    (before,) = scan(tmp_path, Grain.HOUR)
-    mark(folder)
-    assert scan(tmp_path, Grain.HOUR)[0].fingerprint == before.fingerprint
-    # Same name and size: only the modification time differs.
-    os.utime(folder / "a.json", ns=(1, 1))
-    assert scan(tmp_path, Grain.HOUR)[0].fingerprint != before.fingerprint
-
-
 def without_flags(table: Path, *, minutes: float = 60) -> dict[str, Lack | None]:
     """Return what each hour lacks if its producer writes no flag, at a number of minutes from now."""
     now = datetime.now(timezone.utc) + timedelta(minutes=minutes)
@@ -118,41 +107,3 @@ def test_without_flags_an_hour_waits_for_quiet(tmp_path: Path) -> None:
         assert without_flags(tmp_path, minutes=minutes)["2026-01-05T07"] is lacks
     mark(earlier)
     assert without_flags(tmp_path, minutes=1)["2026-01-05T07"] is None, "a flag counts as a quiet period does"
-
-
-def test_a_flag_completes_an_hour_under_any_convention(tmp_path: Path) -> None:
-    mark(land(tmp_path, "2026-01-05T07", "a.json"))
-    assert without_flags(tmp_path) == {"2026-01-05T07": None}
-
-
-def test_gaps_lie_between_delivered_and_due_hours(tmp_path: Path) -> None:
-    for key in ("2025-11-01T00", "2026-01-05T03", "2026-01-05T06", "2026-01-05T11"):
-        mark(land(tmp_path, key, "a.json"))
-    land(tmp_path, "2026-01-05T05")
-    found = gaps(scan(tmp_path, Grain.HOUR), Grain.HOUR, now=NOW, deadline=timedelta(hours=1))
-    # 10 is not due yet, and the months without a running producer are not missing.
-    assert found == [f"2026-01-05T{hour:02d}" for hour in (4, 5, 7, 8, 9)]
-
-
-def test_a_scan_takes_days_and_a_lower_bound(tmp_path: Path) -> None:
-    for key in ("2026-01-04", "2026-01-05", "2026-01-06"):
-        mark(land(tmp_path, key, "users.json"))
-    assert [one.key for one in scan(tmp_path, Grain.DAY)] == ["2026-01-04", "2026-01-05", "2026-01-06"]
-    assert [one.key for one in scan(tmp_path, Grain.DAY, since="2026-01-05")] == ["2026-01-05", "2026-01-06"]
-    for key in ("2026-01-04T23", "2026-01-05T04", "2026-01-05T05"):
-        land(tmp_path / "visits", key, "a.json")
-    found = scan(tmp_path / "visits", Grain.HOUR, since="2026-01-05T05")
-    assert [one.key for one in found] == ["2026-01-05T05"]
-
-
-def test_a_scan_of_two_thousand_hours_costs_little_more_than_their_listing(tmp_path: Path) -> None:
-    start = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    for hour in range(2000):
-        folder = land(tmp_path, (start + timedelta(hours=hour)).strftime("%Y-%m-%dT%H"), "a.json", "b.json")
-        (folder / "_SUCCESS").touch()
-    begun = time.process_time()
-    assert len([path.stat() for path in tmp_path.rglob("*")]) > 8000
-    listed = time.process_time()
-    assert len(scan(tmp_path, Grain.HOUR)) == 2000
-    scanned = time.process_time()
-    assert scanned - listed < 3 * (listed - begun)

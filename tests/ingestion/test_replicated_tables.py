@@ -13,11 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion import passthrough_replicator, replicated_tables
 from blogdata.patterns.ingestion.passthrough_replicator import CorruptCopy, Replica
-from blogdata.patterns.ingestion.replicated_tables import SourceMoved, copy_table, keep_readable
+from blogdata.patterns.ingestion.replicated_tables import copy_table, keep_readable
 from blogdata.patterns.security import role_folders
 
 DATASET = "silver.devices"
-CHECKPOINT = 2
 
 
 class Killed(BaseException):
@@ -79,17 +78,6 @@ def test_what_is_written_while_it_is_copied_is_not_copied(
     del before["_delta_log/_last_checkpoint"]
     assert copied == before
     assert names(tmp_path / "copy") == [f"{number}.0 and 1e3" for number in range(3)]
-
-
-def test_a_version_whose_files_are_removed_meanwhile_is_refused(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meanwhile(monkeypatch, lambda: compact_and_vacuum(lake), at=1)
-    with pytest.raises(SourceMoved, match="files of version 2 were removed while it was copied"):
-        copy_table(lake, DATASET, 2, tmp_path / "copy")
-    newest = DeltaTable(lake.path(DATASET)).version()
-    copy_table(lake, DATASET, newest, tmp_path / "again")
-    assert names(tmp_path / "again") == names(lake.path(DATASET))
 
 
 def test_a_copy_without_one_of_its_files_is_refused(

@@ -17,8 +17,6 @@ import psycopg
 import pytest
 
 from blogdata.patterns.ingestion import full_loader, table_rows
-from blogdata.patterns.ingestion.full_loader import DeliveryMixed
-from blogdata.patterns.ingestion.landed_links import LinkRefused
 from blogdata.patterns.ingestion.table_rows import TableRefused
 from blogdata.publish.column_types import parse_fields
 
@@ -195,22 +193,6 @@ def test_full_loader_lands_a_complete_delivery_or_none(
     assert landed(reader, folder).changed is True
     assert [row["full_name"] for row in rows(first.file)] == ["new"]
     assert (folder / "_SUCCESS").stat().st_mtime_ns >= first.file.stat().st_mtime_ns
-
-
-def test_full_loader_refuses_a_day_that_has_other_files(
-    source: psycopg.Connection, reader: psycopg.Connection, folder: Path, tmp_path: Path
-) -> None:
-    source.execute("CREATE TABLE devices (type text, full_name text, version text)")
-    folder.mkdir(parents=True)
-    (folder / "devices.csv").write_text("type;full_name;version\n")
-    with pytest.raises(DeliveryMixed, match=r"devices\.csv"):
-        landed(reader, folder)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    link = folder.parent / "date=2026-01-06"
-    link.symlink_to(elsewhere)
-    with pytest.raises(LinkRefused):
-        landed(reader, link)
 
 
 def test_full_loader_changes_nothing_of_the_source(source: psycopg.Connection, reader: psycopg.Connection) -> None:

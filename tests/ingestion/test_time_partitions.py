@@ -88,16 +88,3 @@ def test_incremental_loader_by_time_partition_leaves_erased_lines_erased(partiti
     partitions.load(partitions.new(), prepare=forget)
     assert gzip.decompress(landed(partitions)["10/part-1.json.gz"]) == b"\x7f" * 8 + b"\n"
     assert partitions.new() == []
-
-
-def test_incremental_loader_by_time_partition_leaves_the_flag_to_another_producer(partitions: Partitions) -> None:
-    other = folder(partitions.landed, 10)
-    other.mkdir(parents=True)
-    (other / "visits.json").touch()
-    partitions.load(partitions.new())
-    assert not (other / "_SUCCESS").exists()
-    assert (folder(partitions.landed, 11) / "_SUCCESS").exists()
-    # After a crash between a file and its flag.
-    (folder(partitions.landed, 11) / "_SUCCESS").unlink()
-    partitions.load(["2026-01-05T11"])
-    assert (folder(partitions.landed, 11) / "_SUCCESS").exists()

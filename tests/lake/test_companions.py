@@ -6,8 +6,6 @@ Pattern: Transactional Writer.
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,17 +15,11 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from blogdata.cli.sql_command import version_at
-from blogdata.evidence import damage, repair
-from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.companions import LogTruncated
 from blogdata.lake.lake import Lake
-from blogdata.publish.contract import Contract
-from blogdata.publish.writes import AppearsWith
 
 MAIN, BESIDE = "silver.main", "silver.beside"
-LAST = {MAIN: 0, BESIDE: 1}
-"""Their versions after one commit."""
 KEY = "a:b"
 """Its folder's name is escaped, and the path in the log once more."""
 
@@ -93,11 +85,6 @@ def test_followed_commits_are_remembered_after_transactions_expire(lake: Lake) -
     assert lake.version(BESIDE) == 4
 
 
-def test_a_companion_without_its_main_table_is_empty(lake: Lake) -> None:
-    assert lake.version(BESIDE) == 0
-    assert lake.versions([BESIDE]) == {BESIDE: 0}
-
-
 def test_missing_unfollowed_commits_raise_an_error(lake: Lake) -> None:
     commit(lake, 0)
     assert lake.version(BESIDE) == 1
@@ -109,35 +96,6 @@ def test_missing_unfollowed_commits_raise_an_error(lake: Lake) -> None:
     with pytest.raises(LogTruncated, match="no commits between versions 0 and 5") as missed:
         lake.version(BESIDE)
     assert f"move the folder of {MAIN} away" in missed.value.next_step
-
-
-def test_a_read_only_store_shows_the_followed_commits(lake: Lake, small_disk: Path) -> None:
-    commit(lake, 0)
-    assert lake.version(BESIDE) == 1
-    commit(lake, 1)
-    read_only = Lake(root=str(shutil.copytree(lake.root, small_disk / "lake")))
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    assert read_only.row_counts(BESIDE, "key") == {KEY: 0}
-    assert read_only.versions([MAIN, BESIDE]) == {MAIN: 0, BESIDE: 1}, "together they show one state"
-    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
-    assert read_only.versions([MAIN, BESIDE]) == {MAIN: 1, BESIDE: 2}
-    assert read_only.row_counts(BESIDE, "key") == {KEY: 1}
-
-
-def test_a_companion_is_inspected_despite_a_damaged_main(lake: Lake) -> None:
-    contract = Contract(dataset=BESIDE, description="d", owner="team:tests", columns=(), write=AppearsWith(main=MAIN))
-    commit(lake, 0)
-    assert lake.version(BESIDE) == 1
-    newest = {name: Path(lake.path(name)) / "_delta_log" / f"{version:020}.json" for name, version in LAST.items()}
-    kept = newest[MAIN].read_bytes()
-    newest[MAIN].write_bytes(kept[:20])
-    assert [one.file for one in damage.inspect(lake, MAIN, None)] == [newest[MAIN]]
-    newest[BESIDE].write_bytes(b"")
-    assert [one.file for one in damage.inspect(lake, BESIDE, "key")] == [newest[BESIDE]]
-    newest[MAIN].write_bytes(kept)
-    (done,) = repair.mend(lake, EventLog(lake), contract, damage.inspect(lake, BESIDE, "key"))
-    assert "silver.main has told the rest again" in done
-    assert (lake.version(BESIDE), lake.row_counts(BESIDE, "key")) == (2, {KEY: 0})
 
 
 def test_an_as_of_query_reads_the_matching_companion(lake: Lake) -> None:

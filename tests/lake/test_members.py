@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from blogdata.evidence.events import EventLog
 from blogdata.lake import members, retired
 from blogdata.lake.lake import Lake
-from blogdata.lake.members import NONE_YET, BehindAPointer, Member, MemberRemoved, NotBehindAPointer
+from blogdata.lake.members import NONE_YET, Member, MemberRemoved
 from toy_members import DATASET, NOON, member, names
 
 LONG = timedelta(days=30)
@@ -76,17 +76,6 @@ def test_concurrent_changes_lose_no_member(lake: Lake) -> None:
     assert lake.version(DATASET) == len(made) - 1
 
 
-def test_superseding_keeps_times_and_other_frozen_periods(lake: Lake) -> None:
-    year = Member(**{**vars(member(lake, "2025")), "rows_of": {"a": 1, "b": 2}, "frozen": True})
-    members.commit(lake, DATASET, NONE_YET, [year], {})
-    later = NOON + timedelta(hours=1)
-    rows = members.seen(lake, DATASET).superseded({"b"}, 1, later)
-    assert [(row.partitions, row.rows, row.visible_from, row.visible_until) for row in rows] == [
-        (("a", "b"), 3, NOON, later),
-        (("a",), 1, later, None),
-    ]
-
-
 def test_the_view_has_every_members_columns(lake: Lake) -> None:
     old = member(lake, "2026-01-05", since=1)
     wide = {**old.columns, "page": "STRING"}
@@ -106,23 +95,6 @@ def test_rows_added_to_a_members_table_are_ignored(lake: Lake) -> None:
     table = lake.path(members.table_of(DATASET, monday.location))
     write_deltalake(table, pa.table({"week": ["2026-01-05"], "click": [7]}), mode="append")
     assert lake.row_counts(DATASET, "week") == {"2026-01-05": 1}
-
-
-def test_a_member_is_not_taken_for_a_dataset(lake: Lake) -> None:
-    path = lake.path(members.table_of(DATASET, "2026-01-05-a"))
-    assert lake.dataset_at(f"file:{path}") == DATASET
-    assert lake.dataset_at(lake.path("silver.visits")) == "silver.visits"
-    assert lake.dataset_at("/elsewhere/gold/_weeks/x") is None
-
-
-def test_pointers_and_tables_are_not_confused(lake: Lake) -> None:
-    members.commit(lake, DATASET, NONE_YET, [member(lake, "2026-01-05")], {})
-    with pytest.raises(BehindAPointer, match="several tables behind its name"):
-        members.refuse_direct(lake.caught_up(DATASET), DATASET)
-    write_deltalake(lake.path("gold.plain"), pa.table({"click": [1]}))
-    with pytest.raises(NotBehindAPointer, match=r"gold\.plain"):
-        members.seen(lake, "gold.plain")
-    assert lake.row_counts("gold.plain", None) == {"": 1}
 
 
 def test_only_long_superseded_members_are_removed(lake: Lake) -> None:
@@ -153,13 +125,3 @@ def test_an_interrupted_removal_is_finished_by_the_next(lake: Lake, monkeypatch:
     assert [one.removed_at for one in members.seen(lake, DATASET).all] == [NOON + 2 * LONG, None]
     (removed,) = retired.remove(lake, DATASET, keep=LONG, now=NOON + 3 * LONG)
     assert removed.location == "2026-01-05-a"
-
-
-def test_a_dead_runs_leftovers_are_removed_later(lake: Lake) -> None:
-    shown, orphan = member(lake, "2026-01-05"), member(lake, "2026-01-12")
-    members.commit(lake, DATASET, NONE_YET, [shown], {})
-    now = datetime.now(timezone.utc)
-    assert retired.remove(lake, DATASET, keep=LONG, now=now) == []
-    (removed,) = retired.remove(lake, DATASET, keep=LONG, now=now + retired.ABANDONED + timedelta(hours=1))
-    assert (removed.location, removed.rows, removed.visible_until) == (orphan.location, 0, None)
-    assert lake.row_counts(DATASET, "week") == {"2026-01-05": 1}

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from blogdata.lake import unneeded
-from blogdata.lake.checksums import seal, seal_newest, sums_of
+from blogdata.lake.checksums import seal, seal_newest
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import LOGGED, READABLE
 
@@ -94,15 +94,6 @@ def test_a_version_that_was_restored_for_a_while_stays_readable(weeks: Table) ->
     assert weeks.readable() == [10, 39, 40, 41]
 
 
-def test_checksum_files_go_with_their_files_and_stay_with_the_others(weeks: Table) -> None:
-    found = weeks.unneeded()
-    assert all(sums_of(file).exists() for file in found)
-    unneeded.remove(found)
-    files = [file for file in weeks.folder.rglob("*.parquet") if "_delta_log" not in file.parts]
-    assert len(files) == 2
-    assert sorted(weeks.folder.glob("part=*/.*.crc")) == sorted(map(sums_of, files))
-
-
 def test_files_of_writes_that_were_cut_off_go_when_they_are_old(weeks: Table) -> None:
     unneeded.remove(weeks.unneeded())
     left = weeks.folder / "part=c" / "part-left.parquet"
@@ -119,13 +110,6 @@ def test_the_tables_own_retention_counts(weeks: Table, interval: str) -> None:
     assert weeks.readable() == list(range(60 - 32 - 1, 41))
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("interval", ["interval 5 weeks 3 days", "interval 100 weeks"])
-def test_a_retention_that_is_long_or_unknown_keeps_every_file(weeks: Table, interval: str) -> None:
-    keep(weeks, interval)
-    assert weeks.unneeded() == []
-
-
 def keep(table: Table, interval: str) -> None:
     """Declare the retention in the log: delta-rs refuses some of what Spark takes."""
     delta = DeltaTable(table.folder)
@@ -133,18 +117,6 @@ def keep(table: Table, interval: str) -> None:
     commit = table.folder / "_delta_log" / f"{delta.version():020}.json"
     commit.write_text(commit.read_text("utf-8").replace("interval 32 days", interval), "utf-8")
     seal(commit)
-
-
-def test_a_version_that_left_the_log_holds_nothing(weeks: Table) -> None:
-    DeltaTable(weeks.folder, version=10).create_checkpoint()
-    unneeded.remove(unneeded.log_files(weeks.lake, NAME, 39, NOW))
-    assert len(weeks.unneeded(10)) < len(weeks.unneeded()) == len(weeks.unneeded(3))
-
-
-@pytest.mark.campaign
-def test_a_young_table_has_nothing_to_remove(table: Table) -> None:
-    assert table.unneeded(now=NOW - LONG_AGO) == []
-    assert unneeded.data_files(table.lake, "silver.none", (), NOW) == []
 
 
 def versions_of(files: list[Path]) -> list[int]:
@@ -174,23 +146,6 @@ def test_nothing_is_removed_while_it_is_unknown_what_a_version_needs(
     file.write_bytes(damage(file.read_bytes()))
     assert weeks.unneeded(15) == []
     assert weeks.unneeded()
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("sealed", [True, False])
-@pytest.mark.parametrize("damage", [lambda old: old[:-100], lambda old: old[:200] + b"?" + old[201:]])
-def test_a_log_does_not_begin_with_a_damaged_checkpoint(
-    weeks: Table, damage: Callable[[bytes], bytes], sealed: bool
-) -> None:
-    for version in (10, 20, 39):
-        DeltaTable(weeks.folder, version=version).create_checkpoint()
-    file = weeks.folder / "_delta_log" / f"{20:020}.checkpoint.parquet"
-    if sealed:
-        seal(file)
-    file.write_bytes(damage(file.read_bytes()))
-    assert unneeded.log_files(weeks.lake, NAME, 39, NOW) == [], "versions 20 to 38 are computed from the commits"
-    file.unlink()
-    assert versions_of(unneeded.log_files(weeks.lake, NAME, 39, NOW)) == list(range(10))
 
 
 def test_a_log_does_not_begin_with_a_part_of_a_checkpoint(weeks: Table) -> None:

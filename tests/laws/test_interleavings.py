@@ -12,7 +12,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from blogdata.patterns.idempotency.merger import merge
 from blogdata.publish.publish import restate
 from blogdata.publish.target import Provenance, Target
 from blogdata.publish.write_faults import ConcurrentWrite
-from laws.stepping import PATIENCE_SECONDS, Held, Probe
+from laws.stepping import Held, Probe
 from laws.writers import Batch, State
 from toy import WHOLE, target
 
@@ -113,7 +112,6 @@ TWO_VACUUMS = ("vacuum", "vacuum")
 CASES = [(*pair, phase) for pair in PAIRS if pair != TWO_VACUUMS for phase in OPERATIONS[pair[0]].phases]
 TRIED = (("append", "vacuum", "written"), ("erase", "overwrite", "audited"), ("compact", "merge", "opened"))
 """The cases of the suite: each operation once, one refused, and a vacuum beside files of a running write."""
-PUBLISHING = [name for name, one in OPERATIONS.items() if one.phases == PHASES]
 REFUSED = {
     ("overwrite", "append"),
     ("overwrite", "overwrite"),
@@ -222,44 +220,6 @@ def test_two_operations_end_serially_or_one_is_refused(
     if "vacuum" in (first, second):
         assert not [file for file in left if file.exists()]
         stepped.has_its_past()
-
-
-@pytest.mark.campaign
-def test_concurrent_vacuums_remove_only_unneeded_files(stepped: Stepped, spark: Any, probe: Probe) -> None:
-    left = stepped.leave()
-    with ThreadPoolExecutor(1) as beside:
-        with Held(lambda: _vacuum(spark, stepped.target("first", probe)), probe, LISTING) as held:
-            # The vacuum removes files while the other operation is held; it ends only when Spark releases the other's
-            # file list.
-            second = beside.submit(_vacuum, spark, stepped.target("second"))
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while any(file.exists() for file in left):
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-        second.result()
-    assert held.error is None, held.error
-    assert stepped.rows() == BEFORE.model()
-    stepped.has_its_past()
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("first", PUBLISHING)
-def test_a_vacuum_removes_only_a_crashed_runs_leftovers(stepped: Stepped, spark: Any, probe: Probe, first: str) -> None:
-    before = set(stepped.folder.glob("*.parquet"))
-    probe.end("audited")
-    with pytest.raises(Exception, match="the write was ended at audited"):
-        OPERATIONS[first].run(spark, stepped.target("first", probe))
-    left = set(stepped.folder.glob("*.parquet")) - before
-    assert left
-    _vacuum(spark, stepped.target("vacuum"))
-    assert set(stepped.folder.glob("*.parquet")) == before | left, "files of possibly running writes are kept"
-    stepped.age()
-    _vacuum(spark, stepped.target("vacuum"))
-    assert set(stepped.folder.glob("*.parquet")) == before
-    assert stepped.rows() == BEFORE.model()
-    stepped.has_its_past()
-    OPERATIONS[first].run(spark, stepped.target("first"))
-    assert stepped.rows() == OPERATIONS[first].model(BEFORE.model())
 
 
 def test_the_docs_state_the_tested_outcomes() -> None:

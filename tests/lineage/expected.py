@@ -16,6 +16,7 @@ import iptocc
 import oracle
 from lineage import brute_force, expected_ads
 from lineage.brute_force import Lines, Session
+from lineage.deployment import Deployment
 from lineage.expected_ads import HOURS, Row, Rule
 
 COUNTS = ("events", "visits", "users")
@@ -45,15 +46,27 @@ class Version:
         return self.valid_from <= time and (self.valid_to is None or time < self.valid_to)
 
 
-def of(landing: Path) -> dict[str, Expected]:
-    """Compute the expected rows by dataset, for datasets whose rules are implemented here.
+def of(landing: Path, *datasets: str) -> dict[str, Expected]:
+    """Compute the expected rows by dataset; of those named, or of all whose rules are implemented here.
 
-    Args:
-        landing: A landing zone of plain JSON files, with users and devices; only the newest day of devices was ever
-            loaded.
+    The landing zone has plain JSON files, with users and devices; only the newest day of devices was ever loaded.
     """
     lines = brute_force.read(landing)
-    return {name: Expected(columns=columns, rows=Counter(rows(landing, lines))) for name, (columns, rows) in RULES}
+    return {
+        name: Expected(columns=columns, rows=Counter(rows(landing, lines)))
+        for name, (columns, rows) in RULES
+        if not datasets or name in datasets
+    }
+
+
+def found(deployment: Deployment, dataset: str) -> Counter[Row]:
+    """Read the same columns of the table; lists become tuples, the reasons in order."""
+    columns, _ = dict(RULES)[dataset]
+
+    def cell(name: str, value: Any) -> Any:
+        return tuple(sorted(value) if name == "reasons" else value) if isinstance(value, list) else value
+
+    return Counter(tuple(map(cell, columns, row)) for row in deployment.rows(dataset, *columns))
 
 
 def _bronze_users(landing: Path, lines: Lines) -> Iterator[Row]:

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from pathlib import Path
 
 import pytest
 
 from blogdata.cli.outcome import Outcome
-from blogdata.planning import detectors
-from blogdata.planning import observed as planned
-from blogdata.planning.arrivals import Arrivals
-from blogdata.planning.snapshot import Snapshot
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import AdsTruth
-from lineage import brute_force
-from lineage.brute_force import Lines
+from lineage import expected
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts import CONTRACTS
 
 # Huge lines have five megabytes each, so two hours have one; every other fault has a rate of four per cent.
 RATES = {**dict.fromkeys(LINE_FAULTS, 0.04), "huge_line": 0.003, "empty_hour": 0.05, "missing_hour": 0.05}
@@ -32,7 +23,6 @@ SPEC = SimulationSpec(days=1, visits_per_day=7000, seed=5, faults=FaultRates(**R
 DATASETS = ("bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts")
 # The displays without the visit events.
 JOINED = ("silver.visits_with_ads", "gold.campaign_stats", "gold.campaign_audience_hourly")
-POSITION = ("source_file", "source_offset")
 
 
 @dataclass(frozen=True)
@@ -41,7 +31,6 @@ class World:
 
     deployment: Deployment
     truth: AdsTruth
-    lines: Lines
     outcome: Outcome
 
 
@@ -53,7 +42,7 @@ def world(deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> World:
     deployment = deploy("ads")
     # Without the visits, which the displays do not depend on.
     shutil.copytree(source / "ads", deployment.landing / "ads")
-    return World(deployment, truth, brute_force.read(deployment.landing, "ads"), deployment.run(for_=DATASETS))
+    return World(deployment, truth, deployment.run(for_=DATASETS))
 
 
 def test_every_line_is_accounted_for(world: World) -> None:
@@ -63,8 +52,6 @@ def test_every_line_is_accounted_for(world: World) -> None:
     published = {name for name in CONTRACTS if world.deployment.published(name)}
     assert published == {*DATASETS}
     assert set(world.deployment.outstanding().wanted()) == {*JOINED, "gold.daily_report"}
-    rows = world.deployment.rows("bronze.ads", "arrival_hour", *POSITION, "raw")
-    assert sorted(rows) == sorted((line.arrival_hour, *line.place, line.raw) for line in world.lines.all)
 
 
 def test_counts_by_hour_of_arrival_are_the_truth(world: World) -> None:
@@ -84,37 +71,9 @@ def test_counts_by_hour_of_arrival_are_the_truth(world: World) -> None:
         assert {why: count for (why,), count in entry.breakdowns["reasons"].items()} == dict(hour.reasons)
 
 
-def test_dead_letters_keep_all_their_reasons(world: World) -> None:
-    rows = world.deployment.rows("bronze.ad_dead_letters", *POSITION, "raw", "reasons")
-    assert Counter((*row[:3], tuple(sorted(row[3]))) for row in rows) == Counter(
-        (*line.place, line.raw, tuple(sorted(line.verdict.reasons))) for line in world.lines.dead
-    )
-
-
-def test_the_first_display_of_each_identity_is_kept(world: World) -> None:
-    columns = ("visit_id", "ad_id", "display_time", "display_hour", "page", "campaign")
-    rows = world.deployment.rows("silver.ads", *columns, *POSITION, "raw", "occurrences", "conflicts")
-    expected = []
-    for identity, line in world.lines.winners.items():
-        display, losers = json.loads(line.raw), world.lines.losers.get(identity, [])
-        assert line.verdict.time is not None
-        expected.append(
-            (
-                display["visit_id"],
-                display["ad_id"],
-                line.verdict.time,
-                line.event_hour,
-                display["page"],
-                display["campaign"],
-                *line.place,
-                line.raw,
-                1 + len(losers),
-                sum(loser.raw != line.raw for loser in losers),
-            )
-        )
-    assert sorted(rows) == sorted(expected)
-    lost = world.deployment.rows("silver.ad_conflicts", *POSITION, "raw")
-    assert sorted(lost) == sorted((*line.place, line.raw) for line in world.lines.conflicts)
+def test_every_display_is_where_a_recount_in_plain_python_has_it(world: World) -> None:
+    for dataset, rule in expected.of(world.deployment.landing, *DATASETS).items():
+        assert expected.found(world.deployment, dataset) == rule.rows, dataset
     published = world.deployment.published("silver.ads")
     for hour in world.truth.display_hours:
         entry = published[hour.event_hour]
@@ -123,24 +82,3 @@ def test_the_first_display_of_each_identity_is_kept(world: World) -> None:
             hour.unique,
             hour.conflicts,
         )
-
-
-def test_a_second_run_publishes_nothing(world: World) -> None:
-    before = world.deployment.versions()
-    again = world.deployment.run(for_=DATASETS)
-    assert (again.runs, again.problems) == (0, [])
-    assert world.deployment.versions() == before
-
-
-def test_nothing_waits_for_ads_where_none_land(tmp_path: Path) -> None:
-    deployment = Deployment.create(tmp_path / "home")
-    for hour in ("2026-01-05T09", "2026-01-05T10"):
-        deployment.land(hour, [b"{}"])
-    assert set(deployment.outstanding().wanted()).isdisjoint({*DATASETS, *JOINED})
-    now = datetime(2026, 1, 6, tzinfo=timezone.utc)
-    assert Arrivals.of(CONTRACTS["bronze.ads"], deployment.landing).overdue(deployment.events, now).warning is None
-    look = planned.Observed(graph=GRAPH, look=Snapshot(deployment.landing, deployment.events), now=now)
-    standing = [
-        reading for reading in detectors.readings(look) if reading.stands and reading.dataset in {*DATASETS, *JOINED}
-    ]
-    assert standing == []

@@ -15,8 +15,6 @@ import psycopg
 import pytest
 
 from assets import table_loads
-from blogdata.lake.commit import WHOLE_TABLE
-from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.tables import USERS, reading
@@ -151,60 +149,6 @@ def test_figure_4_4_merger_inserts_updates_and_deletes_changed_users(blog: Blog)
     assert made.published(CURRENT)[SIXTH].reasons["deleted"] == 3
 
 
-@pytest.mark.campaign
-def test_merger_takes_in_a_late_change_of_an_old_day(blog: Blog) -> None:
-    """As tables 4-1 and 4-2: the old day is merged into its own state, and the later days after it once more."""
-    blog.add("05 08:00", "late")
-    blog.change("05 07:00", "d", "older than the overlap")
-    blog.run("06 13:10")
-    assert "late" not in blog.current()
-    with clock_at(at("06 13:20")):
-        loaded = table_loads.load_windows(blog.made.settings, "users", [FIFTH])
-        assert (loaded["new"], loaded["rows"]) == (2, 6)
-    blog.run("06 13:30")
-    assert blog.current() == {*"abdef", "late"}
-    assert blog.history_of("d") == [("05 07:00", "05 09:00"), ("05 09:00", None)]
-
-
-@pytest.mark.campaign
-def test_changes_beside_full_deliveries(blog: Blog) -> None:
-    """A delivery closes whom it does not name, at its midnight; changes of its day come after it, and close nobody."""
-    blog.deliver(SEVENTH, "a", "b", "d", "e", "new")
-    blog.change("07 08:00", "d", deleted=True)
-    blog.change("07 09:00", "f", "returned")
-    blog.run("07 10:10")
-    assert blog.current() == {"a", "b", "e", "f", "new"}
-    assert blog.history_of("late") == [("05 08:00", "07 00:00")]
-    assert blog.history_of("d")[-1] == ("07 00:00", "07 08:00")
-    assert blog.history_of("f")[-1] == ("07 09:00", None)
-    assert blog.history_of("new") == [("07 00:00", None)]
-    # Guards compare deliveries, and no changes.
-    blog.change("08 08:00", "a", "changed")
-    with clock_at(at("08 09:10")):
-        blog.deliver(EIGHTH, "a", "b")
-        refused = blog.made.run(for_=DATASETS).problems
-    assert "the source has 2 rows, less than 50% of the last load's 5" in str(refused)
-    blog.deliver(EIGHTH, "a", "b", "e")
-    blog.run("08 10:10")
-    assert blog.current() == {"a", "b", "e"}
-    assert blog.made.published(HISTORY)[WHOLE_TABLE].reasons["deleted"] == 3
-
-
 @pytest.fixture
 def deployment(blog: Blog) -> Deployment:
     return blog.made
-
-
-@pytest.mark.campaign
-def test_a_changed_user_who_was_forgotten_does_not_come_back(blog: Blog, said: Said) -> None:
-    code, done, errors = said("forget", "b", "--yes")
-    assert (code, errors) == (0, ""), done
-    assert "b" not in {*blog.made.rows("bronze.users", "id")} | blog.current()
-    with clock_at(at("08 11:10")):
-        for day in (FIFTH, SIXTH, SEVENTH, EIGHTH):
-            table_loads.load_windows(blog.made.settings, "users", [day])
-    blog.change("08 10:30", "b", "once more")
-    blog.run("08 12:10")
-    assert "b" not in {*blog.made.rows("bronze.users", "id")} | blog.current()
-    lines = [line for file in blog.made.landing.rglob("users_table-*") for line in file.read_bytes().splitlines()]
-    assert not any(b'"login-b"' in line or b"once more" in line for line in lines)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -28,14 +27,12 @@ from blogdata.patterns.observability import column_readers
 from blogdata.services import dagster_home
 from declared import computed_from
 from kills import DYING_RUN
-from lineage import footprint
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.runs import newest_tags, under_way
 from parquet import codecs
-from quality.contracts import CONTRACTS, DECLARED
-from terminals import last_screen
+from quality.contracts import DECLARED
 
 
 @pytest.fixture(scope="module")
@@ -45,43 +42,6 @@ def deployment(deploy: Deploy) -> Deployment:
     found.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b", scroll=3), b"{"])
     assert found.run().ok
     return found
-
-
-@pytest.mark.campaign
-def test_commands_import_and_open_no_more_than_is_recorded(deployment: Deployment, tmp_path: Path) -> None:
-    """Times vary, but follow from these counts: light commands must not import Dagster, the pipeline or the report."""
-    home = deployment.settings.home
-    with_the_page = footprint.measured(home, "run")
-    found = {command: footprint.measured(home, command) for command in ("--help", "ledger", "plan", "run")}
-    assert footprint.raised(found, now=tmp_path / "footprint.json") == {}
-    heavy = {"dagster", "pandas", "pyspark", "jinja2"}
-    assert {command: heavy & {*one.others} for command, one in found.items()} == {command: set() for command in found}
-    assert "jinja2" in with_the_page.others, "the page is written once after a run"
-
-
-def shown(deployment: Deployment, columns: int, *arguments: str) -> list[str]:
-    command = [sys.executable, "-m", "blogdata", *arguments]
-    return last_screen(command, columns=columns, BLOGDATA_HOME=str(deployment.settings.home))
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("columns", [80, 140])
-def test_a_terminal_shows_names_uncut_and_each_line_whole(deployment: Deployment, columns: int) -> None:
-    published = {name for name in CONTRACTS if deployment.events.publications(name)}
-    assert published <= {line.split()[0] for line in shown(deployment, columns, "ledger")[1:]}
-    replay = shown(deployment, columns, "plan", "--replay", "bronze.visits", "--partitions", "all")
-    planned = {word for line in replay for word in line.split()}
-    assert {"gold.visits_cube_weekly", "silver.sessions_pending", "silver.visits_enriched"} <= planned
-
-
-@pytest.mark.campaign
-def test_a_narrow_terminal_shows_the_steps_of_a_run(deployment: Deployment) -> None:
-    """The run executes one dataset again, so that a real step ends on a terminal."""
-    run = shown(deployment, 80, "run", "--select", "gold.page_stats")
-    said = [line for line in run if "warning: " not in line]
-    assert said[0] == "what was asked for"
-    assert re.fullmatch(r"  gold\.page_stats +\d+ rows +[\d.]+ s +\d+ rows/s", said[1]), said
-    assert re.fullmatch(r"done in \d+ s: 1 runs, \d+ rows published", said[2]), said
 
 
 def test_public_view_hides_personal_and_technical_columns(said: Said) -> None:
@@ -221,11 +181,6 @@ def test_confirmed_plan_runs_and_commits_record_its_trigger(said: Said, deployme
     )
     assert [row["trigger"] for row in json.loads(out)] == ["command:blogdata plan"]
     assert dead_runs.own().items() <= newest_tags(deployment).items(), "otherwise nobody knows when it is dead"
-
-
-def test_sql_reports_truncated_rows_on_stderr(said: Said) -> None:
-    code, out, err = said("sql", "SELECT page FROM silver.visits", "--json", "--limit", "1")
-    assert (code, len(json.loads(out)), err) == (0, 1, "1 rows (only the first 1; see --limit)\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Two concurrent runs over the same partitions publish one clean result, whichever is second."""
+"""Concurrent runs over the same partitions publish one clean result; so do runs that are killed, with the next one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 import oracle
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
-from lineage import worker
+from laws.stepping import Probe
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
+from lineage.runs import under_way
+from lineage.worker import RECORDED, Worker
 from quality.contracts import CONTRACTS
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
@@ -31,21 +33,14 @@ def world(deploy: Deploy) -> Deployment:
     return made
 
 
-def two_at_once(deployment: Deployment, folder: Path, day: str = "", needed: tuple[str, ...] = ()) -> list[str]:
-    """Start the same run twice and wait for both; return their problems."""
-    folders = [folder / "one", folder / "other"]
-    for each in folders:
-        each.mkdir()
-    started = [worker.start(deployment, each, day=day, needed=needed) for each in folders]
-    return [found for run in started for found in run.problems()]
-
-
 @pytest.fixture(scope="module")
 def deployment(world: Deployment, deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     """Two hours published by two concurrent runs, into a lake that did not exist."""
     made = deploy("twice")
     made.copy_hours(world, HOURS)
-    assert two_at_once(made, tmp_path_factory.mktemp("runs"), needed=NEEDED) == []
+    folder = tmp_path_factory.mktemp("runs")
+    started = [Worker(made, Probe(folder / name), NEEDED) for name in ("one", "other")]
+    assert [problem for run in started for problem in run.problems()] == []
     return made
 
 
@@ -66,3 +61,23 @@ def test_only_one_concurrent_run_computes_each_partition(deployment: Deployment)
             for entry in deployment.events.history(dataset):
                 computed[entry.partition].append((entry.version, entry.run_id, entry.inputs))
             assert {key: by for key, by in computed.items() if len(by) > 1} == {}, dataset
+
+
+def test_runs_killed_at_each_way_to_write_are_completed_by_the_next(
+    world: Deployment, deployment: Deployment, deploy: Deploy, tmp_path: Path
+) -> None:
+    """Killed with -9 before and after the commit; what the server still writes ends, or goes on beside the next run."""
+    made = deploy("killed")
+    made.copy_hours(world, HOURS)
+    for dataset, phase in zip(NEEDED, ("written", "audited", "committed", RECORDED), strict=True):
+        probe = Probe(tmp_path / dataset)
+        probe.hold(phase)
+        run = Worker(made, probe, (dataset,), dataset)
+        assert probe.reached(phase, run.is_working), run.problems()
+        run.kill()
+        probe.end("audited")
+        probe.release()
+    assert made.run(for_=NEEDED).problems == []
+    assert (made.problems(), made.run(for_=NEEDED).runs) == ([], 0)
+    assert made.contents() == deployment.contents()
+    assert under_way(made) == []

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from blogdata.cli.main import main
 from blogdata.cli.pipeline import Pipeline
 from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.orchestration.step import Step
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from quality.contracts import CONTRACTS
@@ -54,43 +51,6 @@ def test_mostly_rejected_delivery_removes_no_users_until_accepted(deploy: Deploy
     assert accepted(made, *OF_USERS) == []
     assert current(made) == sorted(made.rows("silver.users_current", "user_id")) == ["a"]
     assert made.run(for_=OF_USERS).problems == []
-    assert made.problems() == []
-
-
-@pytest.mark.campaign
-def test_a_day_of_users_reads_its_delivery_and_the_table(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A late or changed delivery is merged with all later ones; all are read only if there is no earlier version."""
-    made, read, publish = deploy("days-of-users"), list[list[str]](), Step.publish
-
-    def noted(step: Step, rows: Any, *arguments: Any, **more: Any) -> Any:
-        if step.contract.dataset == "silver.users":
-            files = " ".join(rows.inputFiles())
-            read.append(sorted({*re.findall(r"/load_date=[\d-]{8}(\d\d)/", files), *re.findall("silver/users", files)}))
-        return publish(step, rows, *arguments, **more)
-
-    def day(number: int, *lines: bytes) -> None:
-        deliver(made, f"users/date=2026-01-{number:02}/users.json", [*lines])
-        assert made.run(for_=["silver.users"]).problems == []
-
-    monkeypatch.setattr(Step, "publish", noted)
-    table = "silver/users"
-    day(5, *USERS)
-    day(6, *USERS[:3])
-    day(8, *USERS[:3], b"{")
-    assert read == [["05"], ["06", table], ["08", table]]
-    day(7, *USERS)
-    day(6, *USERS[1:], USERS[1])
-    assert read[3:] == [["07", "08", table], ["06", "07", "08", table]]
-    found = made.contents_of("silver.users")
-    assert made.run(select=["silver.users"]).problems == [], "requested again, it is computed from all deliveries"
-    assert (read[5], made.contents_of("silver.users")) == (["05", "06", "07", "08"], found)
-    entry = made.published("silver.users")[WHOLE_TABLE]
-    assert (entry.rows_in, dict(entry.reasons)) == (16, {"dead_lettered": 1, "unchanged": 15 - entry.rows_out})
-    (first, *_) = made.events.history("silver.users")
-    for file in made.lake.at("silver.users", first.version).file_uris():
-        Path(file).unlink()
-    day(6, *USERS)
-    assert read[6] == ["05", "06", "07", "08"]
     assert made.problems() == []
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from assets.streams import STREAMS
 from assets.transforms import visit_events
-from blogdata.erasure.search import OTHER, search
-from blogdata.evidence.persons import Place, places
+from blogdata.evidence.persons import places
 from blogdata.patterns.data_flow import local_sequencer
 from blogdata.patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
@@ -56,16 +55,6 @@ ENCRYPTED = {
     (name, column) for name, contract in EVERY.items() if contract.encrypted for column in contract.encrypted.columns
 }
 """Columns that are stored encrypted."""
-
-
-def _is_certain(place: Place) -> bool:
-    """Return whether values can be found in a place by who looks for them: not in sketches, tokens and ciphertexts."""
-    names = [name.strip("`") for name in place.values.split(", ")]
-    readable = [name for name in names if name != SKETCHES and (place.name, name) not in TOKENS | ENCRYPTED]
-    return place.always and bool(readable)
-
-
-CERTAIN = [place for place in PLACES if _is_certain(place)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,30 +175,6 @@ def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: De
         assert local_sequencer.missing(visits, visits, key="ip") == []
 
 
-def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
-    assert [path for path in found.of_persons if not any(place.has(path) for place in PLACES)] == []
-
-
-def test_a_search_of_everything_packed_finds_no_other_place(found: Found) -> None:
-    """Compressed state of streams included: what the bytes of a file do not show."""
-    seen = search(found.home, [value.token for value in found.planted.every if value.identifies], PLACES)
-    assert {trace.path for trace in seen.traces} >= set(found.of_persons)
-    assert [trace for trace in seen.traces if trace.place == OTHER] == []
-    assert seen.unsearched == ()
-    assert any(trace.how == "RocksDB's blocks" for trace in seen.traces)
-
-
-@pytest.mark.parametrize("place", CERTAIN, ids=lambda place: place.name)
-def test_a_declared_place_has_persons_values(found: Found, place: Place) -> None:
-    assert any(place.has(path) for path in found.of_persons)
-
-
-def test_a_refused_batch_is_found(found: Found) -> None:
-    """It is declared as possible only, as most deployments have none."""
-    (refused,) = [place for place in PLACES if place.name == "refused batches"]
-    assert any(refused.has(path) for path in found.of_persons)
-
-
 def test_columns_with_identifiers_are_those_that_contracts_declare(found: Found) -> None:
     declared = {
         (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
@@ -217,20 +182,3 @@ def test_columns_with_identifiers_are_those_that_contracts_declare(found: Found)
     seen = {where for where, values in found.columns.items() if any(value.identifies for value in values)}
     assert seen - declared == set()
     assert {(name, column) for name, column in declared - seen if column != SKETCHES} == TOKENS | ENCRYPTED
-
-
-def test_no_statistics_have_a_persons_value(found: Found) -> None:
-    in_logs = {value for path, values in found.files.items() if LOGS in path for value in values}
-    assert {value.field for value in in_logs if value.identifies} == set()
-    assert "page" in {value.field for value in in_logs}, "the search sees statistics"
-
-
-def test_no_footer_of_a_data_file_has_a_persons_value(found: Found) -> None:
-    """Those of a refused batch do: its files are written without a contract."""
-    assert {value.field for value in found.limits if value.identifies} == set()
-    assert "page" in {value.field for value in found.limits}, "the search sees limits"
-    # Nor has any footer the limits of such a column, of which other rows may have the least and the greatest value.
-    declared = {
-        (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
-    }
-    assert found.limited & declared <= TOKENS

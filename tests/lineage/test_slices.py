@@ -9,7 +9,6 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,16 +17,11 @@ import pytest
 
 from blogdata.lake import arrow
 from blogdata.lake.commit import Entry
-from blogdata.orchestration import computation, slices
-from blogdata.orchestration.step import Step
-from blogdata.patterns.ingestion import compactor
+from blogdata.orchestration import computation
 from blogdata.publish.run import RunContext
-from blogdata.publish.target import Additions
-from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from lineage.phases import Hold
-from lineage.runs import retries
+from lineage.worker import obey
 
 # The tests go on from each other: `make laws` has all of them, not campaigns alone.
 pytestmark = pytest.mark.matrix(1)
@@ -38,10 +32,6 @@ BY_THE_HOUR = (VISITS, CONFLICTS, ENRICHED, "gold.audience_hourly")
 """The tables to which rows are added, with a companion, and one that reads them by the hour."""
 ONLY: Mapping[str, Any] = {"for_": (VISITS,)}
 """A run for tests that look at no other table."""
-WEEKS_AND_DAYS = ("gold.visits_weekly", "gold.visits_cube_weekly", "gold.visits_cube_daily", "gold.page_stats")
-GAP = 14
-"""The hour of arrival that lands after the next one."""
-UNPUBLISHED, PUBLISHED = ("written", "audited"), "committed"
 
 
 def hour(of: int) -> str:
@@ -118,7 +108,7 @@ def cut_off(world: World, folder: Path, phase: str, *lines: bytes) -> None:
     world.deployment.land(hour(world.now), [own, *lines])
     world.now += 1
     with pytest.MonkeyPatch.context() as patch:
-        Hold(folder / "probe", VISITS).install(patch)
+        obey(patch, folder / "probe", VISITS)
         assert world.deployment.run(**ONLY).problems != []
 
 
@@ -170,40 +160,11 @@ def test_hours_that_a_new_row_or_another_input_changes_are_computed_whole(world:
     assert enriched(world) == {}, "what is added is joined as the rows that are there"
 
 
-@pytest.mark.campaign
-def test_an_arrival_that_is_published_again_has_its_hours_computed_whole(world: World) -> None:
-    """To the other hours rows are added: conflicts of new rows, too, beside those that the companion has."""
-    world.deployment.land(hour(11), [event("11:33", "/corrected")], name="more.json")
-    assert world.now == GAP
-    world.now += 1
-    disputed = [event("12:51", "/x"), event("12:51", "/x", user_id="another")]
-    found = world.arrive(event("12:50", "/still"), *disputed, event("13:41", "/again"))
-    assert (added(found), whole(found)) == ({"12": 2, "13": 1}, {"10", "11", "15"})
-    assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == [("/own12", hour(12)), ("/x", hour(12))]
-    assert enriched(world) == {"12": 2, "13": 1}
-    assert world.deployment.problems() == []
-
-
-@pytest.mark.campaign
-def test_who_asks_for_hours_has_them_computed_whole(world: World, tmp_path: Path) -> None:
-    """So has who lands an earlier arrival: a row of it would have been the first of its identity."""
-    world.deployment.land(hour(GAP), [event("13:41", "/early")])
-    cut_off(world, tmp_path, "audited", event("10:44", "/asked"), event("11:44", "/stale"))
-    assert world.stands_for("/stale") == []
-    assert whole(world.run(hours=(hour(10), hour(10)), select=[VISITS])) == {"10"}
-    found = world.run(**ONLY)
-    assert (added(found), whole(found)) == ({"11": 1}, {"13", f"{GAP}", world.own})
-    assert (world.stands_for("/asked"), world.stands_for("/stale")) == ([1], [1])
-
-
-@pytest.mark.parametrize("phase", [*(pytest.param(one, marks=pytest.mark.campaign) for one in UNPUBLISHED), PUBLISHED])
-def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path, phase: str) -> None:
-    before = world.stands_for(f"/{phase}")
-    cut_off(world, tmp_path, phase, event("10:55", f"/{phase}"))
-    assert (before, world.stands_for(f"/{phase}")) == ([], [1] if phase == PUBLISHED else [])
-    found = world.run(**ONLY)
-    assert added(found) == ({} if phase == PUBLISHED else {"10": 1})
-    assert world.stands_for(f"/{phase}") == [1]
+def test_a_write_that_is_cut_off_adds_its_rows_once(world: World, tmp_path: Path) -> None:
+    cut_off(world, tmp_path, "committed", event("10:55", "/once"))
+    assert world.stands_for("/once") == [1]
+    assert added(world.run(**ONLY)) == {}
+    assert world.stands_for("/once") == [1]
     assert world.deployment.problems() == []
 
 
@@ -245,81 +206,6 @@ def test_an_hour_that_somebody_else_has_changed_is_computed_whole(world: World) 
     assert (world.stands_for("/wrong"), world.stands_for("/a")) == ([], [1])
 
 
-@pytest.mark.campaign
-def test_an_hour_whose_companion_somebody_else_has_changed_is_computed_whole(world: World) -> None:
-    lost = sorted(world.deployment.rows(CONFLICTS, "page", "event_hour"))
-    with world.deployment.session() as spark:
-        table = f"delta.`{world.deployment.lake.path(CONFLICTS)}`"
-        spark.sql(f"UPDATE {table} SET page = '/wrong' WHERE page = '/x'").collect()
-    assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) != lost
-    assert added(world.arrive(event("12:49", "/companion"), how=ONLY)) == {}
-    assert sorted(world.deployment.rows(CONFLICTS, "page", "event_hour")) == lost
-
-
-@pytest.mark.campaign
-def test_a_table_that_moved_meanwhile_is_looked_at_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, path = slices.additions, world.deployment.lake.path(VISITS)
-
-    def moved(step: Step, *more: Any) -> Additions:
-        result = found(step, *more)
-        monkeypatch.undo()
-        step.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('moved' = 'yes')").collect()
-        return result
-
-    monkeypatch.setattr(slices, "additions", moved)
-    assert whole(world.arrive(event("12:58", "/moved"), how=ONLY)) >= {"12"}, "somebody else has changed it by then"
-    assert retries(world.deployment, VISITS)[-1:] == ["ConcurrentWrite"]
-
-
-@pytest.mark.campaign
-def test_a_table_that_still_has_a_retired_column_is_added_to(world: World) -> None:
-    """It follows another contract than a new table: that with the column, whose values stay. Vertical Partitioner."""
-    with world.deployment.session() as spark:
-        spark.sql(f"ALTER TABLE delta.`{world.deployment.lake.path(VISITS)}` ADD COLUMNS (raw BINARY)")
-    late = [event("10:57", "/old"), event("11:57", "/as_old")]
-    assert whole(world.arrive(*late, how=ONLY)) >= {"10", "11"}
-    assert added(world.arrive(event("10:58", "/older"), how=ONLY)) == {"10": 1}
-    lines = {page: raw for page, raw in world.deployment.rows(VISITS, "page", "raw") if page in ("/old", "/older")}
-    assert {page: json.loads(line)["page"] for page, line in lines.items()} == {"/old": "/old", "/older": "/older"}
-
-
-@pytest.mark.campaign
-def test_hours_that_are_compacted_are_added_to(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert len(world.files()["10"]) == 2
-    monkeypatch.setattr(compactor, "MANY", 2)
-    monkeypatch.setattr(compactor, "AT_REST", timedelta(0))
-    monkeypatch.setenv("BLOGDATA_HOME", str(world.deployment.settings.home))
-    said = Said(monkeypatch, capsys)
-
-    def maintained(*config: str) -> list[dict[str, Any]]:
-        answer = json.loads(said("job", "maintain", *config, "--json")[1])
-        assert answer["ok"]
-        return [one for one in answer["result"].get("tables", ()) if one["dataset"] == VISITS]
-
-    (due,) = maintained("only_plan=true")
-    assert due["action"] == "compact"
-    (done,) = maintained()
-    assert (done["partitions"], done["files_after"], done["left"]) == (due["partitions"], due["partitions"], "")
-    assert len(world.files()["10"]) == 1
-    assert maintained() == []
-    found = world.arrive(event("10:46", "/after"), event("11:46", "/after"), how=ONLY)
-    assert added(found) == {"10": 1, "11": 1}, "a compaction is no change by somebody else"
-    assert len(world.files()["10"]) == 2
-    assert world.deployment.problems() == []
-
-
-@pytest.mark.campaign
-def test_files_of_an_hour_stay_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = {key[-2:]: entry.added.times for key, entry in world.deployment.published(VISITS).items() if entry.added}
-    assert (times["10"], times["11"]) == (2, 1), "how often rows were added since the hours were computed whole"
-    monkeypatch.setattr(slices, "MOST", 2)
-    found = world.arrive(event("10:50", "/few"), event("11:50", "/few"), how={"for_": BY_THE_HOUR})
-    assert (added(found), "10" in whole(found)) == ({"11": 1}, True)
-    assert (len(world.files()["10"]), len(world.files()["11"])) == (1, 3)
-
-
 @pytest.mark.parametrize(
     "tables", [BY_THE_HOUR, pytest.param((), marks=pytest.mark.campaign)], ids=["by the hour", "all"]
 )
@@ -337,16 +223,3 @@ def test_the_tables_equal_those_of_a_deployment_that_computes_all_of_it_at_once(
     assert tables or there.keys() == all_at_once.keys()
     assert {name: there[name] for name in all_at_once} == all_at_once
     assert not any(entry.added for dataset in (VISITS, ENRICHED) for entry in fresh.published(dataset).values())
-
-
-@pytest.mark.campaign
-def test_an_hour_that_is_due_computes_no_day_or_week_again(world: World) -> None:
-    before = world.deployment.versions()
-    how: Mapping[str, Any] = {"due": True, "for_": (*BY_THE_HOUR, *WEEKS_AND_DAYS)}
-    assert world.arrive(event("10:59", "/due"), how=how) != {}
-    moved = {dataset for dataset, version in world.deployment.versions().items() if version != before.get(dataset)}
-    waiting = {each.task.main for each in world.deployment.outstanding().runs}
-    assert moved >= {VISITS, ENRICHED, "gold.audience_hourly"}
-    assert waiting >= {*WEEKS_AND_DAYS}
-    assert moved.isdisjoint(waiting)
-    assert world.deployment.run(**how).runs == 0

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,7 +18,6 @@ from blogdata.patterns.observability.dataset_tracker import (
     Lineage,
     LineageEdge,
     export_openlineage,
-    publications,
     track,
 )
 from blogdata.patterns.observability.reported_results import ReportUnreadable
@@ -116,16 +114,6 @@ def test_lineage_finds_all_upstream_and_downstream_datasets(lineage: Lineage) ->
     assert lineage.upstream("gold.alone") == lineage.downstream("gold.stats") == frozenset()
 
 
-def test_owners_and_consumers_downstream_are_affected(lineage: Lineage) -> None:
-    assert lineage.affected_teams("bronze.views") == {"team:analytics", "team:marketing", "team:editors"}
-    assert lineage.affected_teams("gold.stats") == {"team:editors"}
-
-
-def test_a_cycle_ends_the_search() -> None:
-    edges = (LineageEdge(source="a.a", target="b.b"), LineageEdge(source="b.b", target="a.a"))
-    assert Lineage(nodes={}, edges=edges).downstream("a.a") == {"a.a", "b.b"}
-
-
 def test_an_input_no_longer_read_loses_its_edge(spark: Any, tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "lake"))
     rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
@@ -180,33 +168,6 @@ def test_exported_columns_name_their_source_columns(exported: Path) -> None:
         {"name": "team:marketing", "type": "OWNER"},
         {"name": "team:editors", "type": "CONSUMER"},
     ]
-
-
-def test_inputs_carry_their_version_and_files_none(exported: Path, home: Path) -> None:
-    lake = Lake(root=str(home / "lake"))
-    (bronze,) = events(exported, "silver.views")[1]["inputs"]
-    assert bronze["facets"]["version"]["datasetVersion"] == str(lake.version("bronze.views"))
-    (landing,) = events(exported, "bronze.views")[1]["inputs"]
-    assert (landing["name"], landing["facets"]) == ("landing.views", {})
-
-
-def test_publications_are_exported_once(exported: Path, home: Path) -> None:
-    lake = Lake(root=str(home / "lake"))
-    before = {file: file.stat().st_mtime_ns for file in exported.rglob("*.json")}
-    assert export_openlineage(lake, EventLog(lake), CONTRACTS, landing=str(home / "landing"), folder=exported) == 0
-    assert {file: file.stat().st_mtime_ns for file in exported.rglob("*.json")} == before
-
-
-def test_a_run_without_uuid_gets_a_stable_one(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(root=str(tmp_path / "lake"))
-    rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
-    write(lake, CLEAN, rows, replace(RUN, run_id="nightly"))
-    parents = []
-    for folder in (tmp_path / "one", tmp_path / "two"):
-        export_openlineage(lake, EventLog(lake), CONTRACTS, landing=str(tmp_path / "landing"), folder=folder)
-        parents.append(events(folder, "silver.views")[1]["run"]["facets"]["parent"]["run"]["runId"])
-    uuid.UUID(parents[0])
-    assert parents[0] == parents[1]
 
 
 def test_served_deliveries_are_exported_with_their_input_versions(tmp_path: Path) -> None:
@@ -308,29 +269,3 @@ def complete(**other: object) -> dict[str, object]:
     """Return the event of a completed run, as another program writes it."""
     at = "2026-01-05T10:00:00Z"
     return {"eventType": "COMPLETE", "eventTime": at, "inputs": [], "outputs": [{"name": "sales.letters"}], **other}
-
-
-def test_events_of_any_writer_of_json_are_read(tmp_path: Path) -> None:
-    file = tmp_path / "sales.letters" / "b.json"
-    file.parent.mkdir()
-    text = json.dumps(complete(job={"name": "one\u2028two"}), ensure_ascii=False)
-    file.write_text(f"{text}\r\n\n", encoding="utf-8")
-    assert [one.dataset for one in reported_results.reported([tmp_path])] == ["sales.letters"]
-
-
-def test_a_time_without_a_zone_is_refused_by_name(tmp_path: Path) -> None:
-    for name, at in (("a", "2026-01-05T10:00:00Z"), ("b", "2026-01-05T10:00:00")):
-        file = tmp_path / "sales.letters" / f"{name}.json"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(complete(eventTime=at)))
-    with pytest.raises(ReportUnreadable, match="has no zone") as raised:
-        reported_results.reported([tmp_path])
-    assert raised.value.where == str(file)
-
-
-def test_commits_of_others_are_no_publications(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(root=str(tmp_path))
-    rows = spark.createDataFrame([(DAY, "/a")], "day STRING, page STRING")
-    rows.write.format("delta").save(lake.path("silver.views"))
-    assert list(publications(lake, "silver.views")) == []
-    assert list(publications(lake, "silver.nothing")) == []

@@ -15,11 +15,9 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.checks import check_specs
 from blogdata.orchestration.completeness import complete_results
 from blogdata.orchestration.names import asset_key
 from blogdata.publish.partitions import Grain, finer
-from declared import OF_COMPLETE_WEEKS
 from published import publish
 from quality.contracts import CONTRACTS
 
@@ -62,16 +60,6 @@ def test_a_day_that_is_running_is_no_warning(lake: Lake) -> None:
     assert result.description == f"{TUESDAY} has 14 of 24 hours"
 
 
-def test_the_day_at_whose_hour_a_log_ends_is_no_warning(lake: Lake) -> None:
-    publish(lake, HOURLY, "event_hour", {f"{TUESDAY}T13": 1})
-    days(lake, {MONDAY: 24, TUESDAY: 14})
-    result = judged(lake, "2026-11-29T00:00")
-    assert (result.passed, result.description) == (True, f"{TUESDAY} has 14 of 24 hours so far")
-    # Later rows are of a day without a report yet.
-    publish(lake, HOURLY, "event_hour", {f"{WEDNESDAY}T00": 1})
-    assert judged(lake, "2026-11-29T00:00").description == f"{TUESDAY} has 14 of 24 hours"
-
-
 def test_a_week_runs_until_its_sunday_is_over(lake: Lake) -> None:
     days(lake, {MONDAY: 167, "2026-01-12": 168}, CUBE)
     assert judged(lake, "2026-01-11T23:00", CUBE).description == f"{MONDAY} has 167 of 168 hours so far"
@@ -87,14 +75,6 @@ def test_a_complete_day_hides_no_earlier_incomplete_one(lake: Lake) -> None:
     # The warning stands until the day is recomputed with all hours.
     days(lake, {MONDAY: 24})
     assert judged(lake, f"{WEDNESDAY}T02:00").passed
-
-
-def test_many_days_are_counted_and_the_newest_named(lake: Lake) -> None:
-    days(lake, {f"2026-01-{day:02d}": 20 for day in range(1, 8)} | {"2026-01-08": 24})
-    result = judged(lake, "2026-02-01T00:00")
-    told = "; ".join(f"2026-01-0{day} has 20 of 24 hours" for day in (7, 6, 5))
-    assert result.description == f"{told}; 4 more lack hours"
-    assert result.metadata["periods_lacking_hours"].value == 7
 
 
 def test_final_days_give_no_completeness_warning(lake: Lake) -> None:
@@ -116,19 +96,6 @@ def test_an_empty_day_counts_its_published_hours(lake: Lake, there: int, passed:
     assert result.description == (None if passed else f"{MONDAY} has 23 of 24 hours")
 
 
-def test_days_before_the_first_delivery_give_no_warning(lake: Lake) -> None:
-    days(lake, {"2020-03-01": 0, MONDAY: 24, TUESDAY: 0, WEDNESDAY: 24})
-    assert judged(lake, f"{WEDNESDAY}T02:00").description == f"{TUESDAY} has 0 of 24 hours"
-
-
-def test_days_published_without_hour_counts_are_counted(lake: Lake) -> None:
-    publish(lake, PAGES, "event_date", {MONDAY: 1})
-    days(lake, {TUESDAY: 24})
-    result = judged(lake, f"{WEDNESDAY}T02:00")
-    assert result.passed
-    assert result.metadata["published_before_hours_were_counted"].value == 1
-
-
 def test_served_days_lack_hours_of_either_dataset(lake: Lake) -> None:
     days(lake, {MONDAY: 24, TUESDAY: 22, WEDNESDAY: 1})
     days(lake, {MONDAY: 23, TUESDAY: 24, WEDNESDAY: 24}, REFERRALS)
@@ -136,11 +103,3 @@ def test_served_days_lack_hours_of_either_dataset(lake: Lake) -> None:
     assert result.description == (
         f"{TUESDAY} has 22 of 24 hours; {MONDAY} has 23 of 24 hours; {WEDNESDAY} has 1 of 24 hours so far"
     )
-
-
-def test_every_dataset_of_gold_that_may_lack_hours_has_the_check() -> None:
-    for name, contract in CONTRACTS.items():
-        gathered = contract.layer == "gold" and contract.grain is not Grain.HOUR and name not in OF_COMPLETE_WEEKS
-        checks = [spec.name for spec in check_specs(asset_key(name), contract)]
-        assert ("complete" in checks) == gathered, name
-        assert ("hours_present" in [column.name for column in contract.columns]) == gathered, name

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 
 from blogdata.lake.commit import Commit, Entry
-from blogdata.orchestration.checks import check_specs
-from blogdata.orchestration.measures import measure_results, measure_specs
-from quality.contracts import CONTRACTS, EVERY
+from blogdata.orchestration.measures import measure_results
+from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["silver", "visits"])
 VISITS = CONTRACTS["silver.visits"]
@@ -64,20 +62,3 @@ def test_a_jumping_measure_warns_with_both_figures() -> None:
         "found": "100.0%",
         "usual": "36.0%",
     }
-
-
-def test_a_new_measure_has_no_zero_history() -> None:
-    without = [
-        replace(entry, measures={name: one for name, one in entry.measures.items() if "referral" not in name})
-        for entry in WEEK
-    ]
-    assert judged(without, hour(168)).passed
-
-
-def test_every_dataset_that_is_measured_has_the_check() -> None:
-    assert [name for name, contract in EVERY.items() if measure_specs(KEY, contract)] == [
-        "silver.visits",
-        "silver.visits_live",
-    ]
-    (spec,) = [spec for spec in check_specs(KEY, VISITS) if spec.name == "measures"]
-    assert not spec.blocking

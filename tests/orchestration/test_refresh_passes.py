@@ -1,22 +1,17 @@
 """A `refresh` step computes a partition once; sessions, which continue the hour before, again whenever that changed."""
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
 
-from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Entry
 from blogdata.orchestration import refresh, turns
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.refresh_request import Request
 from blogdata.publish.partitions import Grain
 from orchestration.stepped import Work, step
-from published import bronze, days, deployment, land, publish, silver
+from published import bronze, days, deployment, publish, silver
 from quality.contracts import GRAPH
 from quality.contracts.sessions import CARRIED
 
@@ -66,52 +61,12 @@ def test_sessions_go_on_to_the_newest_hour(lake: LakeResource) -> None:
     assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
 
 
-def test_what_goes_on_for_long_takes_four_times_as_many_hours_at_each_pass(lake: LakeResource) -> None:
-    hours = range(1, 24)
-    sessions(lake, dict.fromkeys(hours, 1), read=visits(lake, *hours))
-    found = passes(lake, visits(lake, 1), grows=True)
-    assert found == [[1], [2], [3, 4, 5, 6], [*range(7, 23)], [23]]
-    assert passes(lake, lake.lake.version("silver.visits") or 0, grows=True) == []
-
-
-def test_a_step_without_work_reads_its_own_inputs_once(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions(lake, {5: 1}, read=visits(lake, 5))
-    read: list[str] = []
-
-    def publications(log: EventLog, dataset: str, *given: Any, **bounds: Any) -> dict[str, Entry]:
-        read.append(dataset)
-        return found(log, dataset, *given, **bounds)
-
-    found = EventLog.publications
-    monkeypatch.setattr(EventLog, "publications", publications)
-    # Hours held before the run are read once per run, by its first step.
-    monkeypatch.setattr(Request, "held_before", lambda self, look: {})
-    assert step(lake, "silver.sessions", lambda _: None) == []
-    assert Counter(read) == {"silver.visits": 1, "silver.sessions": 1, "silver.sessions_pending": 1}
-
-
-def test_sessions_stop_where_the_same_stays_pending(lake: LakeResource) -> None:
-    sessions(lake, {5: 1, 6: 1, 7: 1, 8: 1}, read=visits(lake, 5, 6, 7, 8))
-    assert passes(lake, visits(lake, 5, 8), grows=False) == [[5, 8]]
-
-
 def test_a_replayed_hour_makes_the_next_run(lake: LakeResource) -> None:
     read = visits(lake, 5, 6, 7)
     sessions(lake, {5: 1, 6: 1, 7: 1}, read=read)
     assert passes(lake, read, grows=True, again={"silver.sessions": [hour(5), hour(6)]}) == [[5, 6], [7]]
     assert passes(lake, read, grows=True, again={"silver.sessions": [hour(5)]}, only_again=True) == [[5]]
     assert passes(lake, read, grows=True) == [[6], [7]]
-
-
-def test_a_partition_that_always_changes_runs_once(lake: LakeResource) -> None:
-    def land_more(keys: Sequence[str]) -> None:
-        for key in keys:
-            bronze(lake.lake, {key: {key: 1}}, landed={key: "before"})
-            land(lake, "visits", key, {f"{lake.lake.version('bronze.visits')}.json": "{}\n"})
-
-    for number in (5, 6):
-        land(lake, "visits", hour(number), {"0.json": "{}\n"})
-    assert step(lake, "bronze.visits", land_more) == [[hour(5), hour(6)]]
 
 
 def test_a_table_in_order_is_left_to_the_run_that_executes_it(lake: LakeResource) -> None:
@@ -175,15 +130,6 @@ def test_a_replay_is_computed_in_pieces(lake: LakeResource, monkeypatch: pytest.
     asked = {"again": {"silver.visits": hours}, "only_again": True}
     assert step(lake, "silver.visits", work, **asked) == [hours[:4], [hour(4), hour(6), hour(7)], [hour(8), hour(10)]]
     assert [len(keys) for keys in free] == [7, 7, 9]
-
-
-def test_a_replay_in_pieces_computes_what_was_asked_for(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refresh, "MOST_AGAIN", 4)
-    hours = range(20)
-    sessions(lake, dict.fromkeys(hours, 1), read=visits(lake, *hours))
-    again = {"silver.sessions": [hour(number) for number in hours[:10]]}
-    found = passes(lake, lake.lake.version("silver.visits") or 0, grows=True, again=again, only_again=True)
-    assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
 def test_an_hour_computed_too_early_is_computed_again(lake: LakeResource) -> None:

@@ -9,8 +9,7 @@ import dagster as dg
 import pytest
 
 from blogdata.lake.commit import Commit, Entry
-from blogdata.orchestration.shares import share_results, share_specs
-from blogdata.patterns.error_management import filter_interceptor
+from blogdata.orchestration.shares import share_results
 from blogdata.planning.held import DEAD_LETTERS
 from quality.contracts import CONTRACTS
 
@@ -65,12 +64,6 @@ def test_each_hour_is_compared_with_those_before_it() -> None:
     assert judged([*before, *[hour(number, 100) for number in range(169, 240)]], hour(168, 400)).passed
 
 
-def test_a_new_filter_is_compared_with_nothing_removed() -> None:
-    none = [hour(number, 0) for number in range(168)]
-    told = "2026-01-12T00: 'crawler' removed 50.0% of the rows, usual are 0.0%"
-    assert judged(none, hour(168, 500)).description == told
-
-
 def letters(number: int, dead: int, rows: int) -> Entry:
     key = f"2026-01-05T{number:02d}"
     return Entry(dataset=LETTERS.dataset, partition=key, version=number, rows_in=rows, rows_out=dead, reasons={})
@@ -99,37 +92,8 @@ def test_quiet_hours_are_judged_with_quiet_predecessors() -> None:
     assert accepted(broken, letters(3, 5, 10)).passed
 
 
-def test_a_busy_hour_is_judged_by_itself() -> None:
-    assert not accepted([letters(0, 0, 10_000)], letters(1, 190, 200)).passed
-    assert accepted([], letters(1, 100, 200)).passed
-
-
 def test_accepted_dead_letters_pass_and_are_described() -> None:
     result = accepted([], letters(1, 190, 200), lifted=(DEAD_LETTERS,))
     assert result.passed
     assert "190 of 200 rows" in result.description
     assert "blogdata run --accept dead_letters" in result.description
-
-
-def test_shares_sum_over_a_runs_partitions() -> None:
-    entries = [hour(1, 100), hour(2, 300)]
-    assert filter_interceptor.shares({entry.partition: entry for entry in entries}) == {"crawler": 0.2}
-    assert filter_interceptor.shares({}) == {}
-
-
-def test_each_partition_has_its_filtered_row_count_and_what_judged_it() -> None:
-    entries = {entry.partition: entry for entry in (hour(1, 100), hour(2, 300))}
-    info = {"files": 1, "bytes": 1, "judged_by": {"crawlerdetect": "0.4.2"}}
-    commit = Commit(dataset="silver.visits", version=99, entries=entries, info=info)
-    assert [commit.metadata(part)["rows/filtered.crawler"] for part in entries] == [100, 300]
-    assert commit.metadata()["rows/filtered.crawler"] == 400
-    assert commit.metadata()["judged_by/crawlerdetect"] == "0.4.2"
-
-
-def test_datasets_have_the_checks_of_their_contracts() -> None:
-    named = {name: [spec.name for spec in share_specs(KEY, contract)] for name, contract in CONTRACTS.items()}
-    assert {name: checks for name, checks in named.items() if checks} == {
-        "bronze.dead_letters": ["share"],
-        "bronze.ad_dead_letters": ["share"],
-        "silver.visits": ["filters"],
-    }

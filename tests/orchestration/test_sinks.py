@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,14 @@ from blogdata.evidence import served as core
 from blogdata.orchestration import sinks
 from blogdata.orchestration.calendar import calendar
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.names import asset_key
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.planning.reach import SAME
-from blogdata.publish.compatibility import Remove
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
 from blogdata.publish.writes import Serve
 from blogdata.services import config, postgres
 from blogdata.services.config import Settings
-from kills import kill_postgres
 from published import deployment, publish
 from resources.postgres import PostgresResource
 
@@ -192,25 +188,6 @@ def test_unrecorded_deliveries_are_recorded_by_the_next_run(shop: Shop, monkeypa
     assert noted() == [(MONDAY, versions, 2, None), (TUESDAY, versions, 2, "__ephemeral_asset_job__")]
 
 
-def test_a_killed_database_is_restarted_and_retried(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop.publish(MONDAY)
-    read = LakeResource.batches
-    killed: list[str] = []
-
-    def batches(lake: LakeResource, dataset: str, *at: Any) -> Iterator[Any]:
-        if dataset == RETURNS and not killed:
-            killed.append(dataset)
-            kill_postgres(shop.settings)
-        yield from read(lake, dataset, *at)
-
-    monkeypatch.setattr(LakeResource, "batches", batches)
-    result = shop.run(MONDAY, MONDAY)
-    assert killed == [RETURNS]
-    assert result.success
-    assert [event.event_type_value for event in result.all_events].count("STEP_UP_FOR_RETRY") == 1
-    assert shop.shown() == {SALES: [MONDAY], RETURNS: [MONDAY]}
-
-
 def test_refused_days_are_named_and_others_served(shop: Shop) -> None:
     shop.publish(*DAYS)
     assert shop.run(MONDAY, MONDAY).success
@@ -240,14 +217,6 @@ def test_a_rebuilt_lake_makes_served_days_stale(shop: Shop) -> None:
     assert shop.stale() == [TUESDAY]
 
 
-def test_a_day_of_one_dataset_is_not_served(shop: Shop) -> None:
-    shop.publish(MONDAY, datasets=(SALES,))
-    shop.publish(TUESDAY)
-    assert shop.stale() == [TUESDAY]
-    (failed,) = shop.run(MONDAY, MONDAY).filter_events(lambda event: event.is_step_failure)
-    assert "nothing of gold.returns has been published for 2026-01-05" in str(failed.step_failure_data)
-
-
 def test_days_served_from_fewer_hours_are_named(shop: Shop) -> None:
     shop.asset = served(shop.schema, [replace(contract(name), parts=24) for name in BOTH])
     for dataset in BOTH:
@@ -259,36 +228,3 @@ def test_days_served_from_fewer_hours_are_named(shop: Shop) -> None:
     told = {event.check_name: (event.passed, event.severity, event.description) for event in found}
     assert told.pop("ledger")[0]
     assert told == {"complete": (False, dg.AssetCheckSeverity.WARN, f"{MONDAY} has 23 of 24 hours")}
-
-
-def test_a_retired_column_is_served_until_left_out(shop: Shop) -> None:
-    """Pattern: Schema Migrator."""
-    removal = Remove(old="rows", since=date(2026, 1, 1), grace=timedelta(days=9))
-    retiring = replace(contract(SALES), columns=contract(SALES).columns[:1], migrations=(removal,))
-
-    def columns(*without: str) -> set[str]:
-        shop.publish(MONDAY)
-        shop.asset = served(shop.schema, [retiring, contract(RETURNS)], without)
-        assert shop.run(MONDAY, MONDAY).success
-        with psycopg.connect(postgres.running_address(shop.settings).complete()) as connection:
-            query = (
-                "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = 'sales'"
-            )
-            return {name for (name,) in connection.execute(query, [shop.schema])}
-
-    assert columns() == {"day", "rows"}
-    assert columns(f"{SALES}.rows") == {"day"}
-
-
-def test_a_missing_database_names_the_start_command(shop: Shop, tmp_path: Path) -> None:
-    shop.publish(MONDAY)
-    elsewhere = replace(shop.settings, home=tmp_path / "elsewhere")
-    shop.settings = elsewhere
-    (failed,) = shop.run(MONDAY, MONDAY).filter_events(lambda event: event.is_step_failure)
-    assert "blogdata up postgres" in str(failed.step_failure_data)
-
-
-def test_served_asset_depends_on_its_datasets(shop: Shop) -> None:
-    spec = shop.asset.specs_by_key[asset_key(f"{shop.schema}.daily")]
-    assert {dep.asset_key for dep in spec.deps} == {asset_key(name) for name in BOTH}
-    assert "pattern/transactional-writer" in spec.tags

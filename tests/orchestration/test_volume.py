@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from blogdata.cli.pipeline import Pipeline
-from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.step import Upstream
@@ -24,8 +21,6 @@ from blogdata.publish.audit import guard_of, warnings
 from blogdata.publish.target import Engine
 from blogdata.publish.watch import VOLUME
 from blogdata.publish.write_faults import AuditFailed
-from blogdata.publish.writes import Replace, Slices
-from blogdata.services import config
 from idempotency.executing import step
 from quality.contracts import CONTRACTS
 
@@ -93,16 +88,3 @@ def test_a_person_publishes_it_all_the_same(days: Days) -> None:
     commit = days.publish({MONDAY: 5_000}, accepted={GUARD})
     assert days.shown() == {MONDAY: 5_000}
     assert warnings(commit.entries[MONDAY]) == [VOLUME]
-
-
-def test_only_a_dataset_that_asks_has_the_guard(tmp_path: Path) -> None:
-    settings = config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})
-    Pipeline(settings, accept=GUARD)
-    with pytest.raises(ConfigurationError, match="no guard is called"):
-        Pipeline(settings, accept=guard_of("gold.visits_cube_daily", VOLUME))
-
-
-def test_a_dataset_whose_rows_are_added_cannot_ask_for_it() -> None:
-    added = Replace(slices=Slices(of="silver.visits", column="arrival_hour"))
-    with pytest.raises(ConfigurationError, match="only those would be judged"):
-        replace(PAGES, write=added)

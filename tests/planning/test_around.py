@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from blogdata.lake.commit import Entry
-from blogdata.planning.around import Around
 from blogdata.publish.contract import Edge, Wanted
-from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS
 
 JOINED = CONTRACTS["silver.visits_with_ads"]
@@ -56,11 +53,6 @@ def look() -> Look:
     return found
 
 
-def test_the_reader_begins_with_the_first_ads(look: Look) -> None:
-    assert behind(look, ADS) == behind(look, VISITS) == ["10", "11", "12"]
-    assert behind(Look({"silver.visits": look.tables["silver.visits"]}), VISITS) == []
-
-
 def test_late_rows_outdate_the_neighbour_they_may_reach(look: Look) -> None:
     look.publish(JOINED.dataset, 1, "10", "11", "12", silver_ads=1, silver_visits=1)
     assert behind(look, ADS) == behind(look, VISITS) == []
@@ -80,9 +72,3 @@ def test_a_replay_reaches_published_neighbours_only(look: Look) -> None:
     assert reached == {"silver.ads": [f"{DAY}11"], "silver.visits": [f"{DAY}10", f"{DAY}11"]}
     early = {"silver.visits": {f"{DAY}09": ""}}
     assert reach(look, VISITS, early) == []
-
-
-def test_a_bound_of_hours_reads_as_many_neighbours() -> None:
-    reach = Around(grain=Grain.HOUR, before=timedelta(hours=2), after=timedelta(minutes=60))
-    assert [key.removeprefix(DAY) for key in reach.parts(f"{DAY}10")] == ["08", "09", "10", "11"]
-    assert list(replace(reach, before=timedelta(0), after=timedelta(0)).parts(f"{DAY}10")) == [f"{DAY}10"]

@@ -77,10 +77,6 @@ def three() -> Published:
     return Published.none().commit(h9=5, h10=6, h11=7)
 
 
-def test_hours_of_one_commit_are_not_stale(three: Published) -> None:
-    assert three.stale() == set()
-
-
 def test_other_pending_rows_make_the_next_stale(three: Published) -> None:
     changed = three.commit(h9=4)
     assert changed.stale() == {10}
@@ -98,16 +94,6 @@ def test_a_missing_hour_must_close_what_is_pending() -> None:
     assert gap.stale() == {10}
     assert gap.commit(h10=3).stale() == {11}
     assert gap.commit(h10=0).stale() == set()
-
-
-def test_the_hour_after_the_newest_is_not_missing(three: Published) -> None:
-    assert three.commit(h12=9).stale() == set()
-
-
-def test_an_hour_before_the_first_is_read_later() -> None:
-    first = Published.none().commit(h10=6)
-    assert first.commit(h9=0).stale() == set()
-    assert first.commit(h9=5).stale() == {10}
 
 
 def test_scattered_hours_are_stale_again_in_turn() -> None:

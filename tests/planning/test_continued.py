@@ -64,17 +64,3 @@ def test_a_version_is_continued_if_only_later_deliveries_are_left(loads: Loads, 
         if then and sorted(now.items()) == [*sorted(then.items()), *left]:
             expected.append(Continued(version=number, last=max(then), left=tuple(day for day, _ in left)))
     assert chosen(loads, reads) == expected
-
-
-def test_the_next_day_reads_its_own_delivery_only() -> None:
-    loads = [(day, 3) for day in DAYS]
-    assert chosen(loads, [0, 1, 2, 3, 4])[0] == Continued(version=4, last=DAYS[4], left=(DAYS[5],))
-
-
-def test_a_late_day_is_merged_with_all_later_ones() -> None:
-    loads = [(DAYS[0], 3), (DAYS[1], 3), (DAYS[3], 3), (DAYS[4], 3), (DAYS[2], 3)]
-    assert chosen(loads, [0, 1, 2, 3])[0] == Continued(version=1, last=DAYS[1], left=(DAYS[2], DAYS[3], DAYS[4]))
-
-
-def test_before_the_first_delivery_nothing_is_continued() -> None:
-    assert chosen([(DAYS[1], 3), (DAYS[0], 3)], [0]) == []

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from assets.gold.returning_visitors import anew, page_views
+from assets.gold.returning_visitors import anew
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.planning.ended import Ended, Span
 from blogdata.publish.contract import Edge
 from quality.contracts import CONTRACTS
-from quality.contracts.audience import AUDIENCE_DIMENSIONS
 
 BELOW = CONTRACTS["gold.returning_visitors"]
 EDGE = Edge(above="gold.audience_hourly", below=BELOW)
@@ -85,25 +84,6 @@ def test_an_hour_that_lost_its_rows_is_a_change(look: Any) -> None:
     assert is_stale(look)
 
 
-def test_a_week_may_end_without_a_newer_version_of_its_hours(look: Any) -> None:
-    """The table was computed again in the middle of the week, for a late row; then nobody came until the next one."""
-    look.publish(2, f"{SECOND}T11")
-    look.refresh(3, FIRST)
-    look.publish(4, f"{THIRD}T00")
-    assert is_stale(look)
-    look.refresh(4, SECOND)
-    assert not is_stale(look)
-
-
-def test_weeks_that_are_too_old_are_not_read(look: Any) -> None:
-    look.publish(2, f"{THIRD}T00", f"{FOURTH}T00")
-    look.refresh(2, THIRD)
-    look.publish(3, f"{FIRST}T10")
-    assert not is_stale(look)
-    look.publish(4, f"{SECOND}T10")
-    assert is_stale(look)
-
-
 def test_an_old_week_is_computed_again_when_the_newest_one_loses_its_rows(look: Any) -> None:
     """The table has dropped it, and none of its hours changed since: without it the page views would not add up."""
     look.publish(2, f"{THIRD}T00", f"{FOURTH}T00")
@@ -113,14 +93,6 @@ def test_an_old_week_is_computed_again_when_the_newest_one_loses_its_rows(look: 
     assert span(look).first == FIRST
     assert anew(span(look).hours, [], shown) == {FIRST}
     assert anew(span(look).hours, [f"{SECOND}T10"], shown) == {FIRST, SECOND}
-
-
-def test_page_views_of_hours_that_have_expired_are_not_accounted_for(look: Any) -> None:
-    each = len(AUDIENCE_DIMENSIONS)
-    look.publish(2, f"{FIRST}T10", f"{FIRST}T11", rows=3 * each)
-    assert page_views(look.hours, span(look)) == 6
-    look.hours[f"{FIRST}T11"] = replace(look.hours[f"{FIRST}T11"], expired=3 * each)
-    assert page_views(look.hours, span(look)) == 3
 
 
 def span(look: Any) -> Span:
@@ -138,9 +110,3 @@ def test_a_replay_reaches_the_table_by_the_hours_it_reads(look: Any) -> None:
     assert reached(f"{THIRD}T00", f"{FOURTH}T00") == [WHOLE_TABLE]
     assert reached(f"{FIRST}T10") == reached(f"{FOURTH}T00") == reached() == []
     assert reached("2026-02-02T00", f"{FOURTH}T00") == [WHOLE_TABLE]
-
-
-def test_a_change_feed_is_kept_for_datasets_that_read_it() -> None:
-    for contract in CONTRACTS.values():
-        for reader in contract.feeds:
-            assert contract.dataset in {read.dataset for read in CONTRACTS[reader].reads}

@@ -59,20 +59,6 @@ def test_a_day_is_behind_until_it_has_read_all_that_arrived_for_its_hours(lake: 
     assert behind(lake) == []
 
 
-def test_a_day_whose_lines_are_gone_is_behind(lake: Lake) -> None:
-    version = arrive(lake, f"{MONDAY}T00", {f"{MONDAY}T00": 5, f"{TUESDAY}T00": 2})
-    compute(lake, {MONDAY: 5, TUESDAY: 2}, read=version)
-    arrive(lake, f"{MONDAY}T00", {f"{MONDAY}T00": 5})
-    assert behind(lake) == [MONDAY, TUESDAY]
-
-
-@pytest.mark.parametrize("line_format", ["json", "comment"])
-def test_without_log_lines_there_is_no_day(lake: Lake, line_format: str) -> None:
-    arrive(lake, f"{MONDAY}T00", {f"{MONDAY}T00": 5}, line_format=line_format)
-    assert behind(lake) == []
-    assert READ.reach.reached(look(lake), EDGE, {LINES: {f"{MONDAY}T00": ""}}, {}) == {}
-
-
 def test_a_replay_reaches_the_days_of_the_lines(lake: Lake) -> None:
     arrive(lake, f"{TUESDAY}T00", {f"{MONDAY}T23": 2, f"{TUESDAY}T00": 3})
     arrival = f"{TUESDAY}T00"

@@ -31,10 +31,8 @@ from blogdata.planning.graph import Graph
 from blogdata.planning.observed import StreamedInput
 from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.reach import Landed
-from blogdata.planning.selection import Selection
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.touched import touched_in
-from blogdata.planning.window import Window
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
@@ -130,11 +128,6 @@ def planned(lake: Lake, lineage: Graph = ONE_DAY) -> dict[str, list[str]]:
     return planner(lake, lineage).outstanding().wanted()
 
 
-def span(first: str, last: str, *select: str) -> Selection:
-    start, end = (datetime.fromisoformat(f"{key}:00+00:00") for key in (first, last))
-    return Selection(window=Window(start=start, end=end), select=select)
-
-
 def test_partitions_leave_when_their_retention_is_over_counted_from_their_end(published: Lake) -> None:
     before, stale = published.versions(["bronze.visits", "silver.visits"]), planned(published)
     assert expired(published, 0) == {}
@@ -219,28 +212,6 @@ def test_what_is_asked_for_by_name_is_refused_with_the_reason_and_the_remedy(pub
     assert one.resolve_keys("silver.visits", f"{H[0]}..{H[2]}") == [H[2]], "the first that is kept reads an expired one"
     with pytest.raises(PartitionExpired, match="has expired"):
         one.resolve_keys("silver.visits", f"{H[0]}..{H[0]}")
-
-
-def test_a_span_that_begins_before_what_is_kept_is_refused(published: Lake) -> None:
-    expired(published, 1)
-    one = planner(published)
-    with pytest.raises(PartitionExpired) as refused:
-        span(H[0], H[3], "silver.visits").require_kept(one)
-    assert "2 partitions cannot be computed again; the newest of them" not in str(refused.value)
-    assert f"begin later: blogdata run --from {H[1]} --to {H[3]} --select silver.visits" in str(refused.value)
-    span(H[2], H[3], "silver.visits").require_kept(one)
-    Selection(select=["silver.visits"]).require_kept(one)
-    again = Selection(window=Window(start=None, end=DAY), select=["bronze.visits"]).published(one)
-    assert [entry.partition for entry in again] == [H[1], H[2]]
-    with pytest.raises(PartitionExpired, match="has expired"):
-        span(H[0], H[1], "silver.visits").require_kept(one)
-
-
-def test_what_is_published_again_is_there_again(published: Lake) -> None:
-    expired(published, 1)
-    hours(published, "silver.visits", "event_hour", {H[0]: 2}, inputs={"bronze.visits": 1})
-    assert balanced(published, "silver.visits")[H[0]] == (2, {})
-    assert expired(published, 1) == {"silver.visits": {H[0]: 2}}
 
 
 def test_a_partition_that_a_run_computes_waits_for_the_next_time(published: Lake) -> None:
@@ -344,24 +315,6 @@ def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(ho
         f"bronze.visits: files of {H[0]} came or changed after their rows had expired, and are not taken in; land "
         "them in an hour or day of now, or remove them"
     ]
-
-
-def test_files_that_land_in_an_empty_hour_after_it_expired_are_told_of(tmp_path: Path) -> None:
-    made = deployment(tmp_path / "blog")
-    land(made, "visits", H[0], {})
-    states = {part.key: published_files.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
-    arrive(made.lake, {H[0]: {}, H[1]: {H[1]: 1}}, landed=states)
-    kept(made, 1)
-    assert made.events.publications("bronze.visits")[H[0]].expired == 0
-    contracts = [graph(bronze__visits=1).contracts["bronze.visits"]]
-
-    def told() -> list[str]:
-        found = warnings(contracts, Snapshot(made.landing_zone, made.events), DAY - timedelta(hours=22))
-        return [one for one in found if "are not taken in" in one]
-
-    assert told() == []
-    land(made, "visits", H[0], {"visits.json": "a line"})
-    assert len(told()) == 1
 
 
 def test_files_that_a_stream_has_not_read_yet_stay(home: LakeResource) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,15 +12,12 @@ from blogdata.evidence.event import EXPIRED, Event
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.lake.store_faults import LogDamaged
 from blogdata.patterns.quality.drift import Profile
-from blogdata.patterns.quality.offline_observer import Observation, event_of, standing_orphans
+from blogdata.patterns.quality.offline_observer import Observation, event_of
 from blogdata.planning import faults, findings
 from blogdata.planning.clock import now
-from blogdata.planning.graph import Graph
 from blogdata.planning.observed import Observed
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.audit import HELD
-from blogdata.publish.schema import Failed
 from published import deployment, enriched, land, publish
 from quality.contracts import GRAPH
 
@@ -59,20 +53,6 @@ def test_hours_that_wait_for_one_reason_are_one_finding(tmp_path: Path) -> None:
     ]
 
 
-def test_two_audits_of_a_dataset_are_two_findings(tmp_path: Path) -> None:
-    """Alerts are known by the identity and named by the title: with one of both, the second would be the first."""
-    lake, hour = deployment(tmp_path), "2026-01-05T10"
-    (audit,) = [one for one in GRAPH.contracts["silver.visits"].audits if one.failed is Failed.WARNS]
-    contract = replace(GRAPH.contracts["silver.visits"], audits=(audit, replace(audit, name="another")))
-    failed = {f"{HELD}{audit.name}": 0, f"{HELD}another": 0}
-    publish(lake.lake, contract.dataset, "event_hour", {hour: 1}, measures={hour: failed})
-    graph = Graph(contracts={**GRAPH.contracts, contract.dataset: contract})
-    seen = Observed(graph=graph, look=Snapshot(lake.landing_zone, lake.events), now=now())
-    found = [*findings.published_with_warning(seen)]
-    assert [one.identity for one in found] == ["audits/silver.visits/few_conflicts", "audits/silver.visits/another"]
-    assert [one.title for one in found] == ["silver.visits few_conflicts: audits", "silver.visits another: audits"]
-
-
 def seen_orphans(day: str, version: int, rows: int) -> Event:
     """Build what an Offline Observer stores of a look at a day."""
     profile = Profile(period=day, version=version, rows=9, columns={})
@@ -105,29 +85,3 @@ def test_broken_references_stand_while_their_rows_are_there(tmp_path: Path) -> N
     )
     lake.events.append([expired, seen_orphans(hours[2][:10], version, 0)])
     assert found() == ["4 rows refer to nothing in silver.users, in 2026-01-08"]
-
-
-def test_the_newest_look_at_a_table_that_is_written_whole_stands() -> None:
-    looks = [Profile(period="", version=version, rows=9, columns={}) for version in (1, 2, 3)]
-    seen = [
-        Observation(profile=profile, drifts=(), orphans=orphans, run_id="run")
-        for profile, orphans in zip(looks, ({"silver.users": 3}, {}, {"silver.ads": 2}), strict=True)
-    ]
-    assert standing_orphans(seen) == {"silver.ads": {"": 2}}
-    assert standing_orphans(seen[:2]) == {}
-
-
-def test_an_event_without_a_run_is_found(tmp_path: Path) -> None:
-    home = deployment(tmp_path)
-    folder = home.landing_path / "_events"
-    (folder / "refused").mkdir(parents=True)
-    for name, hours in (("new.json", 0), ("old.json", 2), ("refused/odd.json", 0)):
-        (folder / name).touch()
-        os.utime(folder / name, ((now() - timedelta(hours=hours)).timestamp(),) * 2)
-    look = Snapshot(home.landing_zone, home.events)
-    found = list(findings.unstarted(Observed(graph=GRAPH, look=look, now=now())))
-    assert [(one.partition, one.severity) for one in found] == [
-        ("old.json", Severity.WARNING),
-        ("odd.json", Severity.WARNING),
-    ]
-    assert found[1].what == "the event in _events/refused/odd.json starts no run; the reason is in the file beside it"

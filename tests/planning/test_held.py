@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from blogdata.evidence.events import EventLog
-from blogdata.lake import expiry
 from blogdata.lake.lake import Lake
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.snapshot import Snapshot, landed
@@ -50,19 +49,6 @@ def test_only_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     assert [str(error) for error in outstanding.refused] == [str(fault)]
 
 
-def test_a_bad_arrival_that_has_expired_holds_nothing(lake: Lake) -> None:
-    bronze(lake, {H[1]: {H[1]: 10, H[0]: 2}}, dead={H[1]: 100})
-    assert waiting(lake) == [H[0], H[1]]
-    expiry.leave(lake, "bronze.visits", "arrival_hour", [H[1]], run={"run_id": "expires", "code_version": "test"})
-    assert (waiting(lake), stale(lake)) == ([], [])
-    assert planner(lake).outstanding().refused == ()
-
-
-def test_an_hour_without_usable_rows_waits(lake: Lake) -> None:
-    bronze(lake, {H[1]: {}}, dead={H[1]: 100})
-    assert waiting(lake) == [H[1]]
-
-
 def test_published_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     version = bronze(lake, {H[0]: {H[0]: 10}})
     silver(lake, {H[0]: 10}, read=version)
@@ -71,13 +57,6 @@ def test_published_hours_touched_by_bad_arrivals_wait(lake: Lake) -> None:
     bronze(lake, {H[2]: {H[2]: 5, H[1]: 1}})
     assert waiting(lake) == [H[0], H[1]]
     assert stale(lake) == [H[2]]
-
-
-def test_an_hour_landed_again_and_usable_is_planned(lake: Lake) -> None:
-    bronze(lake, {H[1]: {}}, dead={H[1]: 100})
-    bronze(lake, {H[1]: {H[1]: 100}})
-    assert waiting(lake) == []
-    assert stale(lake) == [H[1]]
 
 
 def test_accepted_hours_wait_again_only_when_worse(lake: Lake) -> None:

@@ -17,7 +17,6 @@ from blogdata.services.config import Settings
 from definitions import build
 from published import deployment, land, publish, silver
 
-TODAY = key_of(datetime.now(timezone.utc), Grain.DAY)
 HOURLY, DAILY, WEEKLY = "silver.visits", "gold.page_stats", "gold.visits_weekly"
 
 
@@ -46,22 +45,12 @@ def keys(settings: Settings, dataset: str) -> list[str]:
     return list(found.get_partition_keys())
 
 
-def test_without_data_the_history_is_today(home: LakeResource) -> None:
-    assert days_of(home) == Span(first=TODAY, last=TODAY)
-
-
 def test_landed_data_move_both_ends(home: LakeResource) -> None:
     land_hour(home, "2026-01-07T03")
     assert days_of(home) == Span(first="2026-01-07", last="2026-01-07")
     land(home, "users", "2026-01-09", {"users.json": "{}\n"})
     land_hour(home, "2026-01-06T23")
     assert days_of(home) == Span(first="2026-01-06", last="2026-01-09")
-
-
-def test_impossible_days_move_no_end(home: LakeResource) -> None:
-    for day in ("1970-01-01", "2085-01-01", "2026-02-30", "2026-01-07"):
-        land_hour(home, f"{day}T00")
-    assert days_of(home) == Span(first="2026-01-07", last="2026-01-07")
 
 
 def test_published_data_move_both_ends_but_their_week_does_not(home: LakeResource) -> None:
@@ -71,12 +60,6 @@ def test_published_data_move_both_ends_but_their_week_does_not(home: LakeResourc
     for dataset in ("silver.visits", "gold.visits_weekly"):
         assert home.events.publications(dataset), "the log has recorded it"
     assert days_of(home) == Span(first="2026-01-07", last="2026-01-09")
-
-
-def test_a_configured_first_day_only_makes_it_earlier(home: LakeResource) -> None:
-    land_hour(home, "2026-01-07T03")
-    assert days_of(home, configured="2026-01-01").first == "2026-01-01"
-    assert days_of(home, configured="2026-01-08") == Span(first="2026-01-07", last="2026-01-07")
 
 
 def test_partitions_end_where_the_data_do_rounded_up(home: LakeResource) -> None:
@@ -97,10 +80,3 @@ def test_partitions_end_where_the_data_do_rounded_up(home: LakeResource) -> None
     automatic = replace(settings, run_automatically=True)
     assert keys(automatic, DAILY)[-1] == key_of(datetime.now(timezone.utc), Grain.DAY)
     assert keys(automatic, DAILY)[0] == "2026-01-07"
-
-
-def test_data_of_today_have_no_partition_after_the_current_hour(home: LakeResource) -> None:
-    settings = settings_of(home)
-    land_hour(home, f"{TODAY}T00")
-    before = key_of(datetime.now(timezone.utc), Grain.HOUR)
-    assert before <= keys(settings, HOURLY)[-1] <= key_of(datetime.now(timezone.utc), Grain.HOUR)

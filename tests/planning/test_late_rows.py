@@ -39,24 +39,10 @@ def settled(lake: Lake) -> Lake:
     return lake
 
 
-def test_an_empty_lake_asks_for_nothing(lake: Lake) -> None:
-    assert hours(lake) == hours(lake, "silver.late_visits") == []
-
-
-def test_settled_hours_ask_for_nothing(settled: Lake) -> None:
-    assert hours(settled) == []
-
-
 def test_late_rows_rerun_exactly_the_hours_they_touch(settled: Lake) -> None:
     read = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2025-12-31T23": 1}})
     silver(settled, {"2026-01-05T04": 8}, read=read)
     assert hours(settled) == ["2025-12-31T23", "2026-01-05T02"]
-
-
-def test_an_hour_rerun_after_late_rows_is_settled(settled: Lake) -> None:
-    read = bronze(settled, {"2026-01-05T04": {"2026-01-05T04": 8, "2026-01-05T02": 1, "2026-01-05T03": 1}})
-    silver(settled, {"2026-01-05T04": 8, "2026-01-05T02": 11}, read=read)
-    assert hours(settled) == ["2026-01-05T03"]
 
 
 def test_staleness_follows_versions_read_not_publication_times(settled: Lake) -> None:
@@ -88,11 +74,6 @@ def test_outdated_hours_rerun_until_computed_from_newer_rows(settled: Lake) -> N
     assert hours(settled) == ["2026-01-05T03"]
     silver(settled, {"2026-01-05T03": 10}, read=read)
     assert not hours(settled)
-
-
-def test_the_oldest_usable_event_gets_its_partition(settled: Lake) -> None:
-    bronze(settled, {"2026-01-05T04": {"2000-01-01T00": 1, "2026-01-05T02": 1}})
-    assert hours(settled) == ["2000-01-01T00", "2026-01-05T02", "2026-01-05T04"]
 
 
 def test_hours_enriched_before_their_users_rerun(lake: Lake) -> None:
@@ -129,17 +110,6 @@ def test_visits_and_access_logs_make_one_watermark_as_declared(lake: Lake, strat
     declared = replace(WATERMARK, combined=Combined(sources=strategy))
     found = declared.marks(EventLog(lake).publications("bronze.visits"), [first, second])
     assert found == {first: "no watermark", second: f"watermark 2026-01-05T{mark}:00+00:00"}
-
-
-def test_a_source_that_never_came_makes_nothing_late_under_min(lake: Lake) -> None:
-    """So the contract declares MAX: most blogs have visit events or access logs, and not both."""
-    first, second = "2026-01-05T01", "2026-01-05T02"
-    for hour in (first, second):
-        arrived(lake, hour, until=f"{hour}:50:00Z", logged=None)
-    arrivals = EventLog(lake).publications("bronze.visits")
-    slowest = replace(WATERMARK, combined=Combined(sources=Strategy.MIN))
-    assert slowest.marks(arrivals, [second]) == {second: "no watermark"}
-    assert WATERMARK.marks(arrivals, [second]) == {second: "watermark 2026-01-05T01:35:00+00:00"}
 
 
 def arrived(lake: Lake, hour: str, *, until: str, **more: str | None) -> int:

@@ -14,7 +14,7 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.findings import Observed
 from blogdata.planning.metrics import registry
 from blogdata.planning.snapshot import Snapshot
-from published import bronze, deployment, devices, land, publish
+from published import bronze, deployment, devices, publish
 from quality.contracts import EVERY, GRAPH
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -72,11 +72,6 @@ def test_figures_repeat_the_ledger(lake: LakeResource) -> None:
     assert found["dataset_unaccounted_partitions", "bronze.devices"] == 0
 
 
-def test_a_partition_in_the_future_hides_no_age(lake: LakeResource) -> None:
-    bronze(lake.lake, {hour: {hour: 1} for hour in ("2026-01-05T08", "2999-01-01T00")})
-    assert figures(lake)["dataset_age_seconds", "bronze.visits"] == 3 * 3600
-
-
 def test_a_hostile_reason_forges_no_metric(lake: LakeResource) -> None:
     account = {"2026-01-05T08": {"rows_in": 5, "reasons": {HOSTILE: 2}}}
     read = {"bronze.visits": bronze(lake.lake, {"2026-01-05T08": {"2026-01-05T08": 5}})}
@@ -85,14 +80,3 @@ def test_a_hostile_reason_forges_no_metric(lake: LakeResource) -> None:
     assert found["dataset_rows_left_out", "silver.visits", HOSTILE] == 2
     assert found["alert_channel_failing", 'a "channel"'] == 1
     assert not [name for name, *_ in found if "forged" in name]
-
-
-def test_the_newest_tick_of_each_watching_sensor_is_told(lake: LakeResource) -> None:
-    assert figures(lake, ticks={"detectors": 5.0})["sensor_tick_timestamp_seconds", "detectors"] == 5.0
-
-
-def test_findings_are_counted(lake: LakeResource) -> None:
-    land(lake, "visits", "2026-01-05T03", {"a.json": "{}\n"}, flag=False)
-    found = figures(lake)
-    assert found["findings", "warning"] == 1
-    assert found["dataset_findings", "bronze.visits", "team:platform", "warning", "overdue"] == 1

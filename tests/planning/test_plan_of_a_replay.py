@@ -17,13 +17,12 @@ from blogdata.evidence.executions import ReplayTooLong
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.planning import plan
-from blogdata.planning.estimate import estimate
-from blogdata.planning.plan import ASKED, Planned, Planner, spanned
+from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Wanted
 from blogdata.publish.partitions import Grain, coarser, parse_keys
 from declared import by_grain, computed_from
-from published import another_version, bronze, days, devices, enriched, publish, silver, whole
+from published import another_version, bronze, days, devices, enriched, publish, whole
 from quality.contracts import CONTRACTS, GRAPH
 
 AUDIENCE, RETURNING = "gold.audience_hourly", "gold.returning_visitors"
@@ -43,10 +42,6 @@ def stale(lake: Lake, dataset: str) -> list[str]:
     return list(planner(lake).stale(GRAPH.task_of(dataset)))
 
 
-def a_run(dataset: str, *keys: str) -> Planned:
-    return Planned(task=GRAPH.task_of(dataset), keys=keys, reasons={})
-
-
 def planned(asked: Wanted, lake: Lake) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for run in planner(lake).plan_of_replay(asked).runs:
@@ -63,26 +58,6 @@ def test_reasons_are_counted_by_partition(lake: Lake) -> None:
     assert arrivals.reasons == {ASKED: 2}
 
 
-def test_spans_of_scattered_partitions_mention_their_gaps() -> None:
-    assert spanned((H[1], H[2], H[3]), Grain.HOUR) == f"{H[1]} … {H[3]} (3)"
-    assert spanned((H[1], H[3]), Grain.HOUR) == f"{H[1]} … {H[3]} (2, with gaps)"
-    assert (spanned((H[1],), Grain.HOUR), spanned((), None)) == (H[1], "whole")
-
-
-def test_estimates_use_past_costs_per_commit_and_row(lake: Lake) -> None:
-    publish(lake, "silver.visits", "event_hour", {H[0]: 1000}, seconds=2.0)
-    publish(lake, "silver.visits", "event_hour", {H[1]: 3000, H[2]: 4000}, seconds=10.0)
-    publish(lake, "silver.visit_conflicts", "event_hour", dict.fromkeys(H[:3], 0), seconds=0.0)
-    expected = estimate(planner(lake).look, a_run("silver.visits", H[1], H[2], H[3]))
-    assert expected.rows == 3000 + 4000 + 3000, "an hour without history counts as a usual one"
-    assert expected.seconds == pytest.approx(2.0 + 8.0 / 8000 * 10000, abs=1.0)
-
-
-def test_a_dataset_without_history_has_no_estimate(lake: Lake) -> None:
-    publish(lake, "silver.visits", "event_hour", {H[0]: 1000})
-    assert estimate(planner(lake).look, a_run("silver.visits", H[0])).rows is None, "the hour has no conflicts"
-
-
 def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
     bronze(lake, {"2026-01-11T00": {"2026-01-11T00": 5, "2026-01-09T22": 1}, "2026-01-11T01": {"2026-01-11T01": 3}})
     keys = {Grain.DAY: {"2026-01-09", "2026-01-11"}, Grain.WEEK: {"2026-01-05"}, None: {WHOLE_TABLE}}
@@ -94,12 +69,6 @@ def test_replaying_an_arrival_hour_reaches_its_event_hours(lake: Lake) -> None:
         **by_grain(by_event, {Grain.HOUR: {"2026-01-09T22", "2026-01-11T00"}, **keys}),
         **by_grain(by_arrival, {Grain.HOUR: {"2026-01-11T00"}}),
     }
-
-
-def test_datasets_published_together_are_replayed_together(lake: Lake) -> None:
-    found = planned({"silver.visit_conflicts": {H[0]: ASKED}}, lake)
-    assert found == planned({"silver.visits": {H[0]: ASKED}}, lake)
-    assert found["silver.visits"] == found["silver.visit_conflicts"] == {H[0]}
 
 
 def test_replaying_users_reaches_hours_since_their_day(lake: Lake) -> None:
@@ -129,23 +98,6 @@ def test_only_the_first_user_delivery_reaches_earlier_hours(lake: Lake) -> None:
     enriched(lake, hours, read=whole(lake, "silver.users", inputs={"bronze.users": days(lake, "2026-01-04", dead=1)}))
     assert stale(lake, "silver.visits_enriched") == []
     assert stale_after("2026-01-04") == hours
-
-
-def test_changes_of_users_before_the_first_delivery_reach_no_earlier_hours(lake: Lake) -> None:
-    """The first full delivery does, and what changed before it."""
-    hours = ["2026-01-03T10", "2026-01-05T23", "2026-01-07T00"]
-
-    def stale_after(day: str, changes: int) -> list[str]:
-        read = whole(lake, "silver.users", inputs={"bronze.users": days(lake, day, changes=changes)})
-        found = stale(lake, "silver.visits_enriched")
-        enriched(lake, hours, read=read)
-        return found
-
-    stale_after("2026-01-04", changes=1)
-    assert stale_after("2026-01-05", changes=1) == hours[1:]
-    assert stale_after("2026-01-06", changes=0) == hours
-    assert stale_after("2026-01-05", changes=1) == hours
-    assert stale_after("2026-01-07", changes=1) == hours[2:]
 
 
 def test_compacting_users_makes_no_hour_stale(lake: Lake) -> None:
@@ -224,16 +176,6 @@ def test_a_newer_device_list_outdates_hours_since_it(lake: Lake) -> None:
     assert stale(lake, "silver.visits_enriched") == []
 
 
-def test_an_unmerged_device_list_makes_no_hour_stale(
-    lake: Lake,
-) -> None:
-    enriched(lake, OF_DEVICES, read=listed(lake, "2026-01-04"), of="silver.devices")
-    devices(lake, "2026-01-05")
-    assert stale(lake, "silver.visits_enriched") == []
-    listed(lake, "2026-01-07")
-    assert stale(lake, "silver.visits_enriched") == OF_DEVICES[1:]
-
-
 def test_replaying_devices_reaches_hours_since_their_list(lake: Lake) -> None:
     listed(lake, "2026-01-04", dead=1)
     listed(lake, "2026-01-05")
@@ -266,21 +208,6 @@ def test_final_days_run_only_when_named(lake: Lake) -> None:
     replayed = planned({"silver.visits": dict.fromkeys(["2026-01-05T03", "2026-01-07T03"], ASKED)}, lake)
     assert (replayed["gold.page_stats"], replayed["gold.referral_stats"]) == (late, {"2026-01-07"})
     assert planned({"gold.referral_stats": {"2026-01-05": ASKED}}, lake) == {"gold.referral_stats": {"2026-01-05"}}
-
-
-def test_every_input_comes_before_its_readers() -> None:
-    position = {name: number for number, task in enumerate(GRAPH.tasks) for name in task.datasets}
-    assert set(position) == set(CONTRACTS)
-    for task in GRAPH.tasks:
-        for edge, _ in GRAPH.edges(task):
-            if edge.above in position and edge.above not in task.datasets:
-                assert position[edge.above] < position[task.main]
-
-
-def test_every_dataset_reads_something() -> None:
-    assert [name for name, contract in CONTRACTS.items() if not contract.reads] == []
-    own = {name for name, contract in CONTRACTS.items() for read in contract.reads if read.dataset == name}
-    assert own == {"silver.visits", "silver.users_current", "silver.sessions"}
 
 
 hours = st.sampled_from([*H[:6], "2026-01-06T00", "2026-01-12T03"])
@@ -379,15 +306,3 @@ def test_an_open_range_resolves_without_listing_hours(lake: Lake, monkeypatch: p
     assert planner(lake).resolve_keys("bronze.visits", "2026-01-05T02..9999-12-31") == [H[3]]
     with pytest.raises(ConfigurationError, match=r"has no partition 2026-01-06T00\.\.9999-12-31T23"):
         planner(lake).resolve_keys("bronze.visits", "2026-01-06..9999-12-31")
-
-
-def test_a_range_that_runs_backwards_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="ends before it begins"):
-        parse_keys("2026-01-05T05..2026-01-05T03", Grain.HOUR)
-
-
-def test_an_hour_touched_twice_is_planned_once(lake: Lake) -> None:
-    read = bronze(lake, {H[1]: {H[0]: 1, H[1]: 1}, H[2]: {H[0]: 1, H[2]: 1}})
-    silver(lake, dict.fromkeys(H[:3], 1), read=read)
-    runs = planner(lake).plan_of_replay({"bronze.visits": {H[1]: ASKED, H[2]: ASKED}}).runs
-    assert {run.task.main: run.keys for run in runs}["silver.visits"] == tuple(H[:3])

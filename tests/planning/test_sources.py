@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -17,7 +16,6 @@ from blogdata.planning.graph import LANDING
 from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import awaited, landed_tables
-from blogdata.publish.contract import Edge, Wanted
 from blogdata.services import config
 from declared import OF_COMPLETE_WEEKS
 from definitions import build
@@ -27,7 +25,6 @@ HOUR, DAY = "2026-01-05T00", "2026-01-05"
 KEYS = {"visits": HOUR, "ads": HOUR, "users": DAY, "devices": DAY}
 WITH_ADS = {name for name in CONTRACTS if "ad" in name.split(".")[1].split("_") or "ads" in name or "campaign" in name}
 OF_USERS = ("silver.identities", "silver.users", "silver.users_current")
-OF_ADS_ONLY = {"bronze.ads", "bronze.ad_dead_letters", "silver.ads", "silver.ad_conflicts"}
 
 
 @pytest.fixture
@@ -56,10 +53,6 @@ def test_visits_do_not_wait_for_optional_inputs(landed: tuple[str, ...], without
     assert CONTRACTS.keys() - computed == WITH_ADS | without
 
 
-def test_ads_without_visits_are_joined_and_counted() -> None:
-    assert GRAPH.with_input([f"{LANDING}ads"]) == WITH_ADS | {"gold.daily_report"}
-
-
 @given(st.sets(st.sampled_from(sorted(KEYS))))
 def test_waiting_datasets_name_their_missing_inputs(landed: set[str]) -> None:
     there = {LANDING + table for table in landed}
@@ -78,38 +71,6 @@ def test_a_replay_plans_nothing_that_has_no_source(home: LakeResource) -> None:
     # An unpublished hour has no access log lines yet whose requests a day could count, and no week has ended.
     planned = GRAPH.with_input([f"{LANDING}visits"]) - {"gold.requests_daily"} - OF_COMPLETE_WEEKS
     assert {name for run in plan.runs for name in run.datasets} == planned
-
-
-def test_the_first_delivery_of_a_source_makes_its_readers_due(home: LakeResource) -> None:
-    land(home, "visits")
-    assert set(planner(home).outstanding().wanted()) & WITH_ADS == set()
-    land(home, "ads")
-    due = {name for run in planner(home).outstanding().runs for name in run.datasets}
-    assert due >= OF_ADS_ONLY
-
-
-def test_a_reach_is_not_asked_while_its_dataset_has_no_source(home: LakeResource) -> None:
-    """If only one of two required sources was delivered, the reader has no partition, whatever its reaches find."""
-
-    class Found:
-        def behind(self, look: object, edge: Edge) -> dict[str, str]:
-            return {HOUR: "version 1"}
-
-        def reached(self, look: object, edge: Edge, wanted: Wanted, asked: Wanted) -> dict[str, str]:
-            return {HOUR: HOUR}
-
-    joined = CONTRACTS["silver.visits_with_ads"]
-    reads = tuple(replace(read, reach=Found()) for read in joined.reads)
-    graph = type(GRAPH)(contracts={**CONTRACTS, joined.dataset: replace(joined, reads=reads)})
-    published.silver(home.lake, {HOUR: 1}, read=0)
-    one = Planner(graph=graph, look=Snapshot(home.landing_zone, home.events))
-    task = graph.task_of(joined.dataset)
-    assert one.stale(task) == {}
-    assert joined.dataset not in one.spread({"silver.visits": {HOUR: ASKED}})
-    published.publish(home.lake, "silver.ads", "display_hour", {HOUR: 1})
-    two = Planner(graph=graph, look=Snapshot(home.landing_zone, home.events))
-    assert [*two.stale(task)] == [HOUR]
-    assert joined.dataset in two.spread({"silver.visits": {HOUR: ASKED}})
 
 
 def test_a_person_is_told_what_has_not_landed(home: LakeResource) -> None:

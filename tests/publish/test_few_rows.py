@@ -44,13 +44,6 @@ def task_setting(setting: str = MODE) -> Column:
     return F.udf(of, "string")("click")
 
 
-def seen(session: Any, root: Path, run: str, given: Mapping[str, Account]) -> set[str | None]:
-    """Publish rows whose tasks record these settings."""
-    rows = clicks(session, ROWS).withColumn("page", task_setting())
-    overwrite_partitions(rows, target(root, run), HOURS, Provenance(accounts=given))
-    return {page for *_, page in resting(root)}
-
-
 def overwrite(session: Any, root: Path, run: str, page: Column, *, dimension: Any = None, rows: int = ROWS) -> None:
     """Publish a few rows, joined with a dimension if one is given; their accounts say how many rows come in."""
     given = clicks(session, ROWS).withColumn("page", page)
@@ -79,10 +72,3 @@ def test_few_rows_are_planned_in_one_job(session: Any, lake_root: Path) -> None:
 def test_kept_rows_are_computed_like_written_ones(session: Any, of: int | None, mode: str | None) -> None:
     with computed(clicks(session, ROWS).withColumn("page", task_setting()), of=of) as kept:
         assert {row.page for row in kept.collect()} == {mode}
-
-
-def test_a_refused_write_restores_the_setting(session: Any, lake_root: Path) -> None:
-    default = session.conf.get(MODE)
-    with pytest.raises(Exception, match="account"):
-        seen(session, lake_root, "wrong", {HOURS[0]: Account(rows_in=1)})
-    assert session.conf.get(MODE) == default

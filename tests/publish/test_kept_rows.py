@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import pytest
@@ -48,22 +47,3 @@ def test_rows_are_computed_once_and_released_after_use(
     assert len(releases) == (engine is Engine.CHECKPOINT)
     with pytest.raises(PySparkException, match=gone):
         rows.collect()
-
-
-def test_collecting_garbage_sends_nothing(spark: Any, releases: list[str]) -> None:
-    # An error whose traceback holds the rows: only the garbage collector finds them.
-    ring: list[Any] = []
-    ring.append(ring)
-    with kept_rows.computed(spark.range(3), Engine.CHECKPOINT) as rows:
-        ring += [rows, rows.where("id > 1")]
-    assert len(releases) == 1
-    del rows, ring
-    gc.collect()
-    assert len(releases) == 1
-
-
-def test_releasing_uncomputed_rows_does_nothing(spark: Any, releases: list[str]) -> None:
-    rows = spark.range(3)
-    kept_rows.let_go(rows)
-    assert releases == []
-    assert rows.count() == 3

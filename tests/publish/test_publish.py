@@ -5,7 +5,6 @@ Pattern: Audit-Write-Audit-Publish.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, o
 from blogdata.publish.changes import AppendBatch
 from blogdata.publish.publish import publish, restate
 from blogdata.publish.target import Engine, Provenance
-from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite, SchemaMismatch
+from blogdata.publish.write_faults import AuditFailed, ConcurrentWrite
 from toy import CONTRACT, HOURS, WHOLE, accounts, clicks, resting, target
 
 pytestmark = pytest.mark.matrix(4)
@@ -42,34 +41,6 @@ def test_a_commit_records_its_rows_reasons_and_inputs(spark: Any, lake_root: Pat
     assert entry.breakdowns["pages"] == {(f"/page{n}",): 10 for n in range(5)}
     assert entry.inputs == {"bronze.x": 7}
     assert commit.metadata(HOURS[0])["dagster/partition_row_count"] == 50
-
-
-@pytest.mark.campaign
-def test_a_repeated_stream_batch_is_published_once(spark: Any, lake_root: Path) -> None:
-    def bring() -> Commit:
-        return publish(
-            clicks(spark),
-            target(lake_root),
-            change=AppendBatch(stream="clicks-1", batch=0),
-            partitions=HOURS,
-            provenance=Provenance(accounts=accounts()),
-        )
-
-    def overwrite() -> Commit:
-        return overwrite_table(clicks(spark, 4), target(lake_root, contract=WHOLE), Provenance())
-
-    brought = bring()
-    overwrite()
-    assert (bring().repeated, overwrite().repeated) == (True, True)
-    # One second here instead of a week in production; a checkpoint contains only unexpired transactions.
-    time.sleep(1.5)
-    for dataset in (CONTRACT.dataset, WHOLE.dataset):
-        properties = "'delta.setTransactionRetentionDuration' = 'interval 1 seconds', 'delta.checkpointInterval' = '1'"
-        spark.sql(f"ALTER TABLE delta.`{Lake(root=str(lake_root)).path(dataset)}` SET TBLPROPERTIES ({properties})")
-    assert not overwrite().repeated, "transactions without appends expire, or the log would grow for ever"
-    again = bring()
-    assert (again.repeated, again.version) == (True, brought.version)
-    assert len(resting(lake_root)) == 100
 
 
 def test_a_batch_with_an_outdated_turn_is_refused(spark: Any, lake_root: Path) -> None:
@@ -110,11 +81,6 @@ def test_a_rule_is_audited_without_its_table_constraint(spark: Any, lake_root: P
     with pytest.raises(AuditFailed) as refused:
         restate(spark, target(lake_root, "two", contract=WHOLE), negative, Provenance())
     assert [(item.rule, item.found) for item in refused.value.violations] == [("positive", 2)]
-
-
-def test_a_missing_column_is_named(spark: Any, lake_root: Path) -> None:
-    with pytest.raises(SchemaMismatch, match="page"):
-        overwrite_partitions(clicks(spark).drop("page"), target(lake_root), HOURS, Provenance())
 
 
 def test_the_columns_lineage_comes_from_the_plan(spark: Any, lake_root: Path) -> None:

@@ -12,21 +12,13 @@ from blogdata.patterns.quality.drift import Profile, comparable, drifts
 from blogdata.patterns.quality.offline_observer import require_profilable
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Classification, Column
-from simulated_profiles import SIZES, VISITS, profile, profiles
+from simulated_profiles import SIZES, VISITS, profiles
 
 
 def test_quiet_days_of_any_size_raise_nothing() -> None:
     for rows in SIZES:
         days = profiles(Random(f"a quarter of {rows}"), rows, range(60))
         assert [drift for at, day in enumerate(days) for drift in drifts(day, days[:at], VISITS)] == []
-
-
-def test_few_rows_or_few_days_are_not_judged() -> None:
-    draw, days = Random(1), profiles(Random(1), 2_000, range(89))
-    other = {"Opera": 1.0}
-    assert drifts(profile(draw, 89, 60, browsers=other), days, VISITS) == []
-    assert drifts(profile(draw, 2, 2_000, browsers=other), days[:2], VISITS) == []
-    assert drifts(profile(draw, 89, 2_000, browsers=other), days, VISITS) != []
 
 
 def test_a_day_is_compared_with_its_weekday() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogdata.patterns.quality.jumps import BOUND, LEAST_DEVIATION, LEAST_PAST, PAST, Jump, Point, jumps
+from blogdata.patterns.quality.jumps import BOUND, LEAST_DEVIATION, PAST, Jump, Point, jumps
 from blogdata.publish.partitions import Grain
 
 MEASURES = ("referral", "ad_id", "network_type", "login")
@@ -88,12 +88,6 @@ def test_few_rows_are_judged_by_their_sampling_error() -> None:
     assert (found.found, round(found.usual, 2)) == (0.018, 0.08)
 
 
-def test_a_small_hours_first_null_is_no_jump() -> None:
-    never = hours(PAST, lambda moment: 0.0)
-    assert after(never, 5 / 100, 100) == []
-    assert after(never, 5 / 100, 5000) != []
-
-
 def test_rows_that_come_in_groups_are_no_jump() -> None:
     # All rows of a session are null in this column: the busy site's history shows the variation.
     past = recorded("busy_site", "ad_id")
@@ -101,28 +95,6 @@ def test_rows_that_come_in_groups_are_no_jump() -> None:
     assert (worst.partition, worst.rows, round(worst.value or 0, 3)) == ("2026-01-24T03", 457, 0.748)
     assert judged(past, [worst.partition]) == []
     assert judged([replace(point, rows=50_000) for point in past], [worst.partition]) != []
-
-
-def test_variation_of_small_hours_holds_for_busy_ones() -> None:
-    small = hours(PAST, lambda moment: 0.2 + 0.2 * (moment.hour % 2), rows=200)
-    assert after(small, 0.4, 20_000) == []
-
-
-def test_hours_of_very_few_rows_are_left_out() -> None:
-    past = wobbling(PAST, 0.2)
-    assert after(past, 1.0, 99) == []
-    assert after([replace(point, rows=99) for point in past], 1.0, 5000) == []
-
-
-def test_too_little_history_gives_no_judgement() -> None:
-    assert after(wobbling(LEAST_PAST - 1, 0.2), 1.0, 5000) == []
-    assert after(wobbling(LEAST_PAST, 0.2), 1.0, 5000) != []
-
-
-def test_a_partition_without_rows_has_no_share() -> None:
-    past = wobbling(PAST, 0.2)
-    nothing = Point(partition="2027-01-01T00", value=None, rows=0)
-    assert judged([*past, nothing], [nothing.partition]) == []
 
 
 def test_distinct_values_need_about_as_many_rows() -> None:
@@ -133,14 +105,6 @@ def test_distinct_values_need_about_as_many_rows() -> None:
     users = recorded("busy_site", "user_id")
     last = replace(users[-1], value=1 / users[-1].rows)
     assert jumps("users", [*users[:-1], last], [last.partition], grain=Grain.HOUR, max_row_ratio=2.0) != []
-
-
-def test_days_know_their_week_after_seven() -> None:
-    days = [
-        Point(partition=f"{START + timedelta(days=number):%Y-%m-%d}", value=0.3 if number < 30 else 0.36, rows=5000)
-        for number in range(31)
-    ]
-    assert [jump.partition for jump in jumps("share", days, [days[-1].partition], grain=Grain.DAY)] == ["2026-02-04"]
 
 
 @given(st.floats(0, 1), st.integers(1, PAST), st.integers(100, 10**9))

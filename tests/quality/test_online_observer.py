@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account, Commit, Entry
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality.jumps import Point, jumps
-from blogdata.patterns.quality.online_observer import observe, observed, observed_measures, rates, series, windows
+from blogdata.patterns.quality.online_observer import observe, observed, rates, series, windows
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
@@ -71,17 +70,6 @@ def test_every_nullable_column_is_measured_and_no_other() -> None:
     }
 
 
-def test_measures_of_the_contract_itself_are_kept() -> None:
-    assert observed(VIEWS, distinct=("user",)).measures["users"] == "count(distinct user)"
-    names = ["null_share.referral", "null_share.tags", "approx_distinct.user"]
-    assert observed_measures(observed(VIEWS, distinct=("user",))) == names
-
-
-def test_measuring_an_undeclared_column_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="does not declare: usr"):
-        observe(VIEWS, distinct=("usr",))
-
-
 @pytest.mark.matrix(100)
 def test_committed_measures_are_read_as_a_series(written: EventLog) -> None:
     published = written.publications("silver.views")
@@ -125,13 +113,6 @@ def _stream(shares: Sequence[tuple[int, float]]) -> list[Commit]:
         )
         for version, (rows, share) in reversed(list(enumerate(shares)))
     ]
-
-
-def test_small_batches_are_judged_together() -> None:
-    points = windows(_stream([(40, 0.5), (70, 0.1), (30, 0.0), (50, 1.0), (100, 0.3)]), "null_share.referral")
-    assert [(point.partition, point.rows) for point in points] == [("0000000004", 100), ("0000000003", 150)][::-1]
-    assert points[0].value == pytest.approx((70 * 0.1 + 50 * 1.0) / 150)
-    assert windows(_stream([(5, 1.0)] * 10), "null_share.referral") == []
 
 
 def test_a_stream_that_loses_a_column_jumps() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -26,10 +25,6 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.observability.column_readers import ASKED_WITHIN, readers
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, remove, status
-from blogdata.planning.findings import Observed, retiring
-from blogdata.planning.graph import Graph
-from blogdata.planning.snapshot import Snapshot
-from blogdata.publish import migrations
 from blogdata.publish.compatibility import Remove, Rename, Retype
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import IncompatibleSchema
@@ -214,15 +209,6 @@ def test_a_column_without_its_successor_is_not_removed(tmp_path: Path) -> None:
         remove(lake, EventLog(lake), AFTER, "users", [], today=LAST)
 
 
-def test_a_declared_column_is_not_removed(tmp_path: Path) -> None:
-    lake = Lake(root=str(tmp_path))
-    with pytest.raises(ConfigurationError, match="the contract still has users"):
-        remove(lake, EventLog(lake), NOW, "users", [], today=LAST)
-    with pytest.raises(ConfigurationError, match="no migration retires share"):
-        remove(lake, EventLog(lake), NOW, "share", [], today=LAST)
-    assert remove(lake, EventLog(lake), AFTER, "users", [], today=LAST) is None
-
-
 def reading(lake: Lake, contracts: Any = DECLARED, now: datetime | None = None) -> list[tuple[str, str]]:
     found = readers(
         lake, EventLog(lake), contracts, NOW.dataset, "users", landing="", now=now or datetime.now(timezone.utc)
@@ -266,34 +252,6 @@ def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
     assert ("a query of ada", "ada") not in reading(lake, now=asked + ASKED_WITHIN + timedelta(hours=1))
 
 
-def test_the_next_step_is_named(tmp_path: Path) -> None:
-    lake = Lake(root=str(tmp_path))
-    reader = Reader(name="serving.daily_stats", owner="team:sales", how="delivers it to a database")
-
-    def following(contract: Contract, found: Iterable[Reader], today: date) -> str:
-        return str(status(lake, contract, MIGRATION, list(found), today).next_step)
-
-    assert "blogdata run --select gold.referral_stats" in following(NOW, [], FIRST)
-    names = [column.name for column in NOW.columns]
-    table_of(lake, NOW.dataset, pa.table({name: [1] for name in names}))
-    assert following(NOW, [reader], LAST) == "team:sales: read visitors"
-    assert following(NOW, [], FIRST) == f"wait until {LAST}"
-    assert following(NOW, [], LAST) == "delete users from the contract"
-    assert following(AFTER, [], LAST) == "blogdata schema remove gold.referral_stats users"
-
-
-def test_an_unfinished_migration_is_a_finding(tmp_path: Path) -> None:
-    look = Snapshot(tmp_path / "landing", EventLog(Lake(root=str(tmp_path / "lake"))))
-    graph = Graph(contracts={NOW.dataset: replace(NOW, reads=())})
-
-    def found(day: date) -> list[str]:
-        now = datetime(day.year, day.month, day.day, tzinfo=timezone.utc)
-        return [one.identity for one in retiring(Observed(graph=graph, look=look, now=now))]
-
-    assert found(LAST - timedelta(days=1)) == []
-    assert found(LAST) == ["migration/gold.referral_stats/users"]
-
-
 CENTS = Retype(
     old="stands_for",
     new="stands",
@@ -303,17 +261,6 @@ CENTS = Retype(
     grace=timedelta(days=9),
 )
 STANDS = Column(name="stands", type="STRING", description="The same as text")
-
-
-def test_both_columns_come_from_one_expression(spark: Any, lake_root: Path) -> None:
-    retyped = migrating(replace(CONTRACT, columns=(*CONTRACT.columns, STANDS), migrations=(CENTS, *RETIRED.migrations)))
-    assert retyped.columns[-1].default == "cast(stands_for AS STRING)"
-    assert retyped.rules[-1].expression == "`stands` <=> (cast(stands_for AS STRING))"
-    frame = spark.sql("SELECT 'a' AS hour, 1L AS click, '7' AS stands")
-    (row,) = migrations.both(frame, retyped).collect()
-    assert (row.stands_for, row.stands, row.page) == (7, "7", None)
-    (row,) = migrations.both(frame.drop("stands").selectExpr("*", "8L AS stands_for"), retyped).collect()
-    assert (row.stands_for, row.stands) == (8, "8")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from assets.report.page_views import PageViews
 from assets.report.referrers import Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.report.elements import SHOWN, Audience, ReportPeriod
-from page_view_rows import OWN, PAGES, START, View, counted, random_views, write
+from page_view_rows import OWN, START, View, counted, random_views, write
 
 HOST, KIND = "referral_host", "referral_kind"
 APART = {
@@ -177,25 +177,3 @@ def test_the_settings_name_the_blogs_own_hosts_and_spam(tmp_path: Path) -> None:
         "no referrer": 1,
         "this blog": 1,
     }
-
-
-def test_a_ranking_of_which_nothing_is_known_is_left_out(tmp_path: Path) -> None:
-    period = audience(tmp_path, [View(time=START, visit="v", visitor="u", page="/", country=None)]).periods[-1]
-    assert [each.name for each in period.rankings] == ["page", HOST, "browser", "device_type"]
-
-
-def test_the_history_can_be_cut(tmp_path: Path, views: list[View]) -> None:
-    cut = audience(tmp_path, views, days=10)
-    assert cut.since >= "2026-03-05T00"
-    kept = [view for view in views if view.hour >= "2026-03-05T00"]
-    assert values(cut.periods[-1])["views"] == len(kept)
-
-
-def test_nothing_published_has_no_figures(tmp_path: Path) -> None:
-    assert blog.audience(Lake(root=str(tmp_path)), days=400) is None
-
-
-def test_odd_names_are_cut_and_made_visible(tmp_path: Path) -> None:
-    names = {"/" + "x" * 5000: "/" + "x" * 199 + "…", "/\u202egpj.exe": "/\N{REPLACEMENT CHARACTER}gpj.exe"}
-    shown = audience(tmp_path, [View(time=START, visit="v", visitor="u", page=page) for page in (*names, PAGES[0])])
-    assert {row.name for row in shown.periods[-1].rankings[0].rows} == {*names.values(), PAGES[0]}

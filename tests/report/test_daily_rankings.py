@@ -96,12 +96,3 @@ def test_virtual_hosts_are_the_blogs_own(tmp_path: Path, requests: Rows) -> None
     # A host name invented by a client receives too small a share of the requests.
     assert [row.name for row in hosts.rows] == ["probed.example"]
     assert [row.name for row in hosts.apart] == ["blog.example, this blog", "shop.example, this blog"]
-
-
-def test_a_blog_without_gold_has_no_daily_rankings(tmp_path: Path) -> None:
-    lake = Lake(root=str(tmp_path))
-    write(lake, random_views(30, seed=3))
-    audience = blog.audience(lake, days=400)
-    assert audience is not None
-    columns = ["page", "referral_host", "referral_kind", "utm", "country", "browser", "device_type"]
-    assert [each.name for each in audience.periods[0].rankings] == columns

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import time
 from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
@@ -191,20 +190,3 @@ def test_the_page_omits_what_has_no_source(tmp_path: Path) -> None:
     assert {"bronze.visits", "silver.visits", "silver.late_visits", "gold.sessions_daily"} <= shown
     assert not {name for name in shown if name.endswith("_live") or "ad" in name.split(".")[1].split("_")}
     assert not shown & {"bronze.users", "silver.devices", "gold.campaign_stats", "silver.visits_live_aside"}
-
-
-@pytest.mark.campaign
-def test_ninety_days_cost_no_more_than_ten_times_nine_and_few_bytes(tmp_path: Path) -> None:
-    def seconds_of(days: int) -> float:
-        lake = published.deployment(tmp_path / str(days))
-        views = random_views(days * 24, seed=9)
-        write(lake, views)
-        hours = sorted({view.hour for view in views})
-        read = published.bronze(lake.lake, {hour: {hour: 1} for hour in hours})
-        published.silver(lake.lake, dict.fromkeys(hours, 1), read=read)
-        # Processor seconds, which other processes on the machine do not affect.
-        started = time.process_time()
-        assert len(made(lake).html().encode()) < 3_000_000
-        return time.process_time() - started
-
-    assert seconds_of(90) < 10 * seconds_of(9)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -18,7 +17,6 @@ from pyspark.sql import functions as F
 
 from assets.transforms import shared_visits
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.security import anonymizer
 from blogdata.publish.audit import guard_of, lifted_audits
 from blogdata.publish.target import Provenance
 from blogdata.publish.write_faults import AuditFailed
@@ -188,33 +186,3 @@ def moved(rows: Any, week: str) -> Any:
     days = F.datediff(F.lit(week), F.lit(WEEK))
     later = F.date_add(F.col("event_date").cast("date"), days).cast("string")
     return rows.withColumns({"event_week": F.lit(week), "event_date": later})
-
-
-def test_a_number_for_each_visitor_would_lead_to_them(spark: Any) -> None:
-    """The trap: groups of five everywhere, and yet two of them that somebody knows of have one number in common."""
-    rows = [(str(part), number) for part, members in enumerate([range(5), range(4, 9)]) for number in members]
-    frame = spark.createDataFrame([(part, str(number)) for part, number in rows], "part STRING, person STRING")
-    found = frame.toPandas()
-    assert anonymity.k_anonymity(found, ["part"]) == 5
-    both = Counter(number for _, number in rows)
-    assert [number for number, parts in both.items() if parts == 2] == [4]
-    promised = replace(PROMISED, alike=("part",), sensitive="host", count="views")
-    ours = frame.withColumns({"host": F.col("person"), "views": F.lit(1)})
-    shared = anonymizer.share(anonymizer.group(ours, promised, person="person"), promised, draw=F.sha2("person", 256))
-    numbers = Counter(row[PROMISED.number] for row in shared.collect())
-    assert set(numbers.values()) == {2}, "each number comes once in each group, so no number leads anywhere"
-
-
-def test_four_forged_visitors_show_a_reader(spark: Any, visits: Any) -> None:
-    """The trap: whoever sends four visitors that look like a reader knows whose the fifth row is."""
-
-    def view(user: str, host: str) -> tuple[Any, ...]:
-        return (WEEK, "2026-01-05T09", False, user, f"v-{user}", "/salaries/x", "Rare", "IS", host)
-
-    reader = spark.createDataFrame([view("reader", "news.example")], VIEW)
-    forged = spark.createDataFrame([view(f"forged {number}", "direct") for number in range(PROMISED.k - 1)], VIEW)
-    with_them = shared_visits.shared(shared_visits.grouped(visits.union(reader).union(forged)), SECRET)
-    hosts = [row[0] for row in with_them.where("section = 'salaries'").select(PROMISED.sensitive).collect()]
-    assert sorted(hosts) == ["direct"] * (PROMISED.k - 1) + ["news.example"]
-    alone = shared_visits.shared(shared_visits.grouped(visits.union(reader)), SECRET)
-    assert alone.where("section = 'salaries' OR browser = 'Rare' OR country = 'IS'").isEmpty()

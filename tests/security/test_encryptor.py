@@ -114,13 +114,6 @@ def test_a_key_is_rotated_and_shredded(spark: Any, own: Settings) -> None:
     assert str(own.home / "secrets" / KEY) in found.where
 
 
-def test_another_key_of_the_same_version_is_told_from_it(spark: Any, own: Settings) -> None:
-    rows, mark = stored(spark, own), encryption.offer(spark, own, KEY).mark
-    (own.home / "secrets" / KEY).unlink()
-    assert encryption.offer(spark, own, KEY).mark != mark
-    assert "of another key than what version 1 is now" in refused(rows, own).what
-
-
 @pytest.fixture
 def made(deploy: Deploy) -> Deployment:
     return deploy("encrypted")

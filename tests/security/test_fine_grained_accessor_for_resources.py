@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -25,7 +24,6 @@ from blogdata.publish.partitions import Grain
 from blogdata.publish.target import Companion
 from blogdata.publish.write_faults import NotDeclared
 from idempotency.executing import step as step_of
-from lineage.command_line import Said
 from quality.contracts import EVERY
 from toy import HOURS, WHOLE
 
@@ -178,19 +176,3 @@ def test_no_policy_has_a_wildcard_over_names(reach: JobReach) -> None:
         # Below one table's folder, no higher.
         tables = {f"lake/{folder}/" for name in names for folder in (name.replace(".", "/"), name.replace(".", "/_"))}
         assert folders <= {*tables, *(f"landing/{table}/" for table in reach.landed), "arn:aws:s3:::blog"}
-
-
-def test_the_command_prints_a_jobs_reach_and_its_policy(monkeypatch: Any, capsys: Any) -> None:
-    said = Said(monkeypatch, capsys)
-    assert json.loads(said("rights", "silver.visits_with_ads", "--json")[1]) == [
-        {
-            "job": "silver.visits_with_ads",
-            "reads": ["silver.ads", "silver.visits"],
-            "writes": ["silver.visits_with_ads"],
-        }
-    ]
-    code, out, _ = said("rights", "silver.ads", "--s3", "s3://blog/lake/", "--landing", "blog/landing")
-    reach = next(reach for reach in REACHES if reach.job == "silver.ads")
-    assert (code, json.loads(out)) == (0, s3_policy(reach, lake=LAKE, landing=LANDING))
-    assert said("rights", "--s3", "blog/lake")[0] == 2
-    assert len(said("rights")[1].splitlines()) > len(REACHES)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
 from itertools import product
 from typing import Any
 
@@ -20,15 +18,11 @@ from blogdata.patterns.idempotency.transactional_sink import ServedTable, SinkDe
 from blogdata.patterns.security.fine_grained_accessor_for_tables import LEAST_VISITORS, Role, Shown, sight_of
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.schema import NOBODY, Column, Failed, How, Partitioning, Subject, Whose
+from blogdata.publish.schema import NOBODY, Column, How, Partitioning, Subject, Whose
 from blogdata.services import postgres_roles
 from blogdata.services.config import Settings
-from lineage.command_line import Said
-from quality.contracts import CONTRACTS, EVERY
-from quality.contracts.serving import DAILY_STATS
 
 SCHEMA, DAY = "serving", "2026-01-05"
-MOMENT = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 
 
 def column(name: str, kind: str, how: How | None = None) -> Column:
@@ -307,64 +301,3 @@ def test_a_column_that_becomes_personal_is_taken_away(logins: Logins) -> None:
     with pytest.raises(errors.InsufficientPrivilege):
         logins.ask(Role.ANALYST, "SELECT page FROM serving.persons")
     assert logins.ask(Role.ANALYST, "SELECT count(day) FROM serving.persons") == [(1,)]
-
-
-def test_tables_of_the_superuser_become_the_owners(database: str, settings: Settings) -> None:
-    """A deployment that served before it had roles goes on with its tables."""
-    with psycopg.connect(database, autocommit=True) as superuser:
-        deliver(superuser)
-        postgres_roles.admit(superuser)
-        with Logins(database, postgres_roles.passwords(settings))(postgres_roles.WRITER) as writer:
-            deliver(writer, version=1)
-        assert superuser.execute("SELECT count(*) FROM serving.persons").fetchone() == (2,)
-        for role in (postgres_roles.OWNER, *postgres_roles.LOGINS):
-            superuser.execute(f"DROP OWNED BY {role} CASCADE".encode())
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        "DROP TABLE serving.publications",
-        "REVOKE ALL ON ALL TABLES IN SCHEMA serving FROM blogdata_writer, blogdata_analyst",
-        "CREATE VIEW serving.mine AS SELECT 1; COMMENT ON TABLE serving.persons IS NULL",
-    ],
-    ids=["a table was dropped", "tables were restored without rights", "somebody else's view"],
-)
-def test_rights_are_granted_again_where_they_are_absent(logins: Logins, database: str, changed: str) -> None:
-    with psycopg.connect(database, autocommit=True) as superuser:
-        superuser.execute(changed.encode())
-    with logins(postgres_roles.WRITER) as writer:
-        deliver(writer, version=1)
-    assert logins.ask(Role.ANALYST, "SELECT count(page) FROM serving.persons") == [(1,)]
-
-
-def test_what_is_served_has_no_column_of_a_person() -> None:
-    """PostgreSQL has no masks: what is masked is hidden there, and nothing of the blog has to be."""
-    served = [CONTRACTS[read.dataset] for read in DAILY_STATS.reads]
-    assert not [column.name for contract in served for column in contract.columns if column.of_a_person]
-    assert {role.value for role in LOGINS} == set(postgres_roles.READERS)
-
-
-def test_a_partner_sees_no_group_of_few_visitors() -> None:
-    """Each dataset that a partner sees counts the visitors of a row, or is made for people outside."""
-    sights = {name: sight for name, each in EVERY.items() if (sight := sight_of(each, Role.PARTNER)) is not None}
-    counted = {f"{count} >= {LEAST_VISITORS}" for count in ("`users`", "`visitors`", "hll_sketch_estimate(`visitors`)")}
-    anonymous = {name: each for name, each in EVERY.items() if each.anonymous}
-    assert anonymous.keys() == {name for name, sight in sights.items() if not sight.rows} == {"gold.visits_shared"}
-    for each in anonymous.values():
-        assert {audit.name for audit in each.audits if audit.failed is Failed.FORBIDS} == {"k_anonymous", "l_diverse"}
-    assert {sight.rows for sight in sights.values()} == {"", *counted}
-    # Exact rows of single visitors beside it would tell what the anonymous ones keep back.
-    assert "gold.visits_weekly" not in sights
-    assert sights["gold.visits_cube_daily"].rows == f"`users` >= {LEAST_VISITORS}"
-    assert sights["gold.audience_hourly"].rows == f"hll_sketch_estimate(`visitors`) >= {LEAST_VISITORS}"
-
-
-def test_the_command_shows_what_each_role_sees(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    said = Said(monkeypatch, capsys)
-    told = {(each["dataset"], each["role"]): each for each in json.loads(said("rights", "--roles", "--json")[1])}
-    partner = told["gold.page_stats", "partner"]
-    assert partner["rows"] == f"`users` >= {LEAST_VISITORS}"
-    assert told["silver.visits", "engineer"]["columns"]["ip"] == "hashed"
-    assert ("silver.visits", "partner") not in told
-    assert "user_id (hashed)" in " ".join(said("rights", "silver.users", "--roles")[1].split())

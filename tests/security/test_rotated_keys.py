@@ -11,13 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
-from blogdata.secrets.secret import Secret
-from blogdata.services import secrets
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment, event
 from lineage.tokens import OF_USERS, VISITS, WEEKLY, deliver, joined, marks, tokens
-from quality.contracts.keys import FOLLOWS, VISITOR_KEY, behind
+from quality.contracts.keys import VISITOR_KEY
 
 __all__ = ["deploy", "said"]
 LOG = '192.0.2.{n} - - [05/Jan/2026:{at}:00 +0000] "GET {page} HTTP/1.1" 200 1 "-" "Mozilla/5.0 Firefox/120.0"'
@@ -135,30 +133,3 @@ def killed_when(reached: Callable[[], bool], made: Deployment) -> None:
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
-
-
-def test_rotating_refuses_what_is_no_key(deployment: Deployment, said: Said) -> None:
-    code, out, _ = said("job", "rotate", "key=visitor.keys")
-    assert code == 1
-    assert VISITOR_KEY in out
-    assert set(FOLLOWS) == {VISITOR_KEY, "identities-key"}
-
-
-@pytest.mark.campaign
-def test_the_key_of_encrypted_columns_is_rotated_alike(deployment: Deployment, said: Said) -> None:
-    query = "SELECT login FROM silver.identities ORDER BY login"
-    before = deployment.asked(query)
-    code, out, _ = said("job", "rotate", "key=identities-key")
-    assert (code, "version 2 of identities-key" in out) == (0, True)
-    assert {login[:2] for login in deployment.rows("silver.identities", "login")} == {"2."}
-    assert deployment.asked(query) == before
-    assert not behind(deployment.planner.look, "identities-key", next(iter(_marks_of(deployment))))
-    provider = secrets.provider(deployment.settings)
-    assert provider.add("identities-key", Secret("k" * 64), after=2)
-    code, out, _ = said("job", "rotate", "key=identities-key")
-    assert "version 3 of identities-key;" in out, "a version that somebody made is the one that is taken"
-    assert provider.versions("identities-key") == (1, 2, 3)
-
-
-def _marks_of(made: Deployment) -> set[str]:
-    return {entry.judged_by["identities-key"] for entry in made.published("silver.identities").values()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,14 +15,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from blogdata.secrets import secretless_connector
-from blogdata.secrets.secretless_connector import GRACE, RENEWED_BEFORE, SERVER, VALID, Certificates, Generation, keep
+from blogdata.secrets.secretless_connector import GRACE, RENEWED_BEFORE, VALID, Certificates, Generation, keep
 from blogdata.services import postgres, postgres_certificates, postgres_connection
 from blogdata.services.config import Settings
 from blogdata.services.postgres_certificates import TlsMissing
 from blogdata.services.postgres_connection import PostgresLoginRefused
 from blogdata.services.postgres_roles import WRITER
 from blogdata.services.postgres_settings import PostgresSettings
-from lineage.command_line import Said
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 DAY = timedelta(days=1)
@@ -73,39 +70,12 @@ def test_both_generations_are_trusted_until_the_grace_period_ends(known: Certifi
     assert [one.folder.name for one in known.generations()] == ["2"]
 
 
-def test_a_generation_that_has_ended_has_no_grace(known: Certificates) -> None:
-    """Nobody was there to renew it: its server's certificate would be refused by everybody."""
-    keep(known, NOW)
-    assert keep(known, NOW + VALID + DAY)
-    assert names(known.authorities) == ["CN=authority 2"]
-
-
 def test_who_has_a_key_is_locked_out_at_once(known: Certificates) -> None:
     keep(known, NOW)
     before = known.authorities.read_bytes()
     shutil.rmtree(known.current().folder)
     assert keep(known, NOW + DAY)
     assert known.authorities.read_bytes() == known.current().certificate("authority").read_bytes() != before
-
-
-def test_an_interrupted_change_is_made_good(known: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(secretless_connector, "_store", _dies_at(SERVER))
-        with pytest.raises(KeyboardInterrupt):
-            keep(known, NOW)
-    assert known.generations() == []
-    keep(known, NOW)
-    (known.folder / "server.key").unlink()
-    assert keep(known, NOW)
-    assert (known.folder / "server.key").read_bytes() == known.current().key(SERVER).read_bytes()
-
-
-def _dies_at(name: str) -> object:
-    def store(_folder: Path, stored: str, *_: object) -> None:
-        if stored == name:
-            raise KeyboardInterrupt
-
-    return store
 
 
 @pytest.fixture
@@ -223,23 +193,6 @@ def test_old_certificates_hold_until_the_grace_period_ends(
     kept_open.close()
 
 
-def test_a_server_that_was_not_told_of_its_new_files_is_told_by_the_next_command(
-    certified: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    postgres.up(certified)
-    pid = postgres.status(certified).pid
-
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "kill", dies)
-        with pytest.raises(KeyboardInterrupt):
-            renewed(certified, patch)
-    url = url_of(certified, ANALYST)
-    assert (_soon(url)[0], postgres.status(certified).pid) == (ANALYST, pid)
-
-
 def renewed(settings: Settings, patch: pytest.MonkeyPatch) -> None:
     """Use the server when it is time for new certificates."""
     with patch.context() as now:
@@ -268,18 +221,3 @@ def test_a_certificate_that_has_ended_is_refused(certified: Settings, tmp_path: 
     secretless_connector._store(tmp_path, WRITER, *made)
     files = {"sslcert": str(tmp_path / f"{WRITER}.pem"), "sslkey": str(tmp_path / f"{WRITER}.key")}
     assert "certificate expired" in refused(url_of(certified, WRITER, **files)).what
-
-
-def test_the_status_lists_what_is_accepted_until_when(
-    certified: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (certified.home / "blogdata.toml").write_text('[postgres]\nlogin = "certificate"\n')
-    monkeypatch.setenv("BLOGDATA_HOME", str(certified.home))
-    said = Said(monkeypatch, capsys)
-    assert json.loads(said("status", "postgres", "--json")[1])[0]["notices"] == []
-    postgres.up(certified)
-    renewed(certified, monkeypatch)
-    old, new = json.loads(said("status", "postgres", "--json")[1])[0]["notices"]
-    folder, now = postgres_certificates.certificates(certified).folder, datetime.now(timezone.utc)
-    assert old.startswith(f"certificates in {folder / '1'}, accepted until {now + GRACE:%Y-%m-%d}")
-    assert new.startswith(f"certificates in {folder / '2'}, accepted until {now + VALID:%Y-%m-%d}")

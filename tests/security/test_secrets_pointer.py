@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -25,12 +23,10 @@ from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryReques
 from blogdata.secrets.openbao import OpenBaoRefused, OpenBaoUnavailable
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secrets_pointer import SecretInUse, SecretMissing, fetch
-from blogdata.services import config, doctor, processes, secrets, spark_launch
+from blogdata.services import config, processes, secrets, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.java import Java
 from blogdata.services.spark_conf import SparkParts
-from blogdata.suppression.identifiers import Identifiers
-from blogdata.suppression.suppression_list import ListUnusable, SuppressionList
 from openbao_server import Bao, openbao
 
 CANARY = "canary-5f1f0b6b7b0f4b8e9d2a"
@@ -119,29 +115,6 @@ def test_a_secret_is_found_by_its_name_in_all_its_versions(stored: tuple[Setting
     assert CANARY not in str(missing.value)
 
 
-def test_own_secrets_are_made_once_by_many(stored: tuple[Settings, Store]) -> None:
-    settings, _ = stored
-    with ThreadPoolExecutor(8) as pool:
-        found = {one.reveal() for one in pool.map(lambda _: secrets.read(settings, "visitor.key"), range(8))}
-    (made,) = found
-    assert len(made) == 2 * secrets.SHORTEST
-    provider = secrets.provider(settings)
-    assert not provider.add("visitor.key", Secret("late"), after=0)
-    assert provider.add("visitor.key", Secret("b" * 40), after=1)
-    assert not provider.add("visitor.key", Secret("c" * 40), after=1)
-    assert [secrets.read(settings, "visitor.key", version).reveal() for version in (1, 2)] == [made, "b" * 40]
-    assert secrets.read(settings, "visitor.key").reveal() == "b" * 40
-
-
-def test_names_with_a_common_beginning_are_different_secrets(stored: tuple[Settings, Store]) -> None:
-    settings, store = stored
-    store("a", "one")
-    store("a.b", "two")
-    store("a.b", "three")
-    assert secrets.given(settings, "a").reveal() == "one"
-    assert secrets.provider(settings).versions("a") == (1,)
-
-
 def test_secrets_of_the_environment(tmp_path: Path) -> None:
     variables = {"BLOGDATA_SECRET_POSTGRES_ANALYST": "first", "BLOGDATA_SECRET_POSTGRES_ANALYST__2": CANARY}
     settings = deployment(tmp_path, BLOGDATA_SECRETS="environment", **variables)
@@ -162,14 +135,6 @@ def test_a_secret_does_not_show_itself(show: Callable[[Secret], str]) -> None:
     secret = Secret(CANARY)
     assert CANARY not in show(secret)
     assert "***" in show(secret)
-
-
-def test_a_secret_is_not_written_by_mistake() -> None:
-    secret = Secret(CANARY)
-    for write in (pickle.dumps, json.dumps):
-        with pytest.raises(TypeError):
-            write(secret)
-    assert (secret == Secret(CANARY), secret == Secret("other"), secret == CANARY) == (True, False, False)
 
 
 @pytest.mark.parametrize("content", [b"", b"two\nlines", f"{CANARY}\x1b[2J".encode(), CANARY.encode() + b"\xff"])
@@ -311,29 +276,6 @@ def test_what_a_server_answers_is_an_error_without_what_it_sent(
     assert server.address in str(refused.value)
 
 
-def test_who_was_forgotten_is_known_by_a_key_on_the_server(bao: tuple[Bao, Settings]) -> None:
-    _, settings = bao
-    found = SuppressionList.of(settings)
-    assert found.suppressed() is None
-    found.add(Identifiers(user_ids=frozenset({"user-bob"})), at=3.0)
-    assert found.suppressed() is not None
-    found.path.unlink()
-    with pytest.raises(ListUnusable, match="is gone, or its key is"):
-        found.suppressed()
-
-
-def test_a_deleted_secret_of_the_server_is_not_made_anew(bao: tuple[Bao, Settings]) -> None:
-    server, settings = bao
-    server.entries["blogdata/visitor.key"] = [{"value": "a" * 40}, None]
-    assert secrets.provider(settings).versions("visitor.key") == (1,)
-    with pytest.raises(SecretMissing, match=r"the secret visitor\.key does not exist"):
-        secrets.read(settings, "visitor.key")
-    assert server.entries["blogdata/visitor.key"] == [{"value": "a" * 40}, None]
-    server.entries["blogdata/other"] = [{"password": CANARY}]
-    with pytest.raises(OpenBaoRefused, match="has no field value"):
-        secrets.given(settings, "other")
-
-
 @pytest.mark.parametrize(
     ("section", "said"),
     [
@@ -363,15 +305,3 @@ def test_other_programs_do_not_inherit_secrets(tmp_path: Path, monkeypatch: pyte
     found = spark_launch.environment(deployment(tmp_path), parts)
     assert found["KEPT"] == "yes"
     assert CANARY not in str(found)
-
-
-def test_the_doctor_names_what_cannot_be_fetched(tmp_path: Path) -> None:
-    settings = deployment(tmp_path, '[partner]\nurl = "https://partner.example.org"\nsecret = "partner"')
-
-    def finding() -> doctor.Diagnosis:
-        return next(found for found in doctor.examine(settings) if found.name == "secrets")
-
-    assert not finding().ok
-    assert "the secret partner does not exist" in finding().detail
-    secrets.files(settings).add("partner", Secret(CANARY), after=0)
-    assert (finding().ok, finding().detail) == (True, "from files: partner")

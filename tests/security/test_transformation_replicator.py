@@ -22,9 +22,9 @@ from blogdata.operations import copies
 from blogdata.operations.replicate import READER, replicate
 from blogdata.patterns.security import transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
-from blogdata.patterns.security.transformation_replicator import Unclassified, leads_to_persons, require_classified
+from blogdata.patterns.security.transformation_replicator import Unclassified, require_classified
 from blogdata.publish.column_types import parse_fields
-from blogdata.publish.schema import NOBODY, Classification, Column
+from blogdata.publish.schema import NOBODY, Column
 from blogdata.services.copy_settings import Export
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
@@ -152,19 +152,6 @@ def test_a_column_that_nobody_has_classified_stops_the_copy_and_is_named(deploym
     with pytest.raises(Unclassified, match="nobody has said whom these columns identify: owner"):
         replicated(deployment, staging)
     assert [file for file in staging.rglob("*") if file.is_file()] == [], "nothing else is copied, either"
-
-
-def test_what_is_no_longer_for_staging_leaves_it(deployment: Deployment) -> None:
-    """A column that is classified as personal gives the copy another name, so the one before it goes."""
-    before = EVERY["gold.page_stats"]
-    assert not leads_to_persons(before)
-    personal = [replace(one, classification=Classification.PERSONAL) for one in before.columns if one.name == "page"]
-    others = [one for one in before.columns if one.name != "page"]
-    after = replace(before, columns=(*others, *personal))
-    assert leads_to_persons(after)
-    sight = transformation_replicator.sight_of(after)
-    assert sight is not None
-    assert "page" not in sight.columns
 
 
 def test_a_field_within_a_column_has_to_be_declared_too() -> None:

@@ -7,28 +7,23 @@ finding, on real Delta commits and without Spark.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from assets.detector_checks import deployment_of
-from blogdata.evidence.claims import Claims
 from blogdata.evidence.event import DETECTION
 from blogdata.evidence.finding import Finding, Severity
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.observability.reading import FLOW, LAG, QUIET, SKEW, SLA, UNKNOWN
 from blogdata.planning import detectors
 from blogdata.planning.findings import standing
 from blogdata.planning.snapshot import landed
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.services import heartbeat
 from published import bronze, enriched, land, publish, silver
 from quality.contracts import EVERY
 from sensors import detectors as sensor
@@ -178,11 +173,6 @@ def test_a_reader_that_is_not_run_lags(lake: LakeResource, ticked: Ticked, insta
     assert verdict(lake, LAG, "silver.visits", NOW + 2.1 * HOUR) == QUIET
 
 
-def test_a_day_in_progress_is_no_lag(lake: LakeResource) -> None:
-    run_hourly(lake, range(3, 0, -1))
-    assert verdict(lake, LAG, "gold.page_stats", NOW + 48 * HOUR) == QUIET
-
-
 def test_late_hours_are_told_by_cause(lake: LakeResource, ticked: Ticked, instance: dg.DagsterInstance) -> None:
     publish_hours(lake, land_hours(lake, range(26, 1, -1)), at=ended(key(26)))
     assert verdict(lake, SLA, "bronze.visits", NOW - 0.6 * HOUR) == QUIET
@@ -223,27 +213,6 @@ def test_sources_that_stop_together_are_one_finding(lake: LakeResource) -> None:
     assert str(stopped[0].remedy) == "ask the producer whether it has stopped"
 
 
-@pytest.mark.parametrize("content", ["soon", "", "9" * 100, "2026-01-05T03:00:00+00:00 and more"])
-def test_an_invalid_end_of_data_is_ignored(lake: LakeResource, content: str) -> None:
-    (lake.landing_path / ENDED).write_text(content)
-    assert lake.landing_zone.ended_at is None
-
-
-def test_a_pipe_or_a_link_ends_nothing(lake: LakeResource, tmp_path: Path) -> None:
-    note = lake.landing_path / ENDED
-    os.mkfifo(note)
-    assert lake.landing_zone.ended_at is None
-    note.unlink()
-    (tmp_path / "note").write_text("2026-01-05T03:00:00+00:00")
-    note.symlink_to(tmp_path / "note")
-    assert lake.landing_zone.ended_at is None
-
-
-def test_history_loaded_now_misses_no_promise(lake: LakeResource) -> None:
-    publish_hours(lake, land_hours(lake, range(30, 1, -1)), at=NOW)
-    assert verdict(lake, SLA, "bronze.visits") in (QUIET, UNKNOWN)
-
-
 def test_a_job_made_slow_is_seen(lake: LakeResource, ticked: Ticked) -> None:
     dataset = "silver.visits_enriched"
     for ago in range(12, 1, -1):
@@ -253,19 +222,6 @@ def test_a_job_made_slow_is_seen(lake: LakeResource, ticked: Ticked) -> None:
     ticked()
     assert recorded(lake, SLA, dataset) == ["slow job"]
     assert f"{key(1)} took 6.67 min for 500 rows" in found(lake)[f"sla/{dataset}"].what
-
-
-def test_a_claim_without_publication_runs_long(lake: LakeResource) -> None:
-    dataset, now = "silver.visits_enriched", datetime.now(timezone.utc)
-    for ago in range(12, 1, -1):
-        publish(lake.lake, dataset, "event_hour", {key(ago): 500}, seconds=20, at=ended(key(ago)) + HOUR / 6)
-    Claims(lake.lake, dataset, alive=lambda _: True).take([key(1), key(5)], "somebody")
-    assert verdict(lake, SLA, dataset, now + timedelta(seconds=60)) != "running long"
-    read = detectors.sla(deployment_of(lake, now + HOUR / 10), EVERY[dataset])
-    assert (read.verdict, len(read.partitions)) == ("running long", 2)
-    publish(lake.lake, dataset, "event_hour", {key(1): 500, key(5): 500}, seconds=20)
-    # The claims of a dead process remain, but a published partition is not in progress.
-    assert verdict(lake, SLA, dataset, now + HOUR / 10) != "running long"
 
 
 def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> None:
@@ -279,27 +235,3 @@ def test_a_half_empty_delivery_is_seen(lake: LakeResource, ticked: Ticked) -> No
     publish(lake.lake, "bronze.users", "load_date", {days[0]: 990})
     ticked()
     assert recorded(lake, SKEW, "bronze.users") == ["fewer rows", QUIET]
-
-
-def test_a_tick_is_seen_from_outside(lake: LakeResource, ticked: Ticked) -> None:
-    """A sensor that is switched off no longer touches its file, which any probe can see."""
-    home = lake.checkpoints_path.parent
-    assert heartbeat.ticks(home) == {}
-    for _ in range(2):
-        before = time.time() - 3600
-        ticked()
-        assert heartbeat.ticks(home).keys() == {"detectors"}
-        assert heartbeat.ticks(home)["detectors"] > before + 3500
-        os.utime(home / heartbeat.TICKS / "detectors", (before, before))
-
-
-def test_every_declared_detector_has_its_check(defs: dg.Definitions) -> None:
-    checks = {(key.asset_key, key.name) for key in defs.resolve_asset_graph().asset_check_keys}
-    for name, contract in EVERY.items():
-        for detector in (FLOW, SKEW, LAG, SLA):
-            declared = getattr(contract.watch, detector) is not None
-            assert ((asset_key(name), detector) in checks) == declared, (name, detector)
-
-
-def test_detector_sensor_is_off_by_default() -> None:
-    assert sensor.detector_readings().default_status == dg.DefaultSensorStatus.STOPPED

@@ -21,7 +21,6 @@ from blogdata.patterns.ingestion import external_trigger
 from blogdata.patterns.ingestion.external_trigger import FOLDER, REFUSED, TriggerEvent
 from sensors import external_events as module
 from sensors.external_events import NAME, start_runs
-from sensors.request_throttle import MOST_AT_ONCE
 
 Ticked = Callable[[], list[dg.RunRequest]]
 TIME = "2026-01-05T10:00:00Z"
@@ -93,15 +92,6 @@ def test_an_event_starts_one_run_with_its_context(
     assert (ticked(), left(folder)) == ([], []), "it has had its run"
 
 
-def test_an_event_waits_until_its_run_was_launched(ticked: Ticked, folder: Path, instance: dg.DagsterInstance) -> None:
-    send(folder)
-    (request,) = ticked()
-    assert [again.run_key for again in ticked()] == [request.run_key], "the daemon died before there was a run"
-    run(instance, request, dg.DagsterRunStatus.NOT_STARTED)
-    assert [again.run_key for again in ticked()] == [request.run_key], "the daemon died before it launched the run"
-    assert left(folder) == ["a.json"]
-
-
 def test_what_starts_no_run_is_moved_aside_with_its_reason(
     ticked: Ticked, folder: Path, instance: dg.DagsterInstance
 ) -> None:
@@ -139,17 +129,6 @@ def test_a_file_that_cannot_be_read_keeps_no_other_event_waiting(
     assert left(folder) == ["broken.json", "whole.json"]
     monkeypatch.undo()
     assert [request.run_key for request in ticked()] == ["shop/1", "shop/2"], "tried again at each tick"
-
-
-def test_a_flood_of_events_is_started_in_turn(ticked: Ticked, folder: Path, instance: dg.DagsterInstance) -> None:
-    for number in range(MOST_AT_ONCE + 3):
-        send(folder, f"{number:02}.json", id=str(number))
-    first = ticked()
-    assert len(first) == MOST_AT_ONCE
-    for request in first:
-        run(instance, request)
-    assert len(ticked()) == 3
-    assert len(left(folder)) == 3
 
 
 def test_commits_name_the_event_of_their_run() -> None:

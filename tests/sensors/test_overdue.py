@@ -9,12 +9,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import landing_checks
 from assets.landing_checks import overdue_check_key
 from blogdata.evidence.events import EventLog
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.arrivals import Arrivals
-from published import bronze, land
+from published import land
 from quality.contracts import CONTRACTS
 from sensors import overdue
 
@@ -98,41 +97,6 @@ def test_a_changed_overdue_set_is_reported_again(
     assert shown().metadata["overdue"].value == 3
 
 
-def test_a_manually_executed_check_is_updated_by_sensor(
-    lake: LakeResource, ticked: Any, shown: Shown, instance: dg.DagsterInstance
-) -> None:
-    folder = land(lake, "visits", H[6], {"a.json": "{}\n"})
-    green = ticked()
-    assert shown().passed
-    (folder / "_SUCCESS").unlink()
-    every = dg.AssetSelection.all_asset_checks()
-    assert dg.materialize(landing_checks.CHECKS, selection=every, instance=instance, resources={"lake": lake}).success
-    assert not shown().passed
-    land(lake, "visits", H[6], {})
-    # For the sensor nothing has changed since its last tick, although the displayed result is wrong.
-    ticked(green.cursor)
-    assert shown().passed
-
-
-def test_published_hours_tidied_away_are_not_missing(lake: LakeResource) -> None:
-    for hour in (H[3], H[6]):
-        land(lake, "visits", hour, {"a.json": "{}\n"})
-    assert due(lake) == {"absent": [H[4], H[5]]}
-    bronze(lake.lake, {H[4]: {H[4]: 1}})
-    assert due(lake) == {"absent": [H[5]]}
-
-
-def test_whole_table_deliveries_have_no_absent_days(lake: LakeResource) -> None:
-    now = datetime(2026, 1, 12, tzinfo=timezone.utc)
-    for table in ("users", "devices"):
-        for day in ("2026-01-05", "2026-01-07"):
-            land(lake, table, day, {"a.json": "{}\n"})
-        land(lake, table, "2026-01-08", {"a.json": "{}\n"}, flag=False)
-    assert due(lake, "bronze.users", now) == {"flag": ["2026-01-08"], "absent": ["2026-01-06"]}
-    assert due(lake, "bronze.devices", now) == {"flag": ["2026-01-08"]}
-    assert due(lake, "bronze.users", datetime(2026, 1, 7, 23, tzinfo=timezone.utc)) == {}
-
-
 def test_an_hour_with_a_refused_link_is_overdue(lake: LakeResource) -> None:
     (land(lake, "visits", H[3], {"a.json": "{}\n"}) / "b.json").symlink_to("/etc/passwd")
     (lake.landing_path / "visits" / "date=2026-01-06").symlink_to("/etc")
@@ -145,7 +109,3 @@ def test_the_newest_flagless_hour_becomes_overdue(lake: LakeResource) -> None:
         land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
     # The hour before is still being written, and will complete itself.
     assert due(flagless) == {"successor": [H[4]]}
-
-
-def test_overdue_sensor_is_off_by_default() -> None:
-    assert overdue_arrivals.default_status == dg.DefaultSensorStatus.STOPPED

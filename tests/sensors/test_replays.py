@@ -8,12 +8,11 @@ import dagster as dg
 import pytest
 
 from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.orchestration import replays
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.replays import TAG
 from blogdata.publish.partitions import Grain
 from declared import by_grain, computed_from
-from published import bronze, devices, publish
+from published import bronze, publish
 from quality.contracts import CONTRACTS
 from sensors import replays as sensor
 from sensors.replays import plan_replay
@@ -52,10 +51,6 @@ def asked(data: Any) -> dict[str, list[str]]:
     return found
 
 
-def test_without_a_replay_nothing_is_asked_for(lake: LakeResource, tick: Any) -> None:
-    assert tick(replay_runs).skip_message == "no replay was asked for"
-
-
 def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
     ask(lake, instance, dataset="silver.visits", partitions=HOUR)
     first = tick(replay_runs)
@@ -73,15 +68,6 @@ def test_a_replay_asks_only_for_unfinished_parts(lake: LakeResource, instance: d
         write(lake, dataset, key)
     assert tick(replay_runs).skip_message == "the replay of silver.visits is done"
     assert tick(replay_runs).skip_message == "no replay was asked for"
-
-
-def test_whole_tables_are_replayed_without_partitions(
-    lake: LakeResource, instance: dg.DagsterInstance, tick: Any
-) -> None:
-    devices(lake.lake, "2026-01-05")
-    devices(lake.lake, "2026-01-06")
-    ask(lake, instance, dataset="bronze.devices")
-    assert asked(tick(replay_runs)) == {"bronze.devices": [""], "silver.devices": [""]}, "no visit is newer"
 
 
 def test_publications_from_older_inputs_finish_no_replay(
@@ -104,21 +90,6 @@ def test_publications_from_older_inputs_finish_no_replay(
     assert SILVER[2] not in asked(tick(replay_runs))
     names()
     assert SILVER[2] not in asked(tick(replay_runs)), "devices delivered after the replay do not concern it"
-
-
-def test_a_repeated_job_plans_the_same_replay(lake: LakeResource, instance: dg.DagsterInstance) -> None:
-    context = ask(lake, instance, dataset="silver.visits", partitions=HOUR)
-    plan_replay(context)
-    assert len(replays.unfinished(lake.events)) == 1
-
-
-def test_planning_only_starts_no_replay(lake: LakeResource, instance: dg.DagsterInstance, tick: Any) -> None:
-    context = ask(lake, instance, dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T03", only_plan=True)
-    metadata = context.get_output_metadata("result")
-    assert metadata is not None
-    assert metadata["datasets"] == len(MAINS)
-    assert metadata["plan"].records[0].data["partitions"] == HOUR
-    assert tick(replay_runs).skip_message == "no replay was asked for"
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from blogdata.orchestration.calendar import calendar
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
-from blogdata.publish.partitions import Grain
 from declared import DAILY, WEEKLY
 from published import enriched, publish
 from quality.contracts import GRAPH
@@ -78,20 +76,6 @@ def test_nightly_run_takes_two_weeks_of_late_rows(lake: LakeResource) -> None:
     assert ended(lake, "gold.referral_stats", 2026, 1, 21, 2, 30) == [late, new]
 
 
-def test_weekly_run_takes_a_quarter_of_late_rows(lake: LakeResource) -> None:
-    new, late, final = "2026-04-06", "2026-01-05", "2025-12-29"
-    read = enriched(lake.lake, [f"{week}T10" for week in (late, final)], read=0)
-    publish(lake.lake, "gold.visits_weekly", "event_week", dict.fromkeys((late, final), 1), inputs={HOURLY: read})
-    enriched(lake.lake, [f"{new}T10", f"{late}T10", f"{final}T10", "2026-04-13T01"], read=0)
-    assert ended(lake, "gold.visits_weekly", 2026, 4, 13, 3, 30) == [late, new]
-
-
-def test_ticks_missed_in_an_outage_become_one() -> None:
-    back = datetime(2026, 1, 21, 9, tzinfo=timezone.utc)
-    ticks = [asked(NIGHT, 2026, 1, day, 2, now=back) for day in range(17, 22)]
-    assert [tick is not None for tick in ticks] == [False, False, False, False, True]
-
-
 def test_planner_and_schedules_agree_on_final_days(lake: LakeResource) -> None:
     first, before, running = "2026-01-06", "2026-01-05", "2026-01-21"
     read = enriched(lake.lake, [f"{first}T10", f"{before}T10"], read=0)
@@ -105,22 +89,6 @@ def test_planner_and_schedules_agree_on_final_days(lake: LakeResource) -> None:
             )
             planner = Planner(graph=GRAPH, look=Snapshot(lake.landing_path, lake.events))
             assert list(planner.stale(GRAPH.task_of("gold.referral_stats"))) == stale
-
-
-def test_schedules_have_their_times_in_utc() -> None:
-    assert {schedule.name: schedule.cron_schedule for schedule in SCHEDULES} == {
-        "nightly": "0 2 * * *",
-        "weekly": "0 3 * * 1",
-        "data_docs_at_four": "0 4 * * *",
-        "profiles_at_a_quarter_past_four": "15 4 * * *",
-        "lineage_at_half_past_four": "30 4 * * *",
-        "report_each_hour": "10 * * * *",
-        "freeze_on_the_first": "0 5 1 * *",
-        "retention_at_five": "0 5 * * *",
-        "export_at_half_past_five": "30 5 * * *",
-        "replicate_at_half_past_five": "30 5 * * *",
-    }
-    assert {schedule.execution_timezone or "UTC" for schedule in SCHEDULES} == {"UTC"}
 
 
 def test_copies_are_scheduled_where_a_folder_is_named(tmp_path: Path) -> None:
@@ -143,17 +111,3 @@ def test_copies_are_scheduled_where_a_folder_is_named(tmp_path: Path) -> None:
     assert requested() == ["export"]
     (tmp_path / "blogdata.toml").write_text("".join(sections))
     assert requested() == ["export", "replicate"]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_dagsters_own_schedule_requests_the_unfinished_day() -> None:
-    @dg.asset(partitions_def=calendar("2026-01-01")[Grain.DAY])
-    def daily() -> None: ...
-
-    naive = dg.build_schedule_from_partitioned_job(dg.define_asset_job("naive", selection=[daily]), hour_of_day=2)
-    repository = dg.Definitions(assets=[daily], schedules=[naive]).get_repository_def()
-    context = dg.build_schedule_context(
-        scheduled_execution_time=datetime(2026, 1, 6, 2, tzinfo=timezone.utc), repository_def=repository
-    )
-    requests = repository.get_schedule_def("naive_schedule").evaluate_tick(context).run_requests or ()
-    assert [request.tags["dagster/partition"] for request in requests] == ["2026-01-06"]

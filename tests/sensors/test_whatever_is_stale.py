@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +18,20 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from assets.code import code
 from blogdata.errors import PlatformError
-from blogdata.orchestration import partner, turns
+from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import NEW_DATA
 from blogdata.patterns.data_value.outbox_account import Row
-from blogdata.patterns.ingestion import readiness_marker
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.log_splitter import split_by_hour
-from blogdata.patterns.ingestion.published_files import state_of
 from blogdata.planning import faults
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot, landed
 from blogdata.planning.staleness import Scope
 from blogdata.publish.partitions import Grain, finer
 from blogdata.services import config
-from published import bronze, days, enriched, land, publish, silver, whole
+from published import bronze, enriched, land, publish
 from quality.contracts import GRAPH
 from sensors import jobs, refresh
 from sensors.run_requests import ABOUT, UNDER_WAY
@@ -106,11 +104,6 @@ def test_flagged_partitions_are_requested_in_one_run(lake: LakeResource, tick: A
     assert about == "bronze.visits 2026-01-05T00 and 23 more; bronze.users …"
 
 
-def test_files_without_a_flag_start_nothing(lake: LakeResource, tick: Any) -> None:
-    land(lake, "visits", HOUR, {"a.json": "{}\n", "_SUCCESS.tmp": "", "._SUCCESS": ""}, flag=False)
-    assert keys(tick(whatever_is_stale)) == []
-
-
 @pytest.mark.parametrize("status", UNDER_WAY, ids=lambda status: status.value)
 def test_sensor_waits_for_a_run_under_way(
     lake: LakeResource, tick: Any, instance: dg.DagsterInstance, status: dg.DagsterRunStatus
@@ -120,24 +113,6 @@ def test_sensor_waits_for_a_run_under_way(
     data = tick(whatever_is_stale)
     assert keys(data) == []
     assert "is under way" in data.skip_message
-
-
-def test_a_table_that_a_backfill_executes_is_not_requested(lake: LakeResource, tick: Any) -> None:
-    """Otherwise each of its days would be new content and start another run, which leaves the table to the backfill."""
-    # Beside two datasets there is no room for the name of a third one.
-    whole(lake.lake, "silver.identities", inputs={"bronze.users": days(lake.lake, DAY)})
-    users = GRAPH.task_of("silver.users_current")
-    with turns.claimed(lake.lake, users, [DAY], dg.get_dagster_logger()):
-        (held,) = tick(whatever_is_stale).run_requests
-    (free,) = tick(whatever_is_stale).run_requests
-    assert (users.main in held.tags[ABOUT], users.main in free.tags[ABOUT]) == (False, True)
-    assert "silver.users whole" in held.tags[ABOUT], "other datasets of the same delivery are requested"
-
-
-def test_the_same_content_has_one_run_key(lake: LakeResource, tick: Any) -> None:
-    land(lake, "visits", HOUR, {"a.json": "{}\n"})
-    # Dagster ignores a known run key: a tick that died before storing its cursor requests in vain.
-    assert keys(tick(whatever_is_stale)) == keys(tick(whatever_is_stale))
 
 
 def test_failed_content_is_requested_again_after_pauses(
@@ -157,47 +132,6 @@ def test_failed_content_is_requested_again_after_pauses(
         waited.append(round(later / 60))
     assert waited == [1, 2, 4]
     assert len(set(asked)) == 3
-
-
-def test_changed_content_is_requested_at_once(lake: LakeResource, tick: Any, launched: Any) -> None:
-    folder = land(lake, "visits", HOUR, {"a.json": "{}\n"})
-    first = launched(tick(whatever_is_stale), dg.DagsterRunStatus.FAILURE)
-    assert keys(tick(whatever_is_stale)) == []
-    (folder / "straggler.json").write_text("{}\n")
-    second = keys(tick(whatever_is_stale))
-    assert len(second) == 1
-    assert second != first
-
-
-def test_an_hour_changed_back_is_requested_again(lake: LakeResource, tick: Any, launched: Any) -> None:
-    straggler = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "straggler.json"
-    asked: list[str] = []
-    for there in (False, True, False, True, False):
-        straggler.unlink(missing_ok=True)
-        if there:
-            straggler.touch()
-            os.utime(straggler, ns=(1, 1))
-        data = tick(whatever_is_stale)
-        # Dagster ignores a known run key.
-        assert set(keys(data)).isdisjoint(asked)
-        asked += launched(data, dg.DagsterRunStatus.SUCCESS)
-        prints = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
-        bronze(lake.lake, {HOUR: {HOUR: 1}}, landed=prints)
-    assert len(asked) == 5
-
-
-def test_a_failed_hour_changed_back_is_tried_again(lake: LakeResource, tick: Any) -> None:
-    straggler = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "straggler.json"
-    fail(lake, "bronze.visits", HOUR)
-    assert request(tick(whatever_is_stale))["retry_waiting"] is True, "unchanged, it waits for a person"
-    straggler.touch()
-    os.utime(straggler, ns=(1, 1))
-    prints = {hour.key: hour.fingerprint for hour in landed(lake.landing_path, "visits", Grain.HOUR)}
-    bronze(lake.lake, {HOUR: {HOUR: 1}}, landed=prints)
-    straggler.unlink()
-    data = tick(whatever_is_stale)
-    assert request(data)["retry_waiting"] is False
-    assert f"bronze.visits {HOUR}" in data.run_requests[0].tags["blogdata/about"]
 
 
 def test_a_day_is_ready_after_its_last_hour(lake: LakeResource) -> None:
@@ -276,46 +210,6 @@ def test_a_file_after_the_flag_is_requested(lake: LakeResource, tick: Any, capsy
     assert "straggler.json" not in warned(capsys), "said once, not at every tick"
 
 
-def test_touched_files_are_requested_once(lake: LakeResource, tick: Any, launched: Any) -> None:
-    """The first step of the run compares their content, so nothing is stale before the run."""
-    file = land(lake, "visits", HOUR, {"a.json": "{}\n"}) / "a.json"
-    (hour,) = landed(lake.landing_path, "visits", Grain.HOUR)
-    read = bronze(lake.lake, {HOUR: {HOUR: 1}}, landed={HOUR: state_of(hour)})
-    silver(lake.lake, {HOUR: 1}, read=read)
-    before = keys(tick(whatever_is_stale))
-    file.chmod(0o600)
-    data = tick(whatever_is_stale)
-    assert "bronze.visits" not in ready(lake)
-    assert len(keys(data)) == 1
-    assert keys(data) != before
-    launched(data, dg.DagsterRunStatus.SUCCESS)
-    assert keys(tick(whatever_is_stale)) in ([], keys(data)), "a run key that Dagster knows starts nothing"
-
-
-def test_an_empty_hour_is_requested_and_reported(
-    lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    land(lake, "visits", HOUR, {})
-    assert len(keys(tick(whatever_is_stale))) == 1
-    assert f"{HOUR} is complete and has no data" in warned(capsys)
-
-
-@pytest.mark.parametrize("stray", ["1999-12-31T23", "2099-01-01T00", "2026-01-05T99", "not-a-dayT01"])
-def test_a_misnamed_folder_is_reported_once(
-    lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str], stray: str
-) -> None:
-    land(lake, "visits", HOUR, {"a.json": "{}\n"})
-    day, _, hour = stray.rpartition("T")
-    folder = lake.landing_path / "visits" / f"date={day}" / f"hour={hour}"
-    folder.mkdir(parents=True)
-    (folder / "_SUCCESS").touch()
-    data = tick(whatever_is_stale)
-    assert data.run_requests[0].tags["blogdata/about"] == f"bronze.visits {HOUR}"
-    assert stray in warned(capsys)
-    tick(whatever_is_stale, data.cursor)
-    assert stray not in warned(capsys)
-
-
 def test_a_link_leading_out_blocks_only_its_hour(
     lake: LakeResource, tick: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,35 +228,3 @@ def test_a_link_leading_out_blocks_only_its_hour(
     assert "/etc/" not in warned(capsys), "said once, not at every tick"
     link.unlink()
     assert HOUR in ready(lake)["bronze.visits"]
-
-
-def test_flagless_hours_are_ready_after_a_later_one(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
-    flagless = LakeResource(root=lake.root, landing=lake.landing, ready="next_exists")
-
-    def hours() -> list[str]:
-        planner = Planner(graph=GRAPH, look=Snapshot(flagless.landing_zone, lake.events), scope=Scope.READY)
-        return list(planner.all_stale().get("bronze.visits", {}))
-
-    for hour in (HOUR, "2026-01-05T04"):
-        land(lake, "visits", hour, {"a.json": "{}\n"}, flag=False)
-    assert hours() == [], "it is being written to"
-    monkeypatch.setattr(readiness_marker, "QUIET", timedelta(0))
-    assert hours() == [HOUR]
-
-
-def test_a_future_hour_is_requested_in_its_time(lake: LakeResource, monkeypatch: pytest.MonkeyPatch) -> None:
-    land(lake, "visits", HOUR, {"a.json": "{}\n"})
-    with monkeypatch.context() as earlier:
-        earlier.setattr("blogdata.planning.clock.now", lambda: datetime(2026, 1, 5, 2, tzinfo=timezone.utc))
-        assert "bronze.visits" not in ready(lake)
-    assert ready(lake)["bronze.visits"] == [HOUR]
-
-
-def test_only_the_newest_delivery_of_devices_is_loaded(lake: LakeResource) -> None:
-    older = land(lake, "devices", "2026-01-05", {"devices.csv": "a;b\n"})
-    land(lake, "devices", "2026-01-06", {"devices.csv": "a;b\n"})
-    (newest,) = landed(lake.landing_path, "devices", Grain.DAY)[1:]
-    publish(lake.lake, "bronze.devices", None, {"": 1}, landed={"": newest.fingerprint})
-    before = ready(lake)
-    (older / "more.csv").write_text("a;b\n")
-    assert ready(lake) == before

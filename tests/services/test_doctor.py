@@ -5,15 +5,12 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from blogdata.cli import services_commands
-from blogdata.errors import ConfigurationError
 from blogdata.services import doctor, processes
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
-from services.conftest import small
 
 
 def findings(settings: Settings) -> dict[str, doctor.Diagnosis]:
@@ -63,37 +60,3 @@ def test_doctor_prints_json_and_fails_on_problems(settings: Settings, tmp_path: 
     result = CliRunner().invoke(services_commands.app, ["doctor", "--json"], env=environ)
     assert result.exit_code == 1
     assert {row["name"]: row["ok"] for row in json.loads(result.stdout)}["jars"] is False
-
-
-@pytest.mark.campaign
-def test_services_go_up_and_down_by_command(settings: Settings, tmp_path: Path) -> None:
-    small(settings, tmp_path)
-    environ = {
-        "BLOGDATA_HOME": str(tmp_path),
-        "BLOGDATA_JARS": str(settings.jars),
-        "BLOGDATA_SPARK_HEAP": "600m",
-    }
-
-    def state(*arguments: str) -> str:
-        result = CliRunner().invoke(services_commands.app, [*arguments, "spark", "--json"], env=environ)
-        assert result.exit_code == 0, result.output
-        return str(json.loads(result.stdout)[0]["state"])
-
-    try:
-        assert state("status") == "stopped"
-        assert state("up") == "running"
-        assert state("status") == "running"
-    finally:
-        assert state("down") == "stopped"
-
-
-def test_an_unknown_service_is_refused_listing_known_ones(tmp_path: Path) -> None:
-    environ = {"BLOGDATA_HOME": str(tmp_path)}
-    result = CliRunner().invoke(services_commands.app, ["up", "sparc"], env=environ)
-    assert isinstance(result.exception, ConfigurationError)
-    assert "spark" in result.exception.next_step
-
-
-@pytest.mark.parametrize("command", ["up", "down", "status", "doctor"])
-def test_every_command_has_help(command: str) -> None:
-    assert CliRunner().invoke(services_commands.app, [command, "--help"]).exit_code == 0

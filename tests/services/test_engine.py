@@ -52,11 +52,3 @@ def test_only_a_changed_source_builds_another_jar(settings: Settings, pinned: Ja
     assert first.stat().st_mtime_ns == built
     (sources / "java" / "Hello.java").write_text(SOURCE + " // changed")
     assert engine.compile_if_absent(pinned, runtime, sources) != first
-
-
-def test_a_compile_error_is_reported_and_leaves_nothing(settings: Settings, pinned: Jars, sources: Path) -> None:
-    (sources / "java" / "Hello.java").write_text("package io.blogdata.engine; public class Hello { Nothing n; }")
-    with pytest.raises(engine.EngineBuildFailed, match="Nothing cannot be resolved"):
-        engine.compile_if_absent(pinned, java.find(settings), sources)
-    assert list(pinned.folder.glob("blogdata-engine-*")) == []
-    assert list(pinned.folder.glob(".build-*")) == []

@@ -46,22 +46,6 @@ def test_a_home_that_another_user_shares_stays_open_and_is_reported(tmp_path: Pa
     assert f"open to other users: {home}; " in finding(settings).detail
 
 
-def test_a_folder_for_everybody_is_not_closed(tmp_path: Path) -> None:
-    tmp_path.chmod(0o1777)
-    assert mode(loaded(tmp_path).home) == 0o777
-
-
-def test_a_landing_zone_and_a_lake_outside_are_left_alone(tmp_path: Path) -> None:
-    outside = {"BLOGDATA_LANDING": str(tmp_path / "landing"), "BLOGDATA_LAKE": str(tmp_path / "lake")}
-    for folder in outside.values():
-        Path(folder).mkdir()
-        Path(folder).chmod(0o777)
-    settings = loaded(tmp_path / "home", **outside)
-    assert (mode(settings.landing), mode(settings.lake)) == (0o777, 0o777)
-    assert finding(settings).ok
-    assert f"open to other users: {tmp_path / 'lake'}, {tmp_path / 'landing'}; " in finding(settings).detail
-
-
 @pytest.mark.parametrize("name", ["secrets/shop", "blogdata.toml", "services/spark/server.conf"])
 def test_an_open_secret_is_a_problem(tmp_path: Path, name: str) -> None:
     settings = loaded(tmp_path / "home")

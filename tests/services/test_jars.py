@@ -65,21 +65,6 @@ def test_a_missing_jar_is_a_transient_error(mirror: Settings, runtime: Java, loc
     assert caught.value.where == mirror.maven_mirror
 
 
-def test_manually_placed_jars_need_no_network(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
-    offline = replace(mirror, maven_mirror="file:///nowhere")
-    offline.jars.mkdir()
-    (offline.jars / "thing-1.0.jar").write_bytes(CONTENT)
-    assert jars.missing(jars.download_missing(offline, runtime, lock())) == []
-
-
-def test_a_removed_jar_alone_is_fetched_again(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
-    fetched = jars.download_missing(mirror, runtime, lock())
-    (fetched.folder / "built.jar").write_bytes(b"ours")
-    fetched.files("spark")[0].unlink()
-    jars.download_missing(mirror, runtime, lock())
-    assert sorted(path.name for path in fetched.folder.iterdir()) == ["built.jar", "thing-1.0.jar"]
-
-
 def test_a_changed_jar_fails_its_checksum(mirror: Settings, runtime: Java, lock: Callable[..., Path]) -> None:
     fetched = jars.download_missing(mirror, runtime, lock())
     assert jars.corrupt(fetched) == []
@@ -95,12 +80,6 @@ def test_a_malformed_lock_line_is_refused(tmp_path: Path, line: str) -> None:
     assert caught.value.where.endswith("line 2")
 
 
-def test_the_lock_file_names_delta_and_ecj() -> None:
-    pinned = jars.read_lock(jars.lock_file())
-    assert {jar.artifact for jar in pinned if jar.use == "tool"} == {"ecj"}
-    assert "delta-spark_4.2_2.13" in {jar.artifact for jar in pinned if jar.use == "spark"}
-
-
 def test_java_reads_the_trust_store_of_a_bundle(settings: Settings, tmp_path: Path) -> None:
     if settings.ca_file is None:
         pytest.skip("this machine has no bundle of certificates")
@@ -111,8 +90,3 @@ def test_java_reads_the_trust_store_of_a_bundle(settings: Settings, tmp_path: Pa
     certificates = settings.ca_file.read_text(errors="replace").count("BEGIN CERTIFICATE")
     assert f"contains {certificates} entr" in listed.stdout
     assert any("trustStore=" in option for option in options)
-
-
-def test_an_empty_bundle_adds_no_java_options(tmp_path: Path) -> None:
-    (tmp_path / "empty.pem").write_text("")
-    assert trust.java_options(tmp_path / "empty.pem", tmp_path) == []

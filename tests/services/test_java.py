@@ -10,31 +10,10 @@ from blogdata.services import java
 from blogdata.services.config import Settings
 
 
-def fake_java(home: Path, release: str) -> Path:
-    executable = home / "bin" / "java"
-    executable.parent.mkdir(parents=True)
-    executable.write_text("#!/bin/sh\nexit 1\n")
-    executable.chmod(0o755)
-    (home / "release").write_text(release)
-    return home
-
-
 def test_the_bundled_java_is_taken_without_another(settings: Settings) -> None:
     found = java.find(replace(settings, java="auto", java_home=None, search_path=""))
     assert found.source == "bundled"
     assert found.version >= java.LEAST_VERSION
-
-
-def test_a_too_old_java_is_passed_over(settings: Settings, tmp_path: Path) -> None:
-    old = fake_java(tmp_path / "old", 'JAVA_VERSION="1.8.0_402"\n')
-    found = java.find(replace(settings, java="auto", java_home=str(old), search_path=""))
-    assert found.source == "bundled"
-
-
-def test_java_home_goes_before_the_path(settings: Settings, tmp_path: Path) -> None:
-    named = fake_java(tmp_path / "named", 'JAVA_VERSION="21.0.2"\nMODULES="java.base jdk.incubator.vector"\n')
-    found = java.find(replace(settings, java="auto", java_home=str(named)))
-    assert found == java.Java(home=named, version=21, source="system", has_vector=True)
 
 
 def test_a_missing_system_java_names_searched_places(settings: Settings, tmp_path: Path) -> None:

@@ -14,9 +14,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
-from blogdata.cli.services_commands import app
 from blogdata.errors import ConfigurationError
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import SecretFiles
@@ -35,14 +33,6 @@ def mine(settings: Settings, tmp_path: Path) -> Iterator[Settings]:
     yield own
     if own.postgres.url is None:
         postgres.stop(own)
-
-
-def test_an_unstarted_postgres_is_stopped_and_leaves_nothing(mine: Settings) -> None:
-    assert not postgres.is_configured(mine)
-    assert postgres.status(mine).state == "stopped"
-    with pytest.raises(ConfigurationError, match="has no PostgreSQL"):
-        postgres.running_address(mine)
-    assert not (mine.home / "services").exists()
 
 
 def test_concurrent_starts_share_one_server_keeping_data(mine: Settings) -> None:
@@ -75,22 +65,6 @@ def test_a_killed_server_is_reported_and_restarted(mine: Settings) -> None:
     assert [item.ok for item in doctor.examine(mine) if item.name == "postgres"] == [True]
 
 
-def test_a_server_of_an_earlier_version_gets_its_roles(mine: Settings) -> None:
-    url = postgres.up(mine)
-    with psycopg.connect(url, autocommit=True) as connection:
-        for name in (postgres_roles.OWNER, *postgres_roles.LOGINS):
-            connection.execute(f"DROP OWNED BY {name}".encode())
-            connection.execute(f"DROP ROLE {name}".encode())
-    file = mine.home / "services" / "postgres" / "server.json"
-    state = json.loads(file.read_text())
-    del state["roles"]
-    file.write_text(json.dumps(state))
-    for _ in range(2):
-        with psycopg.connect(postgres.running_address(mine).complete()) as connection:
-            assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = user").fetchone() == (False,)
-    assert json.loads(file.read_text())["roles"]
-
-
 def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:
     url = postgres.up(mine)
     password = json.loads((mine.home / "services" / "postgres" / "server.json").read_text())["password"]
@@ -103,16 +77,6 @@ def test_the_server_requires_its_password_and_hides_it(mine: Settings) -> None:
     assert password not in str(refused.value)
     assert "wrong" not in str(refused.value)
     assert not (mine.home / "services" / "postgres" / "password").exists()
-
-
-def test_an_interrupted_start_begins_anew(mine: Settings) -> None:
-    postgres.up(mine)
-    postgres.stop(mine)
-    folder = mine.home / "services" / "postgres"
-    (folder / "made").unlink()
-    (folder / "data" / "global" / "pg_control").unlink()
-    with psycopg.connect(postgres.up(mine)) as connection:
-        assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_a_taken_port_is_refused_with_its_owner(mine: Settings) -> None:
@@ -161,21 +125,6 @@ def test_an_invalid_address_is_refused_without_showing_it(tmp_path: Path) -> Non
     with pytest.raises(ConfigurationError, match="not the address of a PostgreSQL") as refused:
         config.load(environment)
     assert "secret" not in str(refused.value)
-
-
-def test_commands_start_show_and_stop_postgres(mine: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "load", lambda: mine)
-    monkeypatch.setenv("BLOGDATA_HOME", str(mine.home))
-
-    def say(*command: str) -> dict[str, str]:
-        answer = CliRunner().invoke(app, [*command, "postgres", "--json"])
-        assert answer.exit_code == 0, answer.output
-        row: dict[str, str]
-        (row,) = json.loads(answer.output)
-        return row
-
-    assert [say("status")["state"], say("up")["state"], say("status")["state"]] == ["stopped", "running", "running"]
-    assert [say("down")["state"], say("status")["state"]] == ["stopped", "stopped"]
 
 
 def test_a_password_is_named_and_read_again_when_it_was_replaced(

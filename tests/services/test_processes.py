@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import socket
 from dataclasses import replace
 
@@ -40,21 +39,6 @@ def test_a_process_that_has_ended_is_not_alive() -> None:
     assert not processes.is_alive(identity), "nobody has asked for its result yet"
     os.waitpid(child, 0)
     assert not processes.is_alive(identity)
-
-
-def test_chosen_ports_lie_below_the_ephemeral_range() -> None:
-    with socket.socket() as given:
-        given.bind(("127.0.0.1", 0))
-        first = min(given.getsockname()[1], 32_768)
-    assert all(processes.free_port() < first for _ in range(50))
-
-
-def test_equally_seeded_processes_choose_different_ports() -> None:
-    random.seed(7)
-    chosen = processes.free_port()
-    random.seed(7)
-    # One in 12,768 is equal by chance.
-    assert {processes.free_port() for _ in range(3)} != {chosen}
 
 
 def test_a_port_in_use_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services import dagster_home, doctor, postgres, reach
+from blogdata.services import dagster_home, postgres, reach
 from blogdata.services.config import Settings
 
 
@@ -52,9 +52,3 @@ def test_a_server_for_others_is_told_to_be_one(mine: Settings, monkeypatch: pyte
         assert told(mine)["Dagster's UI"].startswith(f"from beyond this machine, at {address}, without TLS; ")
     dagster_home.note_ui_address(folder, "127.0.0.1:3000")
     assert told(mine)["Dagster's UI"].startswith("from this machine only; whoever has the token")
-
-
-def test_the_doctor_lists_it(mine: Settings) -> None:
-    found = [one.detail for one in doctor.examine(mine) if one.name == "reach"]
-    assert found == list(reach.lines(mine))
-    assert len(found) == 3

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -8,20 +7,14 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from pyspark.sql import functions as F
 
-from assets.transforms.session_rules import SPEC
 from blogdata.errors import PlatformError
-from blogdata.patterns.data_value.incremental_sessionizer import sessionize
 from blogdata.services import daemons, processes, spark_connect, spark_probe, spark_session
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
-
-BUSY = 1_000_000
 
 
 def starter(settings: Settings) -> subprocess.Popen[str]:
@@ -47,33 +40,6 @@ def test_concurrent_starts_share_one_lasting_server(own: Settings) -> None:
     assert answers[0] == answers[1]
     assert spark_connect.running_server(own).pid == answers[0]
     assert spark_connect.status(own).state == "running"
-
-
-def test_a_running_server_is_found_without_notices(own: Settings) -> None:
-    first = spark_connect.running_server(own)
-    second = spark_connect.running_server(own)
-    assert (second.pid, second.url, second.notices) == (first.pid, first.url, ())
-
-
-@pytest.mark.campaign
-def test_a_small_heap_holds_the_windows_of_a_busy_visitor(own: Settings) -> None:
-    session = spark_session.attach(spark_connect.running_server(own).url)
-    try:
-        # Two thirds belong to one visitor, whose rows alone exceed a task's share of the heap.
-        rows = session.range(BUSY).select(
-            F.when(F.col("id") % 3 == 0, F.col("id") % 1000).otherwise(1).cast("string").alias("user_id"),
-            F.timestamp_micros(F.lit(1_767_225_600_000_000) + F.col("id") * 300_000).alias("event_time"),
-            *(F.repeat(F.sha2(F.col("id").cast("string"), 256), 2).alias(name) for name in ("visit_id", "page")),
-            *(F.lit(None).cast("string").alias(name) for name in ("referral", "arrival_hour", "source_file")),
-            *(F.lit(False).alias(name) for name in ("keep_private", "replayed")),
-            F.col("id").alias("source_offset"),
-        )
-        hours = [f"2026-01-{1 + number // 24:02d}T{number % 24:02d}" for number in range(BUSY * 3 // 36_000 + 1)]
-        assert hours[-1] < "2026-01-31"
-        found = sessionize(rows, None, SPEC, partitions=hours)
-        assert found.agg(F.sum("new_pages")).collect()[0][0] == BUSY
-    finally:
-        spark_session.release(session)
 
 
 def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
@@ -106,33 +72,6 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
     assert f"process {server.pid}) had ended" in again.notices[0]
 
 
-def test_a_query_error_is_no_lost_server(own: Settings) -> None:
-    url = spark_connect.running_server(own).url
-    session = spark_session.attach(url)
-    with pytest.raises(Exception) as caught:
-        session.sql("SELECT 1 / 0").collect()
-    assert not spark_probe.is_lost(caught.value)
-    assert not spark_probe.is_lost(ConnectionResetError("Connection reset by peer"))
-    told = spark_probe.lost(ConnectionResetError("Connection reset by peer"), url)
-    assert (told.transient, "token" in str(told)) == (True, False)
-    spark_session.release(session)
-
-
-@pytest.mark.campaign
-def test_a_reused_process_number_is_left_alone(own: Settings) -> None:
-    server = spark_connect.running_server(own)
-    file = own.home / "services" / "spark" / "server.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "pid": os.getpid()}))
-    left = own.home / "services" / "spark" / "scratch" / "tmp" / "left"
-    left.touch()
-    again = spark_connect.running_server(own)
-    assert not left.exists(), "temporary files of a server that has ended are removed"
-    assert "belongs to another process now" in again.notices[0]
-    # Then the server itself had no owner; it must not keep its port and its memory.
-    assert f"process {server.pid}) was stopped" in again.notices[1]
-    assert again.pid not in (server.pid, os.getpid())
-
-
 @pytest.mark.campaign
 def test_a_changed_configuration_restarts_the_server(own: Settings) -> None:
     server = spark_connect.running_server(own)
@@ -161,15 +100,6 @@ def test_a_server_that_hangs_is_replaced(own: Settings, monkeypatch: pytest.Monk
             os.kill(server.pid, signal.SIGCONT)
     assert "did not answer" in again.notices[0]
     assert again.pid != server.pid
-
-
-def test_stopping_ends_the_server_and_is_idempotent(own: Settings) -> None:
-    server = spark_connect.running_server(own)
-    assert spark_connect.stop(own)
-    assert server.process is not None
-    assert not processes.is_alive(server.process)
-    assert not spark_connect.stop(own)
-    assert spark_connect.status(own).state == "stopped"
 
 
 def test_a_taken_port_is_refused_naming_its_owner(fresh: Settings) -> None:
@@ -211,14 +141,3 @@ def test_a_silent_remote_server_is_a_transient_error(fresh: Settings) -> None:
     with pytest.raises(PlatformError, match="does not answer") as caught:
         spark_connect.running_server(theirs)
     assert caught.value.transient
-
-
-@pytest.mark.campaign
-@pytest.mark.slow
-def test_the_server_runs_on_the_bundled_java(fresh: Settings, tmp_path: Path) -> None:
-    bare = replace(fresh, java="auto", java_home=None, search_path="")
-    session = spark_session.attach(spark_connect.running_server(bare).url)
-    session.range(3).write.format("delta").save(str(tmp_path / "table"))
-    assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
-    assert session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()
-    spark_session.release(session)

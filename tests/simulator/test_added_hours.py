@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from blogdata.cli.land_commands import app
 from blogdata.errors import ConfigurationError
-from blogdata.simulator.faults import FaultRates
-from blogdata.simulator.landing import LandingOccupied, add, simulate
+from blogdata.simulator.landing import add, simulate
 from blogdata.simulator.spec import SimulationSpec
 from simulated import EVERY_FAULT, Killed, assert_truth_equals_the_recount, contents
 
@@ -79,53 +78,6 @@ def test_a_killed_command_is_repeated_and_adds_its_hours_once(tmp_path: Path, at
     add(33, tmp_path, now=NOW)
     assert contents(tmp_path) == contents(at_once)
     assert len(add(1, tmp_path, now=NOW).hours) == 58, "a command that has ended is not repeated: it adds"
-
-
-def test_an_hour_that_somebody_holds_back_is_not_touched(tmp_path: Path) -> None:
-    simulate(SPEC, tmp_path)
-    flag = next(tmp_path.glob("visits/date=2026-01-05/hour=1*/_SUCCESS"))
-    flag.unlink()
-    (flag.parent / "late.json").write_text("{}\n")
-    before = landed(tmp_path)
-    add(1, tmp_path, now=NOW)
-    assert before.items() <= landed(tmp_path).items()
-    assert not flag.exists()
-
-
-def test_the_same_options_are_the_same_simulation_also_when_hours_were_added(tmp_path: Path) -> None:
-    simulate(replace(SPEC, ads=False), tmp_path)
-    add(1, tmp_path, now=NOW)
-    assert simulate(replace(SPEC, ads=False), tmp_path).already_there
-    with_ads = simulate(SPEC, tmp_path)
-    assert with_ads.ads is not None
-    assert len(with_ads.hours) == len(with_ads.ads.hours) == 25
-    with pytest.raises(LandingOccupied, match="seed is 11, not 12"):
-        simulate(replace(SPEC, seed=12), tmp_path)
-
-
-def test_displays_and_their_events_are_in_added_hours_too(tmp_path: Path) -> None:
-    spec = SimulationSpec(days=1, visits_per_day=3000, seed=3, faults=FaultRates.none(), ads=True)
-    simulate(spec, tmp_path)
-    ads = add(20, tmp_path, now=NOW).ads
-    assert ads is not None
-    added = [match for match in ads.matches[24:43] if match.displays]
-    assert sum(match.without_event for match in added) < sum(match.displays for match in added)
-    assert sum(match.events for match in added) > 0
-    # The last hour's writes may still be in progress.
-    valid = {hour.event_hour: hour.valid for hour in ads.display_hours}
-    assert [match.displays for match in added] == [valid[match.hour] for match in added]
-
-
-def test_no_hour_lands_before_it_has_begun(tmp_path: Path) -> None:
-    simulate(SPEC, tmp_path)
-    before = contents(tmp_path)
-    now = datetime(2026, 1, 6, 1, 30, tzinfo=timezone.utc)
-    with pytest.raises(ConfigurationError, match="3 hours cannot be added: 2 have begun"):
-        add(3, tmp_path, now=now)
-    assert contents(tmp_path) == before
-    add(2, tmp_path, now=now)
-    with pytest.raises(ConfigurationError, match="wait until the next hour begins"):
-        add(1, tmp_path, now=now)
 
 
 def command(landing: Path, *options: str) -> tuple[str, BaseException | None]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import oracle
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates
-from blogdata.simulator.landing import LandingOccupied, simulate
+from blogdata.simulator.landing import simulate
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.truth import AdsTruth
 from simulated import assert_figures_equal_the_recount
@@ -31,15 +28,6 @@ def simulated(landing: Path, spec: SimulationSpec) -> AdsTruth:
     return truth.ads
 
 
-def contents(landing: Path, *tables: str) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(landing)): path.read_bytes()
-        for table in tables
-        for path in sorted((landing / table).rglob("*"))
-        if path.is_file()
-    }
-
-
 def test_the_truth_of_every_fault_equals_recounts(tmp_path: Path) -> None:
     spec = SimulationSpec(days=2, visits_per_day=12000, seed=11, faults=EVERY_FAULT, part_lines=40, ads=True)
     truth = simulated(tmp_path, spec)
@@ -53,22 +41,6 @@ def test_the_truth_of_every_fault_equals_recounts(tmp_path: Path) -> None:
     assert truth.total("conflicts") > 20
     assert truth.total("duplicates") > 2 * truth.total("conflicts") * 0.8
     assert max(file.read_bytes().count(b"\n") for file in tmp_path.glob("ads/*/*/ads-*.json")) == 40
-
-
-def test_a_simulation_without_ads_gets_them_later(tmp_path: Path) -> None:
-    without_ads = SimulationSpec(days=1, visits_per_day=900, seed=9)
-    with_ads = replace(without_ads, ads=True)
-    simulate(with_ads, tmp_path / "at once")
-    simulate(without_ads, tmp_path / "later")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "later" / "visits").rglob("*.json")}
-    truth = simulate(with_ads, tmp_path / "later")
-    assert (truth.already_there, truth.ads is None) == (False, False)
-    assert contents(tmp_path / "later", "") == contents(tmp_path / "at once", "")
-    assert all(path.stat().st_mtime_ns == written for path, written in before.items())
-    again = simulate(with_ads, tmp_path / "later")
-    assert (again.already_there, again.ads) == (True, truth.ads)
-    with pytest.raises(LandingOccupied, match="ads is True, not None"):
-        simulate(without_ads, tmp_path / "later")
 
 
 def test_displays_and_events_belong_together_as_counted(tmp_path: Path) -> None:

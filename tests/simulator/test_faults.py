@@ -9,7 +9,7 @@ import pytest
 
 import oracle
 from blogdata.errors import ConfigurationError
-from blogdata.simulator.faults import HUGE_LINES_PER_HOUR, FaultRates, load_faults
+from blogdata.simulator.faults import FaultRates, load_faults
 from blogdata.simulator.landing import simulate
 from blogdata.simulator.spec import SimulationSpec
 
@@ -43,24 +43,11 @@ def test_a_wrong_faults_file_is_refused_with_reason(tmp_path: Path, text: str, s
         load_faults(tmp_path / "faults")
 
 
-def test_a_missing_faults_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="absent"):
-        load_faults(tmp_path / "absent")
-
-
 @pytest.mark.parametrize("wrong", [{"days": 0}, {"visits_per_day": -1}, {"seed": -1}, {"part_lines": 0}])
 def test_a_spec_outside_its_range_is_refused(wrong: dict[str, int]) -> None:
     spec: dict[str, Any] = {"days": 1, "visits_per_day": 1, "seed": 1, **wrong}
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         SimulationSpec(**spec)
-
-
-def test_huge_lines_are_capped_whatever_their_rate(tmp_path: Path) -> None:
-    rates = FaultRates.none(huge_line=1.0)
-    truth = simulate(SimulationSpec(days=1, visits_per_day=200, seed=1, faults=rates), tmp_path)
-    too_large = [hour.reasons.get("too_large", 0) for hour in truth.hours]
-    assert 24 < sum(too_large) <= HUGE_LINES_PER_HOUR * 24
-    assert max(hour.bytes for hour in truth.hours) > 5_000_000
 
 
 def test_the_recount_notices_a_lost_line(tmp_path: Path) -> None:

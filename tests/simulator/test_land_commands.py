@@ -7,7 +7,7 @@ import json
 import os
 import resource
 import threading
-from datetime import date, datetime, timedelta, timezone
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,8 @@ from blogdata.cli.land_logs import LogNotLanded, LogsRefused, NoAccessLog
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.error_management.checkpointer import StreamSpec, open_checkpoint
 from blogdata.patterns.error_management.dead_letter_replay import CorrectionAwaited
-from blogdata.patterns.ingestion.readiness_marker import ENDED, LandingZone
 from blogdata.patterns.ingestion.whole_files import SourceMissing
-from blogdata.simulator.landing import LandingOccupied, add
+from blogdata.simulator.landing import LandingOccupied
 
 LINE = b'1.2.3.4 - - [05/Jan/2026:03:04:05 +0000] "GET /%s HTTP/1.1" 200 1 "-" "-"\n'
 
@@ -56,28 +55,6 @@ def test_simulate_prints_its_truth_and_changes_nothing_twice(tmp_path: Path) -> 
     assert not figures["already_there"]
     assert json.loads(simulate(tmp_path, "--json")[0])["already_there"]
     assert "nothing was changed" in simulate(tmp_path)[0]
-
-
-def test_a_simulation_notes_when_its_data_end(tmp_path: Path) -> None:
-    simulate(tmp_path, "--begin", "2026-02-28")
-    end = datetime(2026, 3, 1, tzinfo=timezone.utc)
-    assert LandingZone(folder=tmp_path).ended_at == end
-    # A simulation of an earlier version is complete but has no note.
-    (tmp_path / ENDED).unlink()
-    assert "nothing was changed" in simulate(tmp_path, "--begin", "2026-02-28")[0]
-    assert LandingZone(folder=tmp_path).ended_at == end
-    add(2, tmp_path, now=end + timedelta(days=1))
-    assert LandingZone(folder=tmp_path).ended_at == end + timedelta(hours=2)
-
-
-def test_simulate_takes_rates_a_start_and_compression(tmp_path: Path) -> None:
-    (tmp_path / "faults.toml").write_text("duplicate = 1.0\n")
-    landing = tmp_path / "landing"
-    faults = ("--faults", str(tmp_path / "faults.toml"))
-    said, error = simulate(landing, *faults, "--begin", "2026-02-28", "--gzip", "--no-ads", "--json")
-    assert error is None
-    assert (json.loads(said)["duplicates"], "ads" in json.loads(said)) == (200, False)
-    assert list(landing.glob("visits/date=2026-02-28/hour=12/visits-00000.json.gz"))
 
 
 def test_simulated_days_have_just_ended_and_stay_the_same_tomorrow(
@@ -267,18 +244,6 @@ def test_formats_are_declared_by_settings_and_columns_in_another_order_are_told(
     assert "it does not have the time of a request" in str(CliRunner().invoke(app, command).exception)
     (tmp_path / "blogdata.toml").write_text("[logs]\nformat = 7\n")
     assert "format is not a list of texts" in str(CliRunner().invoke(app, command).exception)
-
-
-@pytest.mark.parametrize(
-    "command", [("simulate", "--days", "1", "--visits-per-day", "9", "--seed", "1"), ("logs", "log")]
-)
-def test_a_landing_zone_that_cannot_be_written_is_named(tmp_path: Path, command: tuple[str, ...]) -> None:
-    (tmp_path / "log").write_bytes(LINE % b"one")
-    (name, *options), occupied = command, tmp_path / "log" / "landing"
-    options = [str(tmp_path / "log") if option == "log" else option for option in options]
-    refused = CliRunner().invoke(app, [name, *options, "--landing", str(occupied)]).exception
-    assert isinstance(refused, ConfigurationError)
-    assert (refused.where, "cannot be written" in refused.what) == (str(occupied), True)
 
 
 def test_a_second_correction_waits_for_the_first_batch(tmp_path: Path) -> None:

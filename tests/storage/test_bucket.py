@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.gold import frozen_visitors
-from assets.gold.frozen_visitors import Returning
 from assets.transforms.weekly_visits import PURPOSE, user_bucket
 from blogdata.lake.lake import Lake
 from blogdata.lake.stored import Stored
@@ -24,7 +22,6 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Buckets, Column, Partitioning
 from plans import plan_of
-from scans import scanned
 
 SECRET = "s" * 32
 WEEKS = ("2026-01-05", "2026-01-12")
@@ -103,32 +100,6 @@ def test_a_join_and_an_aggregation_by_user_need_no_exchange(spark: Any, lake: La
     found = values(together.select(*shuffled.columns))
     assert found == values(shuffled)
     assert len(found) == 498, "rows without a user are one group, once"
-
-
-@pytest.mark.campaign
-def test_returning_visitors_are_those_of_both_weeks(spark: Any, lake: Lake) -> None:
-    version = lake.version(VIEWS.dataset)
-    assert version is not None
-    seen = {week: set[str]() for week in WEEKS}
-    for row in lake.read(spark, VIEWS.dataset).where("user_id IS NOT NULL").collect():
-        seen[row["week"]].add(row["user_id"])
-    before, now = seen.values()
-    found = frozen_visitors.count(spark, lake, version, WEEKS[1:], WEEKS[:1])
-    assert found == Returning(visitors=len(now), returned=len(now & before))
-    assert 0 < found.returned < found.visitors
-    assert frozen_visitors.count(spark, lake, version, WEEKS[1:], ()) == replace(found, returned=0)
-
-
-@pytest.mark.campaign
-def test_each_task_reads_the_files_of_its_buckets(spark: Any, lake: Lake) -> None:
-    everything = scanned(lake.read(spark, VIEWS.dataset))
-    parts = bucket.read(spark, stored(lake), tasks=4).parts
-    read = [scanned(part) for part in parts]
-    assert everything.files == 8
-    assert all(scan.files <= 4 for scan in read)
-    one = scanned(lake.read(spark, VIEWS.dataset).where("user_bucket = 5"))
-    assert one.files <= 4
-    assert one.bytes < everything.bytes
 
 
 @pytest.mark.parametrize(

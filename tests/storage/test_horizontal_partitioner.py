@@ -59,25 +59,10 @@ def test_a_pruned_query_opens_only_its_folders(spark: Any, table: str) -> None:
     assert len(read(spark, table).inputFiles()) == 4
 
 
-def test_a_predicate_on_another_column_prunes_nothing(spark: Any, table: str) -> None:
-    assert pruned_partitions(read(spark, table).where("user = 7")) == []
-
-
-def test_a_predicate_mixing_both_columns_prunes_nothing(spark: Any, table: str) -> None:
-    query = read(spark, table).where("day = '2026-01-02' or user = 7")
-    assert pruned_partitions(query) == []
-
-
 def test_pruning_is_reported_for_every_join_scan(spark: Any, table: str) -> None:
     one = read(spark, table).where("day = '2026-01-01'")
     other = read(spark, table).where("day = '2026-01-02'").selectExpr("user + 1 AS user")
     assert len(pruned_partitions(one.join(other, "user"))) == 2
-
-
-def test_partitioning_by_user_makes_one_file_each(spark: Any, tmp_path: Path) -> None:
-    rows = spark.range(60).selectExpr("id AS user", "'x' AS page").repartition(1)
-    rows.write.format("delta").partitionBy("user").save(str(tmp_path / "by_user"))
-    assert len(read(spark, str(tmp_path / "by_user")).inputFiles()) == 60
 
 
 def hourly(days: int) -> Contract:

@@ -15,22 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from blogdata.errors import ConfigurationError
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import members, retired, shares, unneeded
-from blogdata.lake.lake import DatasetMissing, Lake
+from blogdata.lake.lake import Lake
 from blogdata.lake.shares import MANIFEST
-from blogdata.orchestration.maintenance import Upkeep, maintain
-from blogdata.orchestration.vacuuming import Vacuuming
 from blogdata.patterns.storage import manifest
 from blogdata.patterns.storage.manifest import NotShareable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
-from resources.spark import SparkResource
-from tidied import whole
 from toy_members import DATASET, NOON, member
 
 PAGES = Contract(
@@ -162,28 +156,6 @@ def test_the_removal_of_old_files_obeys_a_share(lake: Lake) -> None:
     assert not shared.isdisjoint(removable())
 
 
-def test_a_share_keeps_its_files_when_the_log_tells_no_more_of_its_version(lake: Lake, read: Read) -> None:
-    """Delta cleans its log up by itself, thirty days later, whoever holds a version."""
-    manifest.share(lake, PAGES)
-    publish_monday(lake)
-    publish_monday(lake)
-    table = DeltaTable(lake.path(PAGES.dataset))
-    table.create_checkpoint()
-    (Path(lake.path(PAGES.dataset)) / "_delta_log" / f"{0:020}.json").unlink()
-    later = datetime.now(timezone.utc) + timedelta(days=60)
-    upkeep = Upkeep(
-        lake=lake,
-        events=EventLog(lake),
-        now=later,
-        run=RunContext(run_id="maintain", job="tests", code_version="v1"),
-        spark=SparkResource().guard,
-    )
-    before = set(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))
-    (done,) = whole(maintain(upkeep, [Vacuuming()], [PAGES]))
-    assert done.due.files == len(before - set(Path(lake.path(PAGES.dataset)).rglob("*.parquet"))) == 1
-    assert read(manifest.location(lake, PAGES.dataset), "day") == OLD
-
-
 def test_a_withdrawn_share_is_gone_and_holds_nothing(lake: Lake) -> None:
     manifest.share(lake, PAGES)
     where, named = manifest.location(lake, PAGES.dataset), files_of(manifest.location(lake, PAGES.dataset))
@@ -202,20 +174,6 @@ def test_the_share_before_stays_for_its_readers_and_no_longer(lake: Lake) -> Non
         assert manifest.share(lake, PAGES).version == version
         assert list(shares.shared_versions(lake, PAGES.dataset)) == list(range(max(0, version - 1), version + 1))
         publish_monday(lake)
-
-
-def test_sharing_the_same_version_again_changes_nothing(lake: Lake) -> None:
-    first = manifest.share(lake, PAGES, now=NOON)
-    assert manifest.share(lake, PAGES) == first
-
-
-def test_a_rebuilt_table_is_not_held_by_its_predecessors_share(lake: Lake) -> None:
-    manifest.share(lake, PAGES)
-    shutil.rmtree(lake.path(PAGES.dataset))
-    write(lake, NEW, mode="error")
-    assert shares.shared_versions(lake, PAGES.dataset) == {}
-    assert manifest.share(lake, PAGES).rows == 2
-    assert list(shares.shared_versions(lake, PAGES.dataset)) == [0]
 
 
 def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read) -> None:
@@ -240,15 +198,6 @@ def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read)
     manifest.withdraw(lake, DATASET)
     removed = retired.remove(lake, DATASET, keep=timedelta(days=7), now=long_after)
     assert [one.location for one in removed] == ["2026-01-12-a", "2026-a"]
-
-
-def test_a_table_without_partitions_has_one_manifest(tmp_path: Path, read: Read) -> None:
-    lake, whole = Lake(root=str(tmp_path)), replace(PAGES, partitioning=None)
-    write_deltalake(lake.path(PAGES.dataset), pa.table({"day": ["mon"], "page": ["/a"], "views": [1]}))
-    manifest.share(lake, whole)
-    where = manifest.location(lake, PAGES.dataset)
-    assert [file.relative_to(where) for file in where.rglob(MANIFEST)] == [Path(MANIFEST)]
-    assert read(where, "day") == [("mon", "/a", 1)]
 
 
 @pytest.mark.parametrize(
@@ -279,10 +228,3 @@ def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Pa
         manifest.share(lake, PAGES)
     spark.sql(f"REORG TABLE delta.`{path}` APPLY (PURGE)")
     assert manifest.share(lake, PAGES).rows == 9
-
-
-def test_what_cannot_be_shared_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DatasetMissing):
-        manifest.share(Lake(root=str(tmp_path)), PAGES)
-    with pytest.raises(ConfigurationError, match="in an object store"):
-        manifest.share(Lake(root="s3://bucket/lake"), PAGES)

@@ -19,7 +19,6 @@ from blogdata.publish.file_statistics import properties
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, How, Partitioning, Subject, Whose
 from quality.contracts import EVERY
-from scans import Scan, scanned
 
 VISITS = Contract(
     dataset="silver.clicks",
@@ -66,16 +65,6 @@ def test_a_selective_predicate_reads_fewer_files(spark: Any, lake: Lake) -> None
     assert (files_read(spark, lake, "user = 421"), files_read(spark, lake)) == (1, 10)
 
 
-def test_the_executed_plan_names_the_files_and_bytes(spark: Any, lake: Lake) -> None:
-    """What was skipped is read from the plan's metrics, and is what the log says of these files."""
-    table = lake.caught_up(VISITS.dataset)
-    assert table is not None
-    sizes = {action["min.user"]: action["size_bytes"] for action in actions(table)}
-    one = scanned(lake.read(spark, VISITS.dataset).where("user = 421"))
-    assert one == Scan(files=1, bytes=sizes[400])
-    assert scanned(lake.read(spark, VISITS.dataset)) == Scan(files=10, bytes=sum(sizes.values()))
-
-
 @pytest.mark.campaign
 def test_statistics_cost_the_writer_space_in_the_log(spark: Any, lake: Lake, tmp_path: Path) -> None:
     """Every chosen column makes each file's entry longer; a long text, which nobody filters by, the longest."""
@@ -101,10 +90,6 @@ def test_a_range_of_time_skips_files(spark: Any, lake: Lake) -> None:
     assert files_read(spark, lake, f"{early} AND {late}") == 0
 
 
-def test_a_column_without_statistics_skips_nothing(spark: Any, lake: Lake) -> None:
-    assert files_read(spark, lake, "page = '/nowhere'") == 10
-
-
 def test_a_table_is_made_by_the_session_it_is_given(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,12 +106,6 @@ def test_a_table_is_made_by_the_session_it_is_given(
     }
 
 
-def test_statistics_of_an_unsuitable_column_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="cannot have statistics: nothing") as refused:
-        properties(replace(VISITS, statistics=("nothing",)))
-    assert "choose from" in refused.value.next_step
-
-
 def test_statistics_of_a_persons_column_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"user \(identifies a person\)") as refused:
         properties(replace(VISITS, columns=PERSONS, statistics=("at", "user")))
@@ -140,13 +119,6 @@ def test_no_contract_keeps_statistics_of_a_person() -> None:
 
 def test_persons_without_named_statistics_have_none(spark: Any, tmp_path: Path) -> None:
     assert limits(spark, tmp_path, replace(VISITS, columns=PERSONS, statistics=())) == set()
-
-
-def test_an_older_table_stops_keeping_statistics_of_a_person(spark: Any, tmp_path: Path) -> None:
-    """Its next files have none; the log entries of older files keep theirs until these are rewritten."""
-    assert limits(spark, tmp_path, VISITS) == {"min.at", "max.at", "min.user", "max.user"}
-    now = replace(VISITS, columns=PERSONS, statistics=("at",))
-    assert limits(spark, tmp_path, now) == {"min.at", "max.at"}
 
 
 def test_a_files_footer_has_no_limits_of_a_person(spark: Any, tmp_path: Path) -> None:

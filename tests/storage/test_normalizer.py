@@ -11,7 +11,7 @@ from blogdata.patterns.storage import normalizer
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
 from quality.contracts import CONTRACTS
-from quality.contracts.visits_model import DEVICE, DEVICES, KEYS, STAR_HOSTS, VIEWS
+from quality.contracts.visits_model import DEVICES, KEYS, STAR_HOSTS, VIEWS
 from storage import modelled as weeks
 from storage.modelled import NORMALIZED, TABLES, first_named, named_devices, rows_of
 
@@ -21,30 +21,6 @@ __all__ = ("deploy",)
 @pytest.fixture(scope="module")
 def modelled(deploy: Deploy) -> Deployment:
     return weeks.modelled(deploy, "modelled")
-
-
-@pytest.mark.campaign
-def test_what_is_joined_is_each_page_view_once(modelled: Deployment) -> None:
-    columns = ("event_hour", "page", "referral_host", "browser", *DEVICE, "device_known", "device_name")
-    expected: Counter[tuple[Any, ...]] = Counter()
-    for hour, page, host, browser, kind, version, known, name in modelled.rows("silver.visits_enriched", *columns):
-        device = (kind, version) if known else ("unknown", "unknown")
-        views_of = (hour[:10], page or "unknown", host, browser or "unknown", *device, name)
-        expected[views_of] += 1
-    found: Counter[tuple[Any, ...]] = Counter()
-    for *row, views in rows_of(modelled, NORMALIZED, *KEYS, "device_name", "views"):
-        found[tuple(row)] += views
-    assert found == expected
-    assert found.total() > 40
-    assert modelled.problems() == []
-
-
-@pytest.mark.campaign
-def test_no_table_has_a_row_of_another_one_twice(modelled: Deployment) -> None:
-    contracts = [CONTRACTS[name] for name in TABLES]
-    for contract in contracts:
-        rows = modelled.rows(contract.dataset, *contract.identity)
-        assert len(rows) == len(set(rows)) > 1
 
 
 def test_no_column_says_what_another_one_says() -> None:

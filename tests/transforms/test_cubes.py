@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from assets.transforms import cubes
-from blogdata.publish.migrations import both
-from quality.contracts import CONTRACTS
 
 VISITS = (
     "event_date STRING, event_week STRING, device_type STRING, browser STRING, referral_host STRING,"
@@ -74,26 +72,6 @@ def test_page_shares_of_a_day_sum_to_one(spark: Any) -> None:
     for row in cubes.page_stats(spark.createDataFrame(some_visits(), VISITS)).collect():
         shares[row.event_date] += row.share
     assert shares == pytest.approx({"2026-01-26": 1.0, "2026-01-27": 1.0})
-
-
-def test_results_have_the_columns_of_their_contracts(spark: Any) -> None:
-    frame = spark.createDataFrame([], VISITS)
-    for result, dataset in (
-        (cubes.visits_cube(frame, "event_date"), "gold.visits_cube_daily"),
-        (cubes.visits_cube(frame, "event_week"), "gold.visits_cube_weekly"),
-        (cubes.page_stats(frame), "gold.page_stats"),
-        (cubes.referral_stats(frame), "gold.referral_stats"),
-    ):
-        contract = CONTRACTS[dataset]
-        names = [column.name for column in contract.columns[:-1]]
-        schema = both(result, contract).select(*names).schema
-        found = [(field.name, field.dataType.simpleString().upper()) for field in schema.fields]
-        *columns, hours = [(column.name, column.type) for column in contract.columns]
-        assert (found, hours) == (columns, ("hours_present", "INT"))
-
-
-def test_a_period_without_visits_has_no_rows(spark: Any) -> None:
-    assert cubes.visits_cube(spark.createDataFrame([], VISITS), "event_date").count() == 0
 
 
 def test_daily_visits_do_not_sum_to_weekly_visits(spark: Any) -> None:

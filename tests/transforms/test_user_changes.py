@@ -5,25 +5,22 @@ Patterns: Merger, Incremental Loader.
 
 from __future__ import annotations
 
-import json
 import random
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
 
 import oracle_users
 from assets.transforms import user_changes, users
-from transforms.test_users import TODAY, names_and_types, promised
-from transforms.user_rows import deliver, identified, in_utc, utc
+from transforms.test_users import TODAY
+from transforms.user_rows import identified, in_utc, utc
 
 ROWS = (
     "load_date STRING, source_file STRING, source_offset BIGINT, id STRING, login STRING, email STRING,"
     " registered_datetime TIMESTAMP, first_connection_datetime TIMESTAMP, last_connection_datetime TIMESTAMP,"
     " reasons ARRAY<STRING>, updated_at TIMESTAMP, is_deleted BOOLEAN"
 )
-FILE = "users/date=2026-01-01/users_table-1.jsonl"
 REGISTERED = oracle_users.REGISTERED
 
 
@@ -53,33 +50,6 @@ def frame(spark: Any, rows: list[Row]) -> Any:
 def versions(spark: Any, *rows: Row) -> list[Any]:
     found = in_utc(users.history(frame(spark, list(rows))).orderBy("user_id", "valid_from").collect())
     return [(one.user_id, one.login, one.valid_from, one.valid_to, one.snapshots) for one in found]
-
-
-@pytest.mark.campaign
-def test_incremental_loader_changes_are_judged_beside_deliveries(spark: Any) -> None:
-    one = {"id": "u", "login": "l", "updated_at": "2026-01-01T10:00:00+00:00", "is_deleted": False}
-    lines = [
-        json.dumps({**one, **more})
-        for more in (
-            {},
-            {"is_deleted": True},
-            {"is_deleted": None},
-            {"updated_at": None},
-            {"updated_at": "2026-01-02T00:00:00+00:00"},
-            {"updated_at": "infinity", "id": ""},
-        )
-    ]
-    table = deliver(spark, *lines, file=FILE).unionByName(deliver(spark, *lines, file=FILE.replace("-1", "-untimed-1")))
-    # A producer's own file may have fields of these names, too.
-    found = user_changes.judged(users.judge(table.unionByName(deliver(spark, lines[1]))))
-    assert names_and_types(found) == promised("bronze.users")
-    rows = [(row.reasons, row.updated_at and row.updated_at.hour, row.is_deleted) for row in found.collect()]
-    untimed = [["missing_field:updated_at"] if number == 3 else ["impossible_time:updated_at"] for number in range(6)]
-    untimed[5] = ["missing_field:id", *untimed[5]]
-    assert [reasons for reasons, *_ in rows[:6]] == [[], [], [], *untimed[3:]]
-    assert [deleted for *_, deleted in rows] == [False, True, False, False, False, False] * 2 + [None]
-    assert [reasons for reasons, *_ in rows[6:12]] == untimed
-    assert rows[12] == ([], None, None)
 
 
 def test_a_change_holds_from_its_time_on_and_closes_nobody_else(spark: Any) -> None:
@@ -150,37 +120,3 @@ def test_changes_and_deliveries_give_the_versions_of_plain_python(spark: Any, se
     assert versions(spark, *rows) == expected
     assert user_changes.deleted(frame(spark, rows)) == left_out
     assert sum(one[-1] for one in expected) + left_out == sum(not row.dead for row in rows)
-
-
-@pytest.mark.campaign
-def test_current_users_are_the_open_versions_day_by_day(spark: Any) -> None:
-    """The history continued and the state merged day by day are those of all days at once, and both accounts add up."""
-    _, rows, days = drawn(1)
-    deliveries = sorted({row.day for row in rows if row.at is None and not row.dead})
-    whole, history = frame(spark, rows), None
-    known = identified(spark.createDataFrame([], TODAY), "user_id")
-    for day, earlier in zip(days, [None, *days], strict=False):
-        name = f"2026-01-{day:02}"
-        of_day = whole.where(F.col("load_date") == name)
-        if day in deliveries[:1]:
-            # As the asset does: the first full delivery says who was there before.
-            found = users.history(whole.where(F.col("load_date") <= name))
-        else:
-            found = users.history(of_day, history, None if earlier is None else f"2026-01-{earlier:02}")
-        continued = found.toArrow()
-        history = spark.createDataFrame(continued, found.schema)
-        if day in deliveries:
-            known = users.newest(of_day.where(~user_changes.is_change()), known, name)
-        changed = users.changed(of_day.where(user_changes.is_change()), known, name)
-        known = users.applied(changed, known)
-        now = known.toArrow()
-        known = spark.createDataFrame(now, known.schema)
-        since = [row for row in rows if max([one for one in deliveries if one <= day] or [0]) <= row.day <= day]
-        since_delivery = frame(spark, since)
-        stands_for = sum(now["occurrences"].to_pylist())
-        assert stands_for + user_changes.gone(since_delivery) == sum(not row.dead for row in since)
-        current = sorted(zip(now["user_id"].to_pylist(), now["login"].to_pylist(), strict=True))
-        expected, _ = oracle_users.versions([row for row in rows if row.day <= day])
-        assert current == [one[:2] for one in expected if one[3] is None]
-        columns = [continued[name].to_pylist() for name in ("user_id", "login", "valid_from", "valid_to", "snapshots")]
-        assert sorted(zip(*columns, strict=True), key=lambda one: (one[0], one[2])) == expected

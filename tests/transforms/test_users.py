@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from assets.transforms import user_changes, users
 from plans import plan_of
 from quality.contracts import CONTRACTS
-from transforms.user_rows import deliver, identified, in_utc, utc
+from transforms.user_rows import identified, in_utc, utc
 
 ROWS = (
     "load_date STRING, source_file STRING, source_offset BIGINT, id STRING, login STRING, email STRING,"
@@ -53,59 +53,8 @@ def today(spark: Any, before: list[Any], day: int, *rows: Any) -> list[Any]:
     return [tuple(row) for row in found.orderBy("user_id").collect()]
 
 
-def names_and_types(frame: Any) -> list[tuple[str, str]]:
-    return [(field.name, field.dataType.simpleString().upper()) for field in frame.schema.fields]
-
-
 def promised(dataset: str) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in CONTRACTS[dataset].columns]
-
-
-@pytest.mark.campaign
-def test_all_results_have_the_columns_of_their_contracts(spark: Any) -> None:
-    bronze = users.judge(deliver(spark, "{}"))
-    assert names_and_types(bronze) == promised("bronze.users")
-    delivered = identified(bronze)
-    assert names_and_types(users.identities(delivered)) == promised("silver.identities")
-    before = {name: spark.createDataFrame([], CONTRACTS[name].ddl) for name in ("silver.users", "silver.users_current")}
-    of_history = users.history(delivered, before["silver.users"], "2025-12-31")
-    assert names_and_types(of_history) == promised("silver.users")
-    of_today = users.newest(delivered, before["silver.users_current"], "2026-01-01")
-    assert names_and_types(of_today) == promised("silver.users_current")
-    # Of a table that is older than the Vertical Partitioner, they also have what it still has.
-    whole = [name for name, _ in names_and_types(users.history(delivered))]
-    assert [name for name in whole if name not in users.CALLED] == [name for name, _ in promised("silver.users")]
-
-
-@pytest.mark.campaign
-def test_an_identity_is_one_combination_of_user_login_and_email(spark: Any) -> None:
-    """Patterns: Vertical Partitioner, Pseudo-Anonymizer."""
-    rows = [snapshot(1, "u"), snapshot(2, "u"), snapshot(2, "u", "new"), snapshot(3, "v"), snapshot(3, "v", email="")]
-    rows += [(*rows[0][:5], None, *rows[0][6:]), rejected(3, "w")]
-    delivered = delivery(spark, *rows)
-    found = users.identities(delivered).orderBy("snapshots", "login", "email").collect()
-    assert [(row.login, row.email, row.snapshots) for row in found] == [
-        *(("l", None, 1), ("l", "", 1), ("l", "e", 1), ("new", "e", 1)),
-        ("l", "e", 2),
-    ]
-    assert len({row.identity for row in found}) == 5
-    (other,) = spark.createDataFrame(rows[:1], ROWS).select(users.identity_of("id", "of another deployment")).first()
-    assert other not in {row.identity for row in found}, "nobody tells it without the secret"
-
-    first, *later = ("2026-01-01", "2026-01-02", "2026-01-03")
-    known = users.identities(delivered.where(F.col("load_date") == first))
-    for day in later:
-        known = users.added(known, users.identities(delivered.where(F.col("load_date") == day)))
-    assert known.exceptAll(users.identities(delivered)).isEmpty(), "the same, delivery by delivery"
-
-
-def test_only_first_delivered_users_begin_at_registration(
-    spark: Any,
-) -> None:
-    rows = [rejected(1, "v"), snapshot(2, "u"), snapshot(3, "u"), snapshot(3, "v")]
-    assert [row.valid_from for row in versions(spark, *rows)] == [utc(2020, 5, 5), utc(2026, 1, 3)]
-    u, v, w = versions(spark, snapshot(1, "w"), *rows)
-    assert (u.valid_from, v.valid_from, w.valid_from) == (utc(2026, 1, 2), utc(2026, 1, 3), utc(2020, 5, 5))
 
 
 def test_a_row_without_readable_user_keeps_nobody(spark: Any) -> None:
@@ -113,27 +62,6 @@ def test_a_row_without_readable_user_keeps_nobody(spark: Any) -> None:
     found = versions(spark, snapshot(1, "u"), snapshot(1, "x"), snapshot(2, "x"), *nobody)
     assert [(row.user_id, row.is_current) for row in found] == [("u", False), ("x", True)]
     assert today(spark, [("u", *snapshot(1, "u")[4:9], "2026-01-01", 1)], 2, *nobody) == []
-
-
-@pytest.mark.campaign
-def test_only_rejected_rows_with_readable_ids_keep_users(spark: Any) -> None:
-    names = ("12", "a", "b", "id", "u1", "u2")
-    before = spark.createDataFrame([(name, *[None] * 5, "2025-12-31", 1) for name in names], TODAY)
-    lines: list[str | bytes] = [
-        '{"id":"a',
-        '{"id":"a"}{}',
-        '[{"id":"a"}]',
-        b'{"id":"a","login":"\xff"}',
-        '{"id":12}',
-        '{"id":["a"]}',
-    ]
-    lines += ['{"id":"a","login":"' + "x" * 1_048_576 + '"}', '{"id":"b","login":[]}']
-    delivered = deliver(spark, *lines, file="u.json")
-    delivered = delivered.unionByName(deliver(spark, "id;login", "u1", "u1;x;y", 'u1;"x', file="u.csv"))
-    delivered = delivered.unionByName(deliver(spark, "id;registered_datetime", "u2;yesterday", file="v.csv"))
-    rows = identified(users.judge(delivered))
-    kept = users.newest(rows, before, "2026-01-01").collect()
-    assert sorted(row.user_id for row in kept) == ["b", "u2"]
 
 
 def test_current_users_are_delivered_or_in_rejected_rows(spark: Any) -> None:

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
-from blogdata.errors import ConfigurationError
 
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
 JSON = frozenset({"json"})
@@ -96,34 +94,3 @@ def test_the_query_of_a_page_has_a_campaign_and_stays(spark: SparkSession) -> No
 def test_a_missing_privacy_answer_means_private(spark: SparkSession, answer: str | None) -> None:
     event = {name: value for name, value in EVENT.items() if name != "keep_private"}
     assert parsed(spark, [event if answer else {**event, "keep_private": None}])[0]["keep_private"] is True
-
-
-def test_rejected_and_filtered_rows_are_left_out(spark: SparkSession) -> None:
-    rows = judged(spark, [EVENT, "{", {**EVENT, "page": 5}])
-    assert visit_events.parse(rows, formats=JSON).count() == 1
-    filtered = rows.withColumn("filtered_by", F.lit("crawler"))
-    assert visit_events.parse(filtered, formats=JSON).count() == 0
-
-
-@pytest.mark.usefixtures("usual_plans")
-def test_json_only_plans_contain_no_log_work(spark: SparkSession) -> None:
-    frame = visit_events.parse(judged(spark, [EVENT]), formats=JSON)
-    plan = str(frame._explain_string("simple"))  # type: ignore[operator]
-    assert "Join" not in plan
-    assert "Union" not in plan
-    assert "Exchange" not in plan
-    assert "Python" not in plan
-
-
-def test_each_line_is_parsed_once(spark: SparkSession) -> None:
-    schema = "raw binary, event_time timestamp, event_hour string, reasons array<string>, filtered_by string"
-    table = spark.createDataFrame(
-        [], f"{schema}, source_file string, source_offset bigint, arrival_hour string, format string"
-    )
-    plan = str(visit_events.parse(table.repartition(2), formats=JSON)._explain_string("simple"))  # type: ignore[operator]
-    assert plan.count("from_json") == 1
-
-
-def test_no_format_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(ConfigurationError, match="formats"):
-        visit_events.parse(judged(spark, [EVENT]), formats=frozenset())

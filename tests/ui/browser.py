@@ -115,11 +115,6 @@ class Browser:
 
         self.until(written, f"a field '{hint}'")
 
-    def bring_to_top(self, button: str) -> None:
-        """Scroll until a button is at the upper edge."""
-        found = self._driver.find_element(By.XPATH, f"//button[normalize-space(.)={button!r}]")
-        self._driver.execute_script("arguments[0].scrollIntoView()", found)
-
     def picture(self, name: str, *, moves: bool = False) -> None:
         """Take a picture once everything is loaded and stands still.
 

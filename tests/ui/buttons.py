@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ui import backfills
 from ui.served import Served
 
 BASE_JOB = "__ASSET_JOB"
@@ -62,6 +61,7 @@ BACKFILL = """mutation LaunchPartitionBackfill($p: LaunchBackfillParams!) {
     __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message }
   }
 }"""
+RUNS_OF = "query($filter: RunsFilter!) { runsOrError(filter: $filter) { ... on Runs { results { runId } } } }"
 CANCEL = "mutation($id: String!) { cancelPartitionBackfill(backfillId: $id) { __typename } }"
 STALE = """query($key: AssetKeyInput!, $partition: String) {
   assetNodeOrError(assetKey: $key) { ... on AssetNode { staleStatus(partition: $partition) } }
@@ -137,7 +137,10 @@ class Buttons:
 
     def backfill(self, keys: Collection[Key], partitions: Sequence[str]) -> str:
         """Press *Materialize*, choose several partitions, and launch a backfill; return its identifier."""
-        return backfills.launch(self._served, partitions, *(".".join(key) for key in keys))
+        params = {"assetSelection": _inputs(keys), "partitionNames": list(partitions)}
+        launched = self._served.ask(BACKFILL, p=params)["launchPartitionBackfill"]
+        assert launched["__typename"] == "LaunchBackfillSuccess", launched
+        return str(launched["backfillId"])
 
     def materialize_all(self, keys: Collection[Key]) -> str | None:
         """Press *Materialize all* and launch all partitions; cancel it before the daemon's turn, return its error."""
@@ -156,10 +159,11 @@ class Buttons:
     def runs_of(self, backfill: str, seconds: float = 120) -> list[str]:
         """List the runs of a backfill, once the daemon has had its turn."""
         deadline = time.monotonic() + seconds
-        while not (found := [run.run_id for run in backfills.records(self._served) if _is_of(run, backfill)]):
+        asked = {"tags": [{"key": "dagster/backfill", "value": backfill}]}
+        while not (found := self._served.ask(RUNS_OF, filter=asked)["runsOrError"]["results"]):
             assert time.monotonic() < deadline, f"no run of the backfill {backfill}"
             time.sleep(1)
-        return found
+        return [str(run["runId"]) for run in found]
 
     def ended(self, run_id: str, seconds: float = 600) -> Run:
         """Wait for the end of a run."""
@@ -201,10 +205,6 @@ class Buttons:
         launched = self._served.ask(LAUNCH, p=params)["launchPipelineExecution"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["id"])
-
-
-def _is_of(run: backfills.RunRecord, backfill: str) -> bool:
-    return run.tags.get(backfills.BACKFILL) == backfill
 
 
 def _inputs(keys: Collection[Key]) -> list[dict[str, Any]]:

@@ -134,18 +134,6 @@ class Served:
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["runId"])
 
-    def switch_on(self, sensor: str, *, location: str = "definitions") -> str:
-        """Start a sensor, as its switch does; return the identifier for switching it off."""
-        selector = {"repositoryLocationName": location, "repositoryName": "__repository__", "sensorName": sensor}
-        started = self.ask(SWITCH, s=selector)["startSensor"]
-        assert started["__typename"] == "Sensor", started
-        return str(started["sensorState"]["id"])
-
-    def switch_off(self, sensor: str) -> None:
-        """Stop a sensor by its identifier."""
-        stopped = self.ask(SWITCH_OFF, id=sensor)["stopSensor"]
-        assert stopped["instigationState"]["status"] == "STOPPED", stopped
-
     def _answers(self) -> bool:
         try:
             entries = self.ask(

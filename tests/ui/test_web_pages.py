@@ -18,27 +18,6 @@ STALE = "whatever_is_stale"
 SENSOR = f"/locations/definitions/sensors/{STALE}"
 
 
-def test_the_lineage_page_shows_all_upstream_datasets(browser: Browser) -> None:
-    browser.open("/automation", STALE)
-    browser.click("Hide navigation")
-    upstream = "/assets/silver/visits_enriched?view=lineage&lineageScope=upstream&lineageDepth="
-    browser.open(f"{upstream}9", "Materialize all (9)…")
-    for dataset in ("access_logs", "hourly_access_logs", "visits", "users", "devices", "places", "visits_enriched"):
-        browser.sees(dataset)
-    # One step is few enough to be drawn with each dataset's details, once the stored zoom of the whole graph is
-    # removed.
-    browser.forget("lineageGraphZoomLevel")
-    browser.open(f"{upstream}1", "/ 5 Passed", "Delta Lake")
-    assert "Unsynced" not in browser.text()
-    browser.picture("lineage")
-
-
-def test_a_dataset_shows_its_columns_owner_and_patterns(browser: Browser) -> None:
-    browser.open("/assets/silver/visits", "Row count", "event_hour", "One browsing session of one browser")
-    browser.sees("pattern/windowed-deduplicator")
-    browser.sees("analytics")
-
-
 def test_the_other_teams_location_is_beside_ours(browser: Browser, served: Served) -> None:
     browser.open("/locations", "2 code locations", "definitions", "analytics")
     browser.open("/assets/gold/daily_report?view=lineage", "visits_enriched", "dead_letters", "views_forecast")
@@ -119,13 +98,6 @@ def test_a_bad_hour_is_red_until_mended(browser: Browser, served: Served) -> Non
     browser.switch("Running", on=False)
 
 
-def test_commands_run_while_the_ui_is_up(browser: Browser, served: Served) -> None:
-    for flag in served.flags(*served.days[1:-1]):
-        flag.touch()
-    served.run("run")
-    served.run("ledger")
-
-
 def test_a_job_plans_and_a_sensor_runs_replays(browser: Browser, served: Served) -> None:
     hour = f"{served.days[0]}T05"
     planned = served.launch("replay", plan_replay={"dataset": "silver.visits", "partitions": hour})
@@ -137,34 +109,6 @@ def test_a_job_plans_and_a_sensor_runs_replays(browser: Browser, served: Served)
     browser.switch("Running", on=False)
     served.run("ledger")
     browser.open(f"/runs/{planned}", "plan_replay", "Success")
-
-
-def test_the_partitions_page_shows_materialized_partitions(browser: Browser) -> None:
-    browser.open("/assets/silver/visits?view=partitions", "Materialized")
-    browser.picture("partitions")
-    browser.open("/assets", "Asset name")
-    browser.picture("catalog", moves=True)
-
-
-def test_figures_of_the_partitions_are_plotted(browser: Browser) -> None:
-    browser.open("/assets/bronze/visits", "Latest materialization")
-    browser.click("Plots")
-    browser.sees("measure/dead")
-    browser.bring_to_top("Plots")
-    browser.picture("plots")
-
-
-def test_a_dataset_shows_its_contract_and_ledger_checks(browser: Browser) -> None:
-    browser.open("/assets/silver/visits?view=checks", "contract", "ledger", "Passed")
-    browser.open("/assets/silver/visits?view=checks&checkDetail=ledger", "left_out", "Rows in = rows out")
-    browser.picture("checks")
-
-
-def test_a_publication_shows_its_columns_sources(browser: Browser) -> None:
-    browser.open("/assets/gold/page_stats?view=events", "Metadata", "computed_from")
-    browser.sees("silver.visits_enriched.visit_id")
-    browser.sees("no column: counts rows")
-    browser.picture("asset")
 
 
 def test_the_data_docs_of_healthy_data_are_green(browser: Browser, served: Served) -> None:

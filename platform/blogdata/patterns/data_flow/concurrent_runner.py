@@ -14,12 +14,6 @@ slot. A failed run frees its slots; it stops no other.
 How Dagster cuts a backfill into runs: one of a table in the lake is a single run, which computes all its partitions
 in one commit. One of `serving.page_stats_files` is a run per day, and these are what the limit of two holds back.
 
-Measured by the times in Dagster's run records, on two cores that other work kept busy: two backfills of 112 days were
-started at once through the API, `silver.users_current` (1 run) and the files (112 runs), and an hour landed. Until both
-had ended, after 24 minutes, at most 2 runs of backfills and 3 of all were executed at one time. The hour's run began
-22 s after its request, the start of its process included, and 107 runs of the backfill were behind it
-(`tests/ui/test_long_backfills.py`).
-
 The trap: a priority alone. It decides who leaves the queue next, and does not help while long runs of a backfill hold
 all slots.
 

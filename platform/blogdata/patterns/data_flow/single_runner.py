@@ -12,10 +12,6 @@ the first failure. What was executed before it is published. Between runs, the f
 waiting (:func:`stopped`): sensors request none of them until it is published, and the check `waiting` names it. A
 person's run tries the failed one first.
 
-Measured by the commits of the table, beside the backfill of Concurrent Runner: of a backfill of 112 days of
-`silver.users_current`, started through the API, one run merged all 112 in 24 minutes, each once and the oldest first.
-The runs for new data that the sensor requested meanwhile merged none of them (`tests/ui/test_long_backfills.py`).
-
 The trap: a limit of one run at a time is not enough. The queue starts runs by priority, and the run after a failed one
 starts as if nothing had happened.
 
