@@ -26,7 +26,6 @@ from blogdata.errors.remedies import (
     Query,
     Remedy,
     RemoveColumn,
-    Repair,
     Replay,
     Rotate,
     Run,
@@ -63,7 +62,6 @@ TYPED: list[tuple[Action, str]] = [
         Replay(dataset="silver.visits", partitions="2026-01-05T03..2026-01-05T07"),
         "blogdata plan --replay silver.visits --partitions 2026-01-05T03..2026-01-05T07",
     ),
-    (Repair(), "blogdata job repair"),
     (ShowLedger(), "blogdata ledger"),
     (ShowLedger(dataset="gold.pages"), "blogdata ledger gold.pages"),
     (ShowRights(), "blogdata rights --roles"),
@@ -121,9 +119,13 @@ def test_actions_read_as_plain_words_without_a_cli(neutral: None) -> None:
     error = PlatformError(
         what="torn",
         where="gold.pages",
-        next_step=Remedy("mend it: ", Repair(), "; then: ", Run(datasets=("gold.pages", "gold.users"), accept="size")),
+        next_step=Remedy(
+            "look at it: ", Diagnose(), "; then: ", Run(datasets=("gold.pages", "gold.users"), accept="size")
+        ),
     )
-    assert error.next_step == ("mend it: repair the tables; then: run (datasets: gold.pages, gold.users; accept: size)")
+    assert error.next_step == (
+        "look at it: check the deployment; then: run (datasets: gold.pages, gold.users; accept: size)"
+    )
     assert str(RunStream(name="visits", once=True)) == "run the stream (name: visits; once)"
     assert "blogdata" not in "".join(str(action) for action, _ in TYPED)
 

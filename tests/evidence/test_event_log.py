@@ -53,7 +53,7 @@ def recorded(lake: Lake) -> list[int]:
 
 def test_of_two_compactions_at_once_one_succeeds(lake: Lake) -> None:
     first, second = opened(lake), opened(lake)
-    assert (compaction.compact(first, EVENTS), compaction.compact(second, EVENTS)) == (True, False)
+    assert (compaction.compact(first), compaction.compact(second)) == (True, False)
     assert recorded(lake) == [0, 1, 2]
     assert len(opened(lake).file_uris()) == 1
 
@@ -61,9 +61,9 @@ def test_of_two_compactions_at_once_one_succeeds(lake: Lake) -> None:
 def test_a_stale_compaction_is_refused_and_loses_nothing(lake: Lake) -> None:
     before = opened(lake)
     one_more(lake, 3)
-    assert not compaction.compact(before, EVENTS)
+    assert not compaction.compact(before)
     assert recorded(lake) == [0, 1, 2, 3]
-    assert compaction.compact(opened(lake), EVENTS)
+    assert compaction.compact(opened(lake))
     one_more(lake, 4)
     assert recorded(lake) == [0, 1, 2, 3, 4]
 
@@ -75,7 +75,7 @@ def test_an_append_overtaken_by_compaction_is_retried(lake: Lake, monkeypatch: p
         calls.append(mode)
         if calls == ["append"]:
             log = opened(lake)
-            assert compaction.compact(opened(lake), EVENTS)
+            assert compaction.compact(opened(lake))
         write_deltalake(log, rows, mode=mode, **how)
 
     for module in (events, compaction):

@@ -186,7 +186,7 @@ def test_a_vanished_file_is_named_and_transient(spark: Any, tmp_path: Path, engi
 
 def test_a_lost_table_file_is_reported_as_damage() -> None:
     said = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///lake/date=1/part-0.parquet. "
-    with pytest.raises(DataFileDamaged, match="blogdata job repair"), store_faults("gold.pages"):
+    with pytest.raises(DataFileDamaged, match="blogdata doctor"), store_faults("gold.pages"):
         raise RuntimeError(said)
 
 

@@ -17,17 +17,11 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from blogdata.cli.sql_command import version_at
-from blogdata.evidence import damage, repair
-from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.companions import LogTruncated
 from blogdata.lake.lake import Lake
-from blogdata.publish.contract import Contract
-from blogdata.publish.writes import AppearsWith
 
 MAIN, BESIDE = "silver.main", "silver.beside"
-LAST = {MAIN: 0, BESIDE: 1}
-"""Their versions after one commit."""
 KEY = "a:b"
 """Its folder's name is escaped, and the path in the log once more."""
 
@@ -122,22 +116,6 @@ def test_a_read_only_store_shows_the_followed_commits(lake: Lake, small_disk: Pa
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     assert read_only.versions([MAIN, BESIDE]) == {MAIN: 1, BESIDE: 2}
     assert read_only.row_counts(BESIDE, "key") == {KEY: 1}
-
-
-def test_a_companion_is_inspected_despite_a_damaged_main(lake: Lake) -> None:
-    contract = Contract(dataset=BESIDE, description="d", owner="team:tests", columns=(), write=AppearsWith(main=MAIN))
-    commit(lake, 0)
-    assert lake.version(BESIDE) == 1
-    newest = {name: Path(lake.path(name)) / "_delta_log" / f"{version:020}.json" for name, version in LAST.items()}
-    kept = newest[MAIN].read_bytes()
-    newest[MAIN].write_bytes(kept[:20])
-    assert [one.file for one in damage.inspect(lake, MAIN, None)] == [newest[MAIN]]
-    newest[BESIDE].write_bytes(b"")
-    assert [one.file for one in damage.inspect(lake, BESIDE, "key")] == [newest[BESIDE]]
-    newest[MAIN].write_bytes(kept)
-    (done,) = repair.mend(lake, EventLog(lake), contract, damage.inspect(lake, BESIDE, "key"))
-    assert "silver.main has told the rest again" in done
-    assert (lake.version(BESIDE), lake.row_counts(BESIDE, "key")) == (2, {KEY: 0})
 
 
 def test_an_as_of_query_reads_the_matching_companion(lake: Lake) -> None:

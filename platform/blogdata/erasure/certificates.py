@@ -20,7 +20,6 @@ from blogdata.erasure.clearing import Clearing
 from blogdata.evidence import compaction
 from blogdata.evidence.erasure_certificates import CERTIFICATES, SCHEMA
 from blogdata.lake import arrow
-from blogdata.lake.checksums import seal_newest
 from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import store_faults
@@ -73,8 +72,7 @@ def issue(lake: Lake, name: str, at: datetime, code_version: str, persons: Itera
         )
     written = table or lake.table(CERTIFICATES)
     assert written is not None
-    seal_newest(written)
-    compaction.compact_if_due(written, CERTIFICATES)
+    compaction.compact_if_due(written)
 
 
 def _lines(clearing: Clearing) -> Iterator[dict[str, Any]]:

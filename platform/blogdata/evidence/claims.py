@@ -21,8 +21,6 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from blogdata.errors import PlatformError
-from blogdata.lake import arrow
-from blogdata.lake.checksums import require_whole, seal_newest
 from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import store_faults
@@ -158,7 +156,6 @@ class Claims:
     def _read(self, table: DeltaTable | None) -> list[Claim]:
         if table is None:
             return []
-        require_whole(table, PARTITION_STATE, f"dataset = {arrow.text(self._dataset)}")
         rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
         found = [(row, *row["claimed_by"].partition(_OF)[::2]) for row in rows]
         return [
@@ -199,11 +196,8 @@ class Claims:
                 commit_properties=once,
                 writer_properties=ZSTD,
             )
-            table = self._table()
-            assert table is not None
         else:
             predicate = f"dataset = '{self._dataset}'"
             write_deltalake(
                 table, written, mode="overwrite", predicate=predicate, commit_properties=once, writer_properties=ZSTD
             )
-        seal_newest(table)

@@ -15,12 +15,8 @@ from blogdata.lake.commit import EXPIRED as EXPIRED_ROWS
 from blogdata.lake.commit import Entry, added_of, entries_of
 
 PUBLICATION = "publication"
-TAKEN_BACK = "taken back"
-"""Event kind: publications of a partition up to a version no longer count, because its files are lost."""
 EXPIRED = "expired"
 """Event kind: the rows of a partition left the table, because its retention has ended; the payload has their number."""
-LOST = "lost"
-"""Event kind: the commit of a version is lost, and the version now equals the one before it."""
 COMPARED = "compared"
 """Event kind: the landed files of a publication were changed in place and read again; the payload has the state that
 was compared, or none if their content is another one."""

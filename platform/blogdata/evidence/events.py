@@ -23,10 +23,8 @@ from blogdata.evidence.event import (
     BEGUN_ANEW,
     COMPARED,
     EXPIRED,
-    LOST,
     PUBLICATION,
     RESTORATION,
-    TAKEN_BACK,
     Event,
     entry_of,
     expiry_events,
@@ -34,12 +32,11 @@ from blogdata.evidence.event import (
     table_of,
 )
 from blogdata.evidence.lines import newest_lines
-from blogdata.evidence.newest_log import NewestLog
 from blogdata.lake import arrow, companions
-from blogdata.lake.checksums import require_whole, seal_newest
-from blogdata.lake.commit import Commit, Entry, kept, parse, parse_expiry
+from blogdata.lake.commit import Commit, Entry, parse, parse_expiry
 from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
+from blogdata.lake.store import NewestLog
 from blogdata.lake.store_faults import store_faults
 
 EVENTS = "ops.events"
@@ -47,7 +44,7 @@ CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
 _TRIES = 100
-_OF_LINES = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED, BEGUN_ANEW)
+_OF_LINES = (PUBLICATION, COMPARED, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
 
 
@@ -89,7 +86,6 @@ class EventLog:
         """
         if not events:
             return
-        # The same rows at each try: one that was refused leaves a file, and a rebuilt log has the rows of all files.
         rows = table_of(events, datetime.now(timezone.utc))
         for _ in range(_TRIES):
             try:
@@ -121,8 +117,7 @@ class EventLog:
         table = self._lake.table(EVENTS) if log is None else log
         if table is None:
             return
-        seal_newest(table)
-        compaction.compact_if_due(table, EVENTS)
+        compaction.compact_if_due(table)
         if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
             table.create_checkpoint()
 
@@ -155,9 +150,9 @@ class EventLog:
         if known is None or known.log is not log or known.gone != gone:
             # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
             with store_faults(EVENTS):
-                files = sorted(require_whole(log, EVENTS, _of(dataset)))
+                files = sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
             is_same = known is not None and (known.files, known.gone) == (files, gone)
-            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES, whole=True), gone)
+            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES), gone)
             known = self._folded[dataset] = _Folded(log, files, gone, lines)
         return dict(known.lines)
 
@@ -177,33 +172,10 @@ class EventLog:
         return newest_lines((row for row in rows if asked is None or row["partition"] in asked), self._gone[dataset])
 
     def ever_published(self, dataset: str) -> set[str]:
-        """Return every partition that was published at any time, those that were taken back or lost since included."""
+        """Return every partition that was published at any time, those that were lost since included."""
         log = self._catch_up(dataset)
-        return (
-            set()
-            if log is None
-            else {row["partition"] for row in _rows(log, dataset, (PUBLICATION, TAKEN_BACK), columns=("partition",))}
-        )
-
-    def take_back(
-        self,
-        dataset: str,
-        *,
-        partitions: Iterable[str] | None = None,
-        lost: int | None = None,
-    ) -> list[str]:
-        """Invalidate the publications of some partitions (None: all), so that they run again; return their keys.
-
-        Those that expired stay so. With `lost`, only what that version published: its commit is lost.
-        """
-        newest = self._lines(self._catch_up(dataset), dataset, partitions, None, None)
-        # An expired one would count as never published, and its readers would be computed without its rows.
-        keys = sorted(key for key, entry in kept(newest).items() if lost is None or entry.version == lost)
-        back = [
-            Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in keys
-        ]
-        self.append(back if lost is None else [Event(kind=LOST, dataset=dataset, table_version=lost), *back])
-        return keys
+        found = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
+        return {row["partition"] for row in found}
 
     def begin_anew(self, dataset: str) -> None:
         """Invalidate all recorded publications of a dataset but the expired ones; its own log is not read."""
@@ -239,15 +211,10 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return []
-        rows = _rows(log, dataset, (LOST, BEGUN_ANEW, *kinds))
-        lost = {row["table_version"] for row in rows if row["kind"] == LOST}
+        rows = _rows(log, dataset, (BEGUN_ANEW, *kinds))
         gone = max([self._gone[dataset], *(row["table_version"] for row in rows if row["kind"] == BEGUN_ANEW)])
-        kept = [
-            row
-            for row in rows
-            if row["kind"] in kinds and row["table_version"] > gone and row["table_version"] not in lost
-        ]
-        return [entry_of(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
+        counting = [row for row in rows if row["kind"] in kinds and row["table_version"] > gone]
+        return [entry_of(row) for row in sorted(counting, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
         """List all events of some kinds other than publications, oldest first; of one dataset, if it is named."""
@@ -276,12 +243,6 @@ class EventLog:
         files = pa.table(log.get_add_actions(flatten=True))
         ends = [name for name in ("min.partition", "max.partition") if name in files.column_names]
         return {key for name in ends for key in files[name].to_pylist() if key}
-
-    def compacted_from(self) -> int | None:
-        """Return the version that the newest compaction rewrote: its files have all rows twice; None: unknown."""
-        log = self._log.table()
-        commits = self._lake.commits(log) if log is not None else ()
-        return next((version - 1 for version, commit in commits if compaction.is_compaction(commit)), None)
 
     def changed_at(self) -> datetime | None:
         """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
@@ -384,7 +345,6 @@ def _rows(
     since: str | None = None,
     until: str | None = None,
     columns: Sequence[str] = _READ,
-    whole: bool = False,
 ) -> list[dict[str, Any]]:
     wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
     if dataset is not None:
@@ -395,6 +355,4 @@ def _rows(
     if until is not None:
         wanted.append(f"(partition < {arrow.text(until)} OR partition IS NULL)")
     with store_faults(EVENTS):
-        condition = None if dataset is None else _of(dataset)
-        query = f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}"
-        return arrow.select(log, query, where=EVENTS, rows=condition, whole=whole)
+        return arrow.select(log, f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}")

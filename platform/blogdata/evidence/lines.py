@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from blogdata.evidence.event import BEGUN_ANEW, COMPARED, EXPIRED, PUBLICATION, entry_of
+from blogdata.evidence.event import BEGUN_ANEW, COMPARED, EXPIRED, entry_of
 from blogdata.lake.commit import Entry
 
 _APPENDED = '"appended": true'
@@ -18,14 +18,13 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
     """Fold the events of a dataset into the ledger line of each partition.
 
     Returns:
-        Partition key to its newest publication plus the appends after it; without those that were taken back.
+        Partition key to its newest publication plus the appends after it.
     """
     newest: dict[str, dict[str, Any]] = {}
     appended: dict[str, list[Entry]] = {}
     compared: dict[tuple[str, int], dict[str, Any]] = {}
     expired: dict[str, dict[str, Any]] = {}
-    # Within one version, "taken back" sorts after "publication", and so overrides it.
-    for row in sorted(rows, key=lambda row: row["kind"]):
+    for row in rows:
         partition = row["partition"]
         if row["kind"] == COMPARED:
             version = (partition, row["table_version"])
@@ -40,7 +39,7 @@ def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, En
             newest[partition] = row
     # What has expired stays so: its readers would be computed again without its rows.
     counting = {key for key, row in newest.items() if row["table_version"] > gone or key in expired}
-    lines = {key: entry_of(row) for key, row in newest.items() if row["kind"] == PUBLICATION and key in counting}
+    lines = {key: entry_of(row) for key, row in newest.items() if key in counting}
     for (partition, number), row in compared.items():
         if partition in lines and lines[partition].version == number:
             lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])

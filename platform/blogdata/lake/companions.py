@@ -18,7 +18,6 @@ from deltalake.transaction import AddAction
 
 from blogdata.errors import DiskFull, PlatformError
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.lake.checksums import seal_newest
 from blogdata.lake.commit import parse, parse_expiry
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import StoreNotWritable, store_faults
@@ -84,7 +83,6 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
                 for version, held in pending:
                     _commit(table, main, version, held)
                     table.update_incremental()
-                    seal_newest(table)
             return table
         except (StoreNotWritable, DiskFull):
             return table

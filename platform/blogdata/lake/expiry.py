@@ -21,7 +21,6 @@ from deltalake.exceptions import CommitFailedError
 
 from blogdata.errors import PlatformError
 from blogdata.lake import members
-from blogdata.lake.checksums import seal_newest
 from blogdata.lake.commit import EXPIRED
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import store_faults
@@ -119,6 +118,4 @@ def _committed(
             )
     except CommitFailedError:
         return False
-    table.update_incremental()
-    seal_newest(table)
     return True

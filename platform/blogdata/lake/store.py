@@ -101,6 +101,50 @@ class Store:
         return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
 
 
+class NewestLog:
+    """A table that is opened for reading, again only when it has changed.
+
+    Opening one takes milliseconds of processor time, and a plan asks the event log about every dataset, hundreds of
+    times in an hour's run. Delta names the file of each commit by its version, so the file system tells whether there
+    is a newer one. A write moves the handle it is given, so writers open their own.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        self._table: DeltaTable | None = None
+        self._commit, self._seen = Path(), tuple[int, ...]()
+
+    def table(self) -> DeltaTable | None:
+        """Return the table at its newest version; None if it does not exist.
+
+        Raises:
+            LogDamaged: A file of its log is gone, cut off or garbled.
+        """
+        if self._table is not None and self._is_newest(self._table):
+            return self._table
+        self._table = table = self._store.table(self._name)
+        folder = None if table is None else local_folder(table)
+        if table is None or folder is None:
+            self._table = None
+            return table
+        self._commit = folder / "_delta_log" / f"{table.version():020d}.json"
+        self._seen = _seen(self._commit)
+        return table
+
+    def _is_newest(self, table: DeltaTable) -> bool:
+        following = self._commit.with_name(f"{table.version() + 1:020d}.json")
+        return bool(self._seen) and _seen(self._commit) == self._seen and not following.exists()
+
+
+def _seen(file: Path) -> tuple[int, ...]:
+    """Return what tells a file from another one that took its place; empty if it is not there."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def plain(path: str) -> str:
     """Return a path without the scheme `file:`."""
     without = path[len("file:") :] if path.startswith("file:") else path
