@@ -11,9 +11,9 @@ from blogdata.erasure.certificates import certificates, issue
 from blogdata.erasure.cleared import Cleared
 from blogdata.erasure.clearing import Clearing
 from blogdata.erasure.search import Searched
-from blogdata.evidence import compaction
 from blogdata.evidence.erasure_certificates import CERTIFICATES
 from blogdata.evidence.events import EventLog
+from blogdata.lake import store
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.maintenance import OWN, Due, Inspection, look
 from blogdata.orchestration.vacuuming import Vacuuming
@@ -40,7 +40,7 @@ def certify(lake: Lake, number: int) -> None:
 
 
 def test_files_of_certificates_are_compacted_and_then_removed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "COMPACT_EVERY", 4)
+    monkeypatch.setattr(store, "COMPACT_EVERY", 4)
     before = data_files(lake, CERTIFICATES)
     certify(lake, 3)
     assert len(certificates(lake)) == 8

@@ -21,21 +21,31 @@ from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.lost_tables import replace_log
 from blogdata.patterns.data_value.outbox_account import DeliveryRequest
+from blogdata.planning import plan
 from blogdata.planning.arrivals import removed
 from blogdata.planning.clock import now
 from blogdata.planning.findings import lost
 from blogdata.planning.observed import Observed
-from blogdata.planning.plan import LOST, Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
-from lineage.origins import THREE_HOURS, three_hours
+from lineage.origins import three_hours
 from quality.contracts import CONTRACTS, GRAPH
 from table_files import data_files, log_of
 
+UNREADABLE, MERGED = "gold.page_stats", "silver.devices"
+LOST = (
+    "bronze.visits",
+    "bronze.devices",
+    "silver.visit_conflicts",
+    "silver.sessions",
+    "silver.users_current",
+    "gold.visits_weekly",
+)
+"""A source, copies behind a pointer, a companion, a main table, one executed in order, weeks behind a pointer."""
 BRONZE, ENRICHED = "bronze.visits", "silver.visits_enriched"
 HOURS = ("2026-01-05T10", "2026-01-05T11")
 
@@ -59,8 +69,8 @@ def cut(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 
 
-def test_damaged_files_are_named_and_their_rows_computed_again(said: Said, deployment: Deployment) -> None:
-    before, lake = deployment.contents(), deployment.lake
+def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deployment: Deployment) -> None:
+    before, versions, lake = deployment.contents(), deployment.versions(), deployment.lake
     assert "every file of its tables is whole" in said("doctor")[1]
     flipped, *_ = data_files(lake, "silver.visits")
     for at in range(0, flipped.stat().st_size, 97):
@@ -71,78 +81,45 @@ def test_damaged_files_are_named_and_their_rows_computed_again(said: Said, deplo
     flip(flipped, flipped.stat().st_size // 2)
     (gone,) = data_files(lake, "gold.visits_cube_daily")
     gone.unlink()
-    (merged, *_) = data_files(lake, "silver.devices")
+    merged, *_ = data_files(lake, MERGED)
     cut(merged)
-    commit = max(log_of(lake, "gold.page_stats").glob("*.json"))
-    cut(commit)
+    cut(max(log_of(lake, UNREADABLE).glob("*.json")))
     # Readers say it, and return no other values.
     code, _, errors = said("sql", "SELECT * FROM gold.visits_cube_daily")
-    assert (code, errors.splitlines()[0]) == (
-        1,
-        f"error: a data file is damaged: {gone}: it is gone, cut off or garbled",
-    )
+    damaged = f"error: a data file is damaged: {gone}: it is gone, cut off or garbled"
+    assert (code, errors.splitlines()[0]) == (1, damaged)
     assert str(flipped) in said("sql", "SELECT * FROM silver.visits")[2]
     with pytest.raises(DataFileDamaged, match="blogdata doctor"):
         deployment.contents_of("silver.visits")
     # The ledger looks at names and sizes, doctor at every byte.
     problems = {line["dataset"]: line["problem"] for line in json.loads(said("ledger", "--json")[1]) if line["problem"]}
-    assert problems.keys() == {"gold.visits_cube_daily", "silver.devices", "gold.page_stats"}
+    assert problems.keys() == {"gold.visits_cube_daily", MERGED, UNREADABLE}
     assert "blogdata plan --replay gold.visits_cube_daily --partitions 2026-01-05" in problems["gold.visits_cube_daily"]
-    assert "move the folder of the table away" in problems["silver.devices"]
-    found = {
-        line["detail"].split()[0]: line for line in json.loads(said("doctor", "--json")[1]) if line["name"] == "lake"
-    }
+    assert "move the folder of the table away" in problems[MERGED]
+    looks = [one for one in json.loads(said("doctor", "--json")[1]) if one["name"] == "lake"]
+    (replay,) = [one["detail"] for one in looks if one["detail"].startswith("silver.visits ")]
     hour = flipped.parent.name.partition("=")[2]
-    assert f"blogdata plan --replay silver.visits --partitions {hour}" in found["silver.visits"]["detail"]
-    (unreadable,) = [line for line in found.values() if "gold.page_stats" in line["detail"]]
-    assert "move the folder of the table away, and compute it again: blogdata run" in unreadable["next_step"]
-    # What they say is done.
-    for name in ("silver.devices", "gold.page_stats"):
+    assert f"blogdata plan --replay silver.visits --partitions {hour}" in replay
+    (move,) = [one["next_step"] for one in looks if UNREADABLE in one["detail"]]
+    assert "move the folder of the table away, and compute it again: blogdata run" in move
+    # What they say is done: the day's table is computed again with what it reads.
+    code, _, errors = said("plan", "--replay", "silver.visits", "--partitions", hour, "--yes")
+    assert code == 0, errors
+    for name in (UNREADABLE, MERGED):
         shutil.move(lake.path(name), deployment.settings.home / name)
-    for dataset, partition in (("silver.visits", hour), ("gold.visits_cube_daily", "2026-01-05")):
-        code, _, errors = said("plan", "--replay", dataset, "--partitions", partition, "--yes")
-        assert code == 0, errors
+    for name in LOST:
+        shutil.rmtree(lake.path(name))
+    older(Path(lake.path("silver.users")))
+    code, out, _ = said("ledger", "bronze.visits")
+    assert (code, f"version {versions['bronze.visits']} was published" in out) == (1, True)
+    assert json.loads(said("plan", "--json")[1])["runs"][0]["datasets"][0] == "bronze.visits"
     assert deployment.run().problems == []
     assert deployment.contents() == before
     assert (deployment.problems(), deployment.outstanding().runs) == ([], [])
     assert "every file of its tables is whole" in said("doctor")[1]
-
-
-LOST_TABLES = (
-    "bronze.visits",
-    "bronze.devices",
-    "silver.visit_conflicts",
-    "silver.sessions",
-    "silver.users_current",
-    "gold.visits_weekly",
-    "silver.devices",
-)
-"""A source, copies behind a pointer, a companion, a main table, one executed in order, weeks behind one, one merged."""
-OLDER = "silver.users"
-
-
-def test_tables_that_are_gone_or_older_are_computed_again_with_new_versions(said: Said, deployment: Deployment) -> None:
-    """No reader takes a new version for one that it has read."""
-    before, versions = deployment.contents(), deployment.versions()
-    shutil.rmtree(deployment.lake.path(BRONZE))
-    assert deployment.planner.stale(deployment.planner.graph.task_of(BRONZE)).keys() == {*THREE_HOURS}
-    code, out, _ = said("ledger", BRONZE)
-    assert (code, f"version {versions[BRONZE]} was published" in out) == (1, True)
-    planned = json.loads(said("plan", "--json")[1])["runs"]
-    assert planned[0]["datasets"][0] == BRONZE
-    code, out, _ = said("run", "--for", BRONZE)
-    assert (code, "done in" in out) == (0, True)
-    assert deployment.contents_of(BRONZE) == before[BRONZE]
-    assert deployment.versions()[BRONZE] > versions[BRONZE]
-    for name in LOST_TABLES:
-        shutil.rmtree(deployment.lake.path(name))
-    older(Path(deployment.lake.path(OLDER)))
-    assert said("ledger")[0] == 1
-    assert deployment.run().problems == []
-    assert deployment.contents() == before
-    assert (deployment.problems(), deployment.outstanding().runs) == ([], [])
+    # No reader takes a new version for one that it has read.
     after = deployment.versions()
-    assert [name for name in LOST_TABLES if after[name] <= versions[name]] == []
+    assert [name for name in (UNREADABLE, MERGED, *LOST) if after[name] <= versions[name]] == []
 
 
 def older(folder: Path) -> None:
@@ -167,8 +144,8 @@ def test_a_lost_table_is_stale_and_its_versions_never_come_twice(tmp_path: Path,
     events = EventLog(lake)
     assert (events.gone(BRONZE), events.publications(BRONZE), events.publications(BRONZE, HOURS)) == (version, {}, {})
     look = Snapshot(home.landing_zone, events)
-    (planned,) = (run for run in Planner(graph=GRAPH, look=look).outstanding().runs if run.task.main == BRONZE)
-    assert (planned.keys, dict(planned.reasons)) == (HOURS, {LOST: 2})
+    (planned,) = (run for run in plan.Planner(graph=GRAPH, look=look).outstanding().runs if run.task.main == BRONZE)
+    assert (planned.keys, dict(planned.reasons)) == (HOURS, {plan.LOST: 2})
     assert [one.dataset for one in lost(Observed(graph=GRAPH, look=look, now=now()))] == [BRONZE]
     (line,) = ledger.audit(lake, events, CONTRACTS[BRONZE])
     assert f"version {version} was published, and the table is gone or older" in str(line.problem)

@@ -17,8 +17,6 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from blogdata.errors import PlatformError
-from blogdata.evidence import compaction
 from blogdata.evidence.event import (
     BEGUN_ANEW,
     COMPARED,
@@ -28,30 +26,22 @@ from blogdata.evidence.event import (
     Event,
     entry_of,
     expiry_events,
+    newest_lines,
     publication_events,
     table_of,
 )
-from blogdata.evidence.lines import newest_lines
 from blogdata.lake import arrow, companions
 from blogdata.lake.commit import Commit, Entry, parse, parse_expiry
-from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
-from blogdata.lake.store import NewestLog
-from blogdata.lake.store_faults import store_faults
+from blogdata.lake.store import ZSTD, NewestLog, compact_if_due
+from blogdata.lake.store_faults import TRIES, contended, store_faults
 
 EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
-_TRIES = 100
 _OF_LINES = (PUBLICATION, COMPARED, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
-
-
-class RecordingContended(PlatformError):
-    """Other processes changed the log first at every try."""
-
-    transient = True
 
 
 class _Folded(NamedTuple):
@@ -79,22 +69,18 @@ class EventLog:
         return self._lake
 
     def append(self, events: Sequence[Event]) -> None:
-        """Append events in one commit.
-
-        Raises:
-            RecordingContended: Other processes committed first at every try; transient.
-        """
+        """Append events in one commit."""
         if not events:
             return
         rows = table_of(events, datetime.now(timezone.utc))
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             try:
                 self._write(rows, self._lake.table(EVENTS))
                 return
             except DeltaError as error:
                 # Another process has compacted or created the log meanwhile.
                 _require_overtaken(error)
-        raise _contended("changed the log", EVENTS)
+        raise contended(EVENTS, "record events")
 
     def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> None:
         begins = log is None
@@ -117,7 +103,7 @@ class EventLog:
         table = self._lake.table(EVENTS) if log is None else log
         if table is None:
             return
-        compaction.compact_if_due(table)
+        compact_if_due(table)
         if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
             table.create_checkpoint()
 
@@ -252,7 +238,7 @@ class EventLog:
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         """Add the missing events of a dataset's commits, and return the log."""
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             table, log = self._table(dataset), self._log.table()
             recorded = _recorded_version(log, dataset)
             if recorded > _version(table):
@@ -269,7 +255,7 @@ class EventLog:
                 _require_overtaken(error)
                 continue
             return self._log.table() if added else log
-        raise _contended("recorded publications", f"{EVENTS}, {dataset}")
+        raise contended(EVENTS, f"record publications of {dataset}")
 
     def _table(self, dataset: str) -> DeltaTable | None:
         table = self._tables.setdefault(dataset, NewestLog(self._lake, dataset)).table()
@@ -304,14 +290,6 @@ def _require_overtaken(error: DeltaError) -> None:
     """Raise an error again, unless it means that another process committed first."""
     if not isinstance(error, CommitFailedError) and "already exists" not in str(error):
         raise error
-
-
-def _contended(what: str, where: str) -> RecordingContended:
-    return RecordingContended(
-        what=f"others {what} {_TRIES} times while this one was about to",
-        where=where,
-        next_step="run it again; when it repeats, fewer runs at once",
-    )
 
 
 def _version(table: DeltaTable | None) -> int:

@@ -24,8 +24,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from blogdata.errors import PlatformError
 from blogdata.lake import arrow
-from blogdata.lake.data_files import ZSTD
-from blogdata.lake.store import Store
+from blogdata.lake.store import ZSTD, Store
 from blogdata.lake.store_faults import store_faults
 
 SCHEMA = pa.schema(

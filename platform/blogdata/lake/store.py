@@ -1,4 +1,4 @@
-"""Paths, logs and files of Delta tables, read without a JVM (delta-rs)."""
+"""Paths, logs and files of Delta tables, read and compacted without a JVM (delta-rs)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
 from blogdata.lake.checksums import local_folder, mismatch
 from blogdata.lake.store_faults import log_damaged, store_faults
+
+ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
+"""How data files are written without a JVM: with the compression that Spark uses for the tables."""
+COMPACT_EVERY = 100
+"""Number of appends after which the small files of a table are compacted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +148,27 @@ def _seen(file: Path) -> tuple[int, ...]:
     except FileNotFoundError:
         return ()
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def compact_if_due(table: DeltaTable) -> None:
+    """Rewrite the many small files of a table that grows by appends, at every hundredth of its versions."""
+    if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+        compact(table)
+
+
+def compact(table: DeltaTable) -> bool:
+    """Rewrite a table's many small files as few; return False if another process has committed since it was opened.
+
+    `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
+    Instead the table is overwritten with its own rows, which is refused if another commit was added.
+    """
+    rows = table.to_pyarrow_dataset().to_table()
+    try:
+        once = CommitProperties(max_commit_retries=0)
+        write_deltalake(table, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
+    except CommitFailedError:
+        return False
+    return True
 
 
 def plain(path: str) -> str:

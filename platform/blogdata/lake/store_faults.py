@@ -41,6 +41,16 @@ _DATA = (
 """Messages of Spark, Delta and Arrow about a data file or a deletion vector that they cannot read."""
 
 
+TRIES = 100
+"""How often something is committed that others come before."""
+
+
+class Contended(PlatformError):
+    """Other processes committed first at every try."""
+
+    transient: ClassVar[bool] = True
+
+
 class StoreNotWritable(PlatformError):
     """The folder of a table, or the whole file system, is not writable."""
 
@@ -108,6 +118,19 @@ def classify(text: str, where: str) -> PlatformError | None:
     if unreadable and any(sign in text for sign in _LOG):
         return log_damaged(where, file_in(text))
     return None
+
+
+def contended(where: str, what: str) -> Contended:
+    """Build the error for a table that others changed at every try.
+
+    Args:
+        what: What was about to be done to it.
+    """
+    return Contended(
+        what=f"others changed the table {TRIES} times while this was about to {what}",
+        where=where,
+        next_step="run it again; when it repeats, fewer runs at once",
+    )
 
 
 def log_damaged(where: str, file: str) -> LogDamaged:
