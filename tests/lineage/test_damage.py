@@ -103,10 +103,10 @@ def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deploym
     (move,) = [one["next_step"] for one in looks if UNREADABLE in one["detail"]]
     assert "move the folder of the table away, and compute it again: blogdata run" in move
     # What they say is done: the day's table is computed again with what it reads.
-    code, _, errors = said("plan", "--replay", "silver.visits", "--partitions", hour, "--yes")
-    assert code == 0, errors
     for name in (UNREADABLE, MERGED):
         shutil.move(lake.path(name), deployment.settings.home / name)
+    code, _, errors = said("plan", "--replay", "silver.visits", "--partitions", hour, "--yes")
+    assert code == 0, errors
     for name in LOST:
         shutil.rmtree(lake.path(name))
     older(Path(lake.path("silver.users")))
