@@ -32,7 +32,7 @@ def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorR
     due = []
     for found in what_is_due(lake):
         if isinstance(found, Fault):
-            # Not every run has to fail for it: runs and the job `repair` name it.
+            # Not every run has to fail for it: runs and `blogdata doctor` name it.
             context.log.warning(f"{found.dataset} is left: {found.error}")
         else:
             due.append(found)

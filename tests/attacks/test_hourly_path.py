@@ -1,4 +1,4 @@
-"""A landed hour does not wait behind recomputation: long event spans, replays, repairs, late rows."""
+"""A landed hour does not wait behind recomputation: long event spans, replays, late rows."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_hours_stale_from_a_replay_are_left_to_it(lake: LakeResource, asked: Ask
 
 
 def test_many_late_hours_are_a_run_of_their_own(lake: LakeResource, asked: Asked) -> None:
-    """Late rows or a repair, not a request, have made more hours stale than the run of a new hour takes along."""
+    """Late rows, not a request, have made more hours stale than the run of a new hour takes along."""
     read = bronze(lake.lake, {key: {key: 1} for key in PAST})
     silver(lake.lake, dict.fromkeys(PAST, 1), read=read)
     bronze(lake.lake, {NEXT: dict.fromkeys(PAST, 1)})

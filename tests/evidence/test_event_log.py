@@ -14,10 +14,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import published
-from blogdata.evidence import compaction, events
+from blogdata.evidence import events
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EVENTS, EventLog
-from blogdata.lake import arrow
+from blogdata.lake import arrow, store
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import LogDamaged
 
@@ -53,7 +53,7 @@ def recorded(lake: Lake) -> list[int]:
 
 def test_of_two_compactions_at_once_one_succeeds(lake: Lake) -> None:
     first, second = opened(lake), opened(lake)
-    assert (compaction.compact(first, EVENTS), compaction.compact(second, EVENTS)) == (True, False)
+    assert (store.compact(first), store.compact(second)) == (True, False)
     assert recorded(lake) == [0, 1, 2]
     assert len(opened(lake).file_uris()) == 1
 
@@ -61,9 +61,9 @@ def test_of_two_compactions_at_once_one_succeeds(lake: Lake) -> None:
 def test_a_stale_compaction_is_refused_and_loses_nothing(lake: Lake) -> None:
     before = opened(lake)
     one_more(lake, 3)
-    assert not compaction.compact(before, EVENTS)
+    assert not store.compact(before)
     assert recorded(lake) == [0, 1, 2, 3]
-    assert compaction.compact(opened(lake), EVENTS)
+    assert store.compact(opened(lake))
     one_more(lake, 4)
     assert recorded(lake) == [0, 1, 2, 3, 4]
 
@@ -75,10 +75,10 @@ def test_an_append_overtaken_by_compaction_is_retried(lake: Lake, monkeypatch: p
         calls.append(mode)
         if calls == ["append"]:
             log = opened(lake)
-            assert compaction.compact(opened(lake), EVENTS)
+            assert store.compact(opened(lake))
         write_deltalake(log, rows, mode=mode, **how)
 
-    for module in (events, compaction):
+    for module in (events, store):
         monkeypatch.setattr(module, "write_deltalake", overtaken)
     EventLog(lake).append([Event(kind="noted", dataset="silver.visits", partition=HOUR)])
     assert calls == ["append", "overwrite", "append"]
@@ -114,7 +114,7 @@ def test_two_writers_at_once_begin_one_log(lake_root: Path, monkeypatch: pytest.
 
 
 def test_a_growing_log_is_compacted_and_checkpointed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "COMPACT_EVERY", 5)
+    monkeypatch.setattr(store, "COMPACT_EVERY", 5)
     monkeypatch.setattr(events, "CHECKPOINT_EVERY", 4)
     for rows in range(3, 20):
         one_more(lake, rows)

@@ -7,24 +7,18 @@ import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 import published
-from blogdata.evidence import compaction, events
-from blogdata.evidence.event import Event
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
-from blogdata.evidence.own_tables import mend_own
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.maintenance import OWN, Inspection, Upkeep, maintain
-from blogdata.orchestration.upkeep import actions
-from blogdata.orchestration.vacuuming import LogCleaning, Vacuuming
+from blogdata.orchestration.maintenance import Inspection, Upkeep
+from blogdata.orchestration.upkeep import LogCleaning, Vacuuming
 from blogdata.publish.run import RunContext
 from quality.contracts import CONTRACTS
 from resources.spark import SparkResource
-from tidied import whole
 
 ARRIVED = CONTRACTS["bronze.visits"]
 PUBLICATIONS = 12
@@ -115,34 +109,3 @@ def test_files_of_commits_that_were_lost_stay_for_the_backup_of_the_log(lake: La
     for file, content in backup.items():
         file.write_bytes(content)
     assert lake.is_whole(ARRIVED.dataset, table.version())
-
-
-@pytest.fixture
-def years(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """An event log of long ago, compacted several times, with notes that are nowhere else."""
-    monkeypatch.setattr(compaction, "COMPACT_EVERY", 10)
-    monkeypatch.setattr(events, "CHECKPOINT_EVERY", 5)
-    for note in range(35):
-        EventLog(lake).append([Event(kind="noted", dataset=ARRIVED.dataset, payload={"note": note})])
-    EventLog(lake).publications(ARRIVED.dataset)
-    then = time.time() - LONG_AGO
-    for file in Path(lake.root).rglob("*"):
-        os.utime(file, (then, then))
-    return lake
-
-
-def test_a_vacuum_leaves_the_rows_of_the_event_log_twice(years: Lake) -> None:
-    at_work, folder = upkeep(years), Path(years.path(EVENTS))
-    history, before = at_work.events.history(ARRIVED.dataset), len(list(folder.rglob("*.parquet")))
-    done = [one.due.action for one in whole(maintain(at_work, actions([ARRIVED]), [ARRIVED, *OWN]))]
-    assert done == ["log", "vacuum", "log"]
-    assert len(list(folder.rglob("*.parquet"))) < before
-    assert whole(maintain(at_work, actions([ARRIVED]), [ARRIVED, *OWN])) == []
-    newest = years.table(EVENTS)
-    assert newest is not None
-    (large,) = [file for file in map(Path, newest.file_uris()) if len(pq.read_table(file, columns=["kind"])) >= 30]
-    large.unlink()
-    mend_own(years, EVENTS, [ARRIVED.dataset])
-    notes = [event.payload for event in EventLog(years).notes("noted")]
-    assert notes == [{"note": note} for note in range(35)]
-    assert EventLog(years).history(ARRIVED.dataset) == history

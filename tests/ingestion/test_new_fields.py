@@ -20,11 +20,10 @@ from blogdata.cli import landing_findings
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.schema_command import app
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.new_fields import MOST, OTHERS, NewField, record, seen
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.landing import Landed
 from blogdata.orchestration.step import Step
-from blogdata.patterns.ingestion.new_fields import LONGEST, MOST_NAMES, look
+from blogdata.patterns.ingestion.new_fields import LONGEST, MOST, MOST_NAMES, OTHERS, NewField, look, record, seen
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
 from blogdata.planning.findings import Observed, unannounced

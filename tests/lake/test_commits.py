@@ -82,7 +82,7 @@ def test_a_garbled_commit_is_named(lake: Lake) -> None:
     log(lake, 0).write_text('{"commitInfo":{"timestamp":')
     with pytest.raises(LogDamaged, match=r"00000000000000000000\.json") as raised:
         list(lake.commits(table))
-    assert "blogdata job repair" in raised.value.next_step
+    assert "move the folder of the table away" in raised.value.next_step
 
 
 def log(lake: Lake, version: int) -> Path:

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from blogdata.errors import DiskFull, PlatformError
-from blogdata.evidence import damage, ledger, repair
-from blogdata.evidence.damage import Damage
+from blogdata.evidence import ledger
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.repair import BeyondMending
 from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import StoreNotWritable, store_faults
@@ -72,12 +69,6 @@ class World:
         with store_faults(DATASET):
             return self.lake.read(self.spark, DATASET, version).collect()
 
-    def inspect(self) -> list[Damage]:
-        return list(damage.inspect(self.lake, DATASET, "hour"))
-
-    def mend(self) -> list[str]:
-        return list(repair.mend(self.lake, self.events, CONTRACT, self.inspect()))
-
     def problems(self) -> list[str]:
         return [line.problem for line in ledger.audit(self.lake, self.events, CONTRACT) if line.problem]
 
@@ -92,45 +83,6 @@ def world(spark: Any, whole: Path, tmp_path: Path) -> World:
 @pytest.fixture(scope="module")
 def expected(spark: Any, whole: Path) -> list[Any]:
     return table(spark, whole)
-
-
-def cut(file: Path) -> None:
-    """Truncate a file to its first half, as a power loss does, but within a line: whole lines would look undamaged."""
-    half = file.read_bytes()[: file.stat().st_size // 2].rstrip(b"}\n")
-    os.truncate(file, len(half))
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-
-
-def test_a_whole_table_has_no_damage(world: World, expected: list[Any]) -> None:
-    assert world.inspect() == []
-    assert sorted(tuple(row) for row in world.rows()) == expected
-    assert world.problems() == []
-
-
-def commit_below_others(world: World) -> None:
-    # Together with the newest checkpoint, which would contain the commit's content.
-    sorted(world.log.glob("*.checkpoint*.parquet"))[-1].unlink()
-    (world.log / "_last_checkpoint").unlink()
-    cut(world.commits()[-2])
-
-
-def test_a_log_that_cannot_be_mended_begins_anew(world: World, expected: list[Any]) -> None:
-    before = world.commits()[-1]
-    commit_below_others(world)
-    in_bronze = replace(CONTRACT, dataset="bronze.clicks")
-    shutil.copytree(world.folder, world.root / "bronze" / "clicks")
-    with pytest.raises(BeyondMending, match="backup"):
-        # Its source files may have been removed.
-        repair.mend(world.lake, world.events, in_bronze, damage.inspect(world.lake, in_bronze.dataset, "hour"))
-    (done,) = world.mend()
-    assert "it begins anew" in done
-    assert world.inspect() == []
-    assert world.rows() == []
-    assert (world.events.publications(DATASET), world.problems()) == ({}, [])
-    commit = publish(world.spark, world.root, "anew")
-    assert commit.version > int(before.stem)
-    assert sorted(tuple(row) for row in world.rows()) == expected
-    assert (world.inspect(), world.problems()) == ([], [])
 
 
 def test_a_clock_set_back_changes_no_order(world: World, expected: list[Any]) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from deltalake import DeltaTable
 
 from assets.ops import FOLDER, lineage
 from blogdata.orchestration import dead_runs
@@ -299,33 +298,6 @@ def test_plan_refuses_replays_of_unknown_data(said: Said, arguments: tuple[str, 
     code, _, err = said("plan", *arguments)
     assert (code, err.splitlines()[0]) == (2, f"error: {message}")
     assert "next:" in err
-
-
-def test_repair_finds_and_recomputes_damaged_tables(said: Said, deployment: Deployment) -> None:
-    assert deployment.run().problems == []
-    before = deployment.contents()
-
-    def repair(*config: str) -> dict[str, Any]:
-        answer = json.loads(said("job", "repair", *config, "--json")[1])
-        assert answer["ok"]
-        return dict(answer["result"])
-
-    assert repair() == {"damaged": 0, "mended": False}
-    (lost,) = DeltaTable(deployment.lake.path("gold.visits_cube_daily")).file_uris()
-    Path(lost).unlink()
-    commit = max(Path(deployment.lake.path("gold.page_stats"), "_delta_log").glob("*.json"))
-    commit.write_bytes(commit.read_bytes()[:100])
-    code, _, err = said("sql", "SELECT * FROM gold.visits_cube_daily")
-    assert (code, err.splitlines()[0]) == (1, f"error: a data file is damaged: {lost}: it is gone, cut off or garbled")
-    assert "blogdata job repair" in err
-    found = {(one["dataset"], one["kind"], one["partition"]) for one in repair("only_plan=true")["files"]}
-    assert found == {("gold.visits_cube_daily", "data file", "2026-01-05"), ("gold.page_stats", "commit", None)}
-    assert "blogdata job repair" in said("ledger")[2], "the log cannot be read"
-    assert repair()["mended"]
-    assert deployment.run().problems == []
-    assert deployment.contents() == before
-    assert deployment.problems() == []
-    assert repair("only_plan=true") == {"damaged": 0, "mended": False}
 
 
 def test_a_job_profiles_new_partitions(said: Said) -> None:

@@ -181,18 +181,17 @@ def test_other_code_computes_whole(world: World, monkeypatch: pytest.MonkeyPatch
     assert (added(found), whole(found)) == ({"11": 1}, {"10", world.own})
 
 
-def test_hours_that_are_lost_or_taken_back_or_damaged_are_computed_whole(world: World) -> None:
+def test_hours_that_are_lost_or_damaged_are_computed_whole(world: World) -> None:
     """No other hour is: rows are added to it."""
     (lost, *_), (damaged, *_) = (world.files()[key] for key in ("10", "12"))
     (Path(world.deployment.lake.path(VISITS)) / lost).unlink()
-    world.deployment.events.take_back(VISITS, partitions=[hour(11)])
     file = Path(world.deployment.lake.path(VISITS)) / damaged
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    late = [event(f"{of}:48", "/mends") for of in (10, 11, 12, 13)]
+    late = [event(f"{of}:48", "/mends") for of in (10, 12, 13)]
     found = world.arrive(*late, how=ONLY)
-    assert (added(found), whole(found)) == ({"13": 1}, {"10", "11", "12", world.own})
+    assert (added(found), whole(found)) == ({"13": 1}, {"10", "12", world.own})
     assert damaged not in world.files()["12"]
     assert world.deployment.problems() == []
 

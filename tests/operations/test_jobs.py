@@ -68,7 +68,7 @@ def test_jobs_are_listed_with_their_configuration(deployment: Deployment, said: 
         ("rotate",): "key is missing",
         ("rotate", "key"): "is no KEY=VALUE",
         ("rotate", "keys=a"): "did you mean key",
-        ("repair", "only_plan=maybe"): "'maybe' is no true or false",
+        ("retention", "only_plan=maybe"): "'maybe' is no true or false",
         ("data_docs", "newest=many"): "'many' is no number",
     }.items():
         code, _, errors = said("job", *words)
@@ -98,17 +98,6 @@ def test_copies_go_where_the_settings_say_and_nowhere_else(
     for job in ("export", "replicate"):
         assert started(job, "withdraw=true")[1]["files_withdrawn"] > 0
     assert exports.known(deployment.settings) == ()
-
-
-def test_damage_is_shown_and_put_aside(deployment: Deployment, started: Started) -> None:
-    assert started("repair")[1] == {"damaged": 0, "mended": False}
-    file = max(Path(deployment.lake.path("silver.users_current")).glob("*.parquet"), key=os.path.getmtime)
-    file.unlink()
-    _, planned, _ = started("repair", "dataset=silver.users_current", "only_plan=true")
-    assert (planned["damaged"], planned["mended"], planned["files"][0]["file"]) == (1, False, str(file))
-    assert started("repair")[1]["mended"]
-    assert deployment.run(for_=OF_USERS).problems == []
-    assert len(deployment.rows("silver.users_current", "user_id")) == 2
 
 
 def test_a_key_is_rotated(deployment: Deployment, started: Started) -> None:

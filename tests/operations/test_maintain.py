@@ -93,5 +93,5 @@ def test_a_damaged_log_is_named_and_the_other_tables_go_on(home: LakeResource, d
 def test_the_job_fails_for_a_damaged_log_when_the_other_tables_are_done(home: LakeResource, said: Said) -> None:
     cut_off(Path(home.lake.path(DAMAGED)) / "_delta_log" / f"{1:020}.json")
     ok, _, why = started(said)
-    assert (ok, DAMAGED in why, "blogdata job repair" in why) == (False, True, True)
+    assert (ok, DAMAGED in why, "folder of the table away" in why) == (False, True, True)
     assert (left_by(home, DAMAGED).exists(), left_by(home, WHOLE).exists()) == (True, False)

@@ -102,11 +102,10 @@ def test_a_run_for_what_landed_waits_for_no_other(lake: LakeResource, monkeypatc
 
 
 def test_a_run_for_what_landed_takes_few_hours_again(lake: LakeResource) -> None:
-    """A replay or repair makes all hours stale that have read the old version, and recomputes them itself."""
+    """A replay makes all hours stale that have read the old version, and recomputes them itself."""
     everything = {hour(number): {hour(number): 1} for number in range(12)}
     silver(lake.lake, dict.fromkeys([*everything][:11], 1), read=bronze(lake.lake, everything))
     again = bronze(lake.lake, everything)
-    lake.events.take_back("silver.visits", partitions=[hour(10)])
     work = _silver(lake, again)
     asked = {"scope": "ready", "lane": "landed"}
     assert step(lake, "silver.visits", work, **asked) == [[hour(11)]]

@@ -238,11 +238,14 @@ def test_another_commit_in_between_keeps_its_rows(published: Lake, monkeypatch: 
 
 
 def test_a_death_before_the_event_loses_nothing(published: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(*_: Any, **__: Any) -> None:
+    leave = lake_expiry.leave
+
+    def dies(*given: Any, **named: Any) -> None:
+        leave(*given, **named)
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake_expiry, "seal_newest", dies)
+        patch.setattr(lake_expiry, "leave", dies)
         with pytest.raises(Killed):
             expired(published, 1)
     assert balanced(published, "silver.visits")[H[0]] == (0, {"expired": 4})

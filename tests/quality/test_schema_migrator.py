@@ -14,15 +14,14 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 
 from blogdata.errors import ConfigurationError
-from blogdata.evidence import column_reads
-from blogdata.evidence.column_reads import ColumnRead, Reader
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, record_deliveries
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.observability.column_readers import ASKED_WITHIN, readers
+from blogdata.patterns.observability import column_readers
+from blogdata.patterns.observability.column_readers import ASKED_WITHIN, ColumnRead, Reader, readers
 from blogdata.patterns.quality import schema_migrator
 from blogdata.patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, remove, status
 from blogdata.publish.compatibility import Remove, Rename, Retype
@@ -246,8 +245,8 @@ def test_every_reader_of_a_column_is_named(tmp_path: Path) -> None:
     asked = datetime.now(timezone.utc)
     read = ColumnRead(dataset=NOW.dataset, column="users", by="ada", at=asked)
     for _ in range(2):
-        column_reads.record(events, [read])
-    assert column_reads.recorded(events, NOW.dataset) == [read]
+        column_readers.record(events, [read])
+    assert column_readers.recorded(events, NOW.dataset) == [read]
     assert ("a query of ada", "ada") in reading(lake)
     assert ("a query of ada", "ada") not in reading(lake, now=asked + ASKED_WITHIN + timedelta(hours=1))
 

@@ -13,7 +13,6 @@ from blogdata.orchestration.names import ACCEPT
 _COMMANDS = {
     "Run": "run --from={start} --to={end} --select={datasets} --accept={accept}",
     "Replay": "plan --replay={dataset} --partitions={partitions}",
-    "Repair": "job repair",
     "ShowLedger": "ledger {dataset}",
     "WriteViews": "job share",
     "WithdrawShare": "job share dataset={dataset} withdraw=true",

@@ -10,11 +10,11 @@ import typer
 
 from blogdata.cli.output import TextGrid, console, errors, existing, say_json
 from blogdata.errors import refuse_unknown
-from blogdata.evidence.column_reads import Reader
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.observability import column_readers
+from blogdata.patterns.observability.column_readers import Reader
 from blogdata.patterns.quality import schema_migrator, schema_releases
 from blogdata.planning.findings import still_unannounced
 from blogdata.publish import file_statistics, incompatibilities

@@ -81,34 +81,34 @@ def examine(as_json: Json = False) -> None:
 
 
 def _lake(settings: Settings) -> Iterator[Diagnosis]:
-    """Look for lost tables, missing data files and removed landed files; no data is read."""
+    """Look for lost tables, damaged files and removed landed files; every byte of the newest data files is read."""
     from blogdata.cli.landing_findings import removed
     from blogdata.evidence import ledger
-    from blogdata.evidence.events import EventLog
+    from blogdata.evidence.events import EVENTS, EventLog
     from blogdata.lake.lake import Lake
     from quality.contracts import EVERY
 
     lake = Lake(root=str(settings.lake))
     events, whole = EventLog(lake), True
     for name, contract in EVERY.items():
+        remedy = Remedy("See ", ShowLedger(dataset=name))
         try:
-            problems = [
-                f"{name} {line.entry.partition}: {line.problem}"
-                for line in ledger.audit(lake, events, contract)
-                if line.problem
-            ]
+            lines = ledger.audit(lake, events, contract, read=True)
+            problems = [f"{name} {line.entry.partition}: {line.problem}" for line in lines if line.problem]
         except PlatformError as error:
-            problems = [f"{error.what} ({error.where})"]
+            problems, remedy = [f"{error.what} ({error.where})"], error.remedy
+            if error.where == EVENTS:
+                # Nothing adds up without it.
+                yield Diagnosis(name="lake", ok=False, detail=problems[0], remedy=remedy)
+                return
         for problem in problems[:1]:
             whole = False
             more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
-            yield Diagnosis(
-                name="lake", ok=False, detail=problem + more, remedy=Remedy("See ", ShowLedger(dataset=name))
-            )
+            yield Diagnosis(name="lake", ok=False, detail=problem + more, remedy=remedy)
     for warning in removed(EVERY.values(), settings, events):
         yield Diagnosis(name="landing", ok=True, detail=warning)
     if whole:
-        yield Diagnosis(name="lake", ok=True, detail="every file of its tables is there, and every account adds up")
+        yield Diagnosis(name="lake", ok=True, detail="every file of its tables is whole, and every account adds up")
 
 
 def _chosen(names: list[str] | None) -> list[str]:

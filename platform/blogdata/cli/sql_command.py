@@ -17,8 +17,7 @@ from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, errors, ex
 from blogdata.cli.query_rows import QueryRows
 from blogdata.cli.read_only import require_read_only
 from blogdata.errors import ConfigurationError, PlatformError, similar
-from blogdata.evidence import column_reads, executions
-from blogdata.evidence.column_reads import ColumnRead
+from blogdata.evidence import executions
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions, store_faults
 from blogdata.lake.lake import Lake
@@ -226,10 +225,12 @@ def _view_of(name: str) -> Contract | None:
 
 def _record_reads(asked: _Asked, query: str) -> None:
     """Record that somebody reads columns that are being retired, so that they are not removed under a query."""
+    from blogdata.patterns.observability.column_readers import ColumnRead, record
+
     parts = [part for part in LITERALS.split(query) if not part.startswith(("'", "--"))]
     words = set(NAME.findall(" ".join(parts).lower()))
     datasets = {name.removesuffix(CONSUMERS) for name in asked.names} & EVERY.keys()
-    column_reads.record(
+    record(
         EventLog(asked.lake),
         [
             ColumnRead(dataset=name, column=migration.old, by=getpass.getuser(), at=datetime.now(timezone.utc))

@@ -17,12 +17,10 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from blogdata.erasure.clearing import Clearing
-from blogdata.evidence import compaction
 from blogdata.evidence.erasure_certificates import CERTIFICATES, SCHEMA
 from blogdata.lake import arrow
-from blogdata.lake.checksums import seal_newest
-from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
+from blogdata.lake.store import ZSTD, compact_if_due
 from blogdata.lake.store_faults import store_faults
 
 WHOLE = "the whole deployment"
@@ -73,8 +71,7 @@ def issue(lake: Lake, name: str, at: datetime, code_version: str, persons: Itera
         )
     written = table or lake.table(CERTIFICATES)
     assert written is not None
-    seal_newest(written)
-    compaction.compact_if_due(written, CERTIFICATES)
+    compact_if_due(written)
 
 
 def _lines(clearing: Clearing) -> Iterator[dict[str, Any]]:

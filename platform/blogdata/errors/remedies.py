@@ -52,10 +52,6 @@ class Replay(Action, words="replay"):
     partitions: str
 
 
-class Repair(Action, words="repair the tables"):
-    """Find damaged files, and have the next run recompute their contents."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ShowLedger(Action, words="see the ledger"):
     """Compare rows in and rows out; of one dataset by partition, or of all."""

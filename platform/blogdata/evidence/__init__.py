@@ -1,1 +1,1 @@
-"""Evidence: the event log, the ledger, executions, deliveries, claims, and damage with its repair."""
+"""Evidence: the event log, the ledger, executions, deliveries and claims."""

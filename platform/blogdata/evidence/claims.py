@@ -20,12 +20,9 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from blogdata.errors import PlatformError
-from blogdata.lake import arrow
-from blogdata.lake.checksums import require_whole, seal_newest
-from blogdata.lake.data_files import ZSTD
 from blogdata.lake.lake import Lake
-from blogdata.lake.store_faults import store_faults
+from blogdata.lake.store import ZSTD
+from blogdata.lake.store_faults import TRIES, contended, store_faults
 
 PARTITION_STATE = "ops.partition_state"
 SCHEMA = pa.schema(
@@ -36,15 +33,8 @@ SCHEMA = pa.schema(
         pa.field("claimed_at", pa.timestamp("us", tz="UTC"), nullable=False),
     ]
 )
-_TRIES = 100
 _OF = " of "
 """Between the owner of a claim and the lake it writes, in `claimed_by`."""
-
-
-class ClaimsContended(PlatformError):
-    """Other processes changed the claims first at every try."""
-
-    transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +67,6 @@ class Claims:
 
         Returns:
             Keys of the claimed partitions, in order.
-
-        Raises:
-            ClaimsContended: Other processes committed first at every try; transient.
         """
         wanted = sorted(set(partitions))
         if not wanted:
@@ -99,9 +86,6 @@ class Claims:
 
         Returns:
             Keys that the owner still holds, in order; it has lost the others.
-
-        Raises:
-            ClaimsContended: Other processes committed first at every try; transient.
         """
         kept: list[str] = []
 
@@ -114,11 +98,7 @@ class Claims:
         return kept
 
     def release(self, partitions: Iterable[str], owner: str) -> None:
-        """Release partitions, done or not; claims of other owners are left alone.
-
-        Raises:
-            ClaimsContended: Other processes committed first at every try; transient.
-        """
+        """Release partitions, done or not; claims of other owners are left alone."""
         freed = set(partitions)
         self._change(
             lambda claims: {
@@ -127,7 +107,7 @@ class Claims:
         )
 
     def _change(self, change: Callable[[dict[str, Claim]], dict[str, Claim]]) -> None:
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             table = self._table()
             there = self._read(table)
             living = {claim.partition: claim for claim in there if self._alive(claim)}
@@ -146,11 +126,7 @@ class Claims:
                 time.sleep(random.uniform(0.005, 0.05))
                 continue
             return
-        raise ClaimsContended(
-            what=f"others changed the claims {_TRIES} times while this one was about to",
-            where=f"{PARTITION_STATE}, {self._dataset}",
-            next_step="run it again; when it repeats, fewer runs at once",
-        )
+        raise contended(f"{PARTITION_STATE}, {self._dataset}", "claim partitions or release them")
 
     def _table(self) -> DeltaTable | None:
         return self._lake.table(PARTITION_STATE)
@@ -158,7 +134,6 @@ class Claims:
     def _read(self, table: DeltaTable | None) -> list[Claim]:
         if table is None:
             return []
-        require_whole(table, PARTITION_STATE, f"dataset = {arrow.text(self._dataset)}")
         rows = table.to_pyarrow_table(filters=[("dataset", "=", self._dataset)]).to_pylist()
         found = [(row, *row["claimed_by"].partition(_OF)[::2]) for row in rows]
         return [
@@ -199,11 +174,8 @@ class Claims:
                 commit_properties=once,
                 writer_properties=ZSTD,
             )
-            table = self._table()
-            assert table is not None
         else:
             predicate = f"dataset = '{self._dataset}'"
             write_deltalake(
                 table, written, mode="overwrite", predicate=predicate, commit_properties=once, writer_properties=ZSTD
             )
-        seal_newest(table)

@@ -1,11 +1,11 @@
-"""One event of the log: its kinds, its columns, and how it is made of a commit and read back."""
+"""One event of the log: its kinds, its columns, how it is made of a commit, and how ledger lines are read back."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,12 +15,8 @@ from blogdata.lake.commit import EXPIRED as EXPIRED_ROWS
 from blogdata.lake.commit import Entry, added_of, entries_of
 
 PUBLICATION = "publication"
-TAKEN_BACK = "taken back"
-"""Event kind: publications of a partition up to a version no longer count, because its files are lost."""
 EXPIRED = "expired"
 """Event kind: the rows of a partition left the table, because its retention has ended; the payload has their number."""
-LOST = "lost"
-"""Event kind: the commit of a version is lost, and the version now equals the one before it."""
 COMPARED = "compared"
 """Event kind: the landed files of a publication were changed in place and read again; the payload has the state that
 was compared, or none if their content is another one."""
@@ -177,6 +173,51 @@ def entry_of(row: dict[str, Any]) -> Entry:
         restored=payload.get("restored"),
         committed_at=_committed_at(row, payload),
     )
+
+
+_APPENDED = '"appended": true'
+"""Searched in the unparsed payload: for tables without appends only the newest line of a partition is parsed."""
+
+
+def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, Entry]:
+    """Fold the events of a dataset into the ledger line of each partition.
+
+    Returns:
+        Partition key to its newest publication plus the appends after it.
+    """
+    newest: dict[str, dict[str, Any]] = {}
+    appended: dict[str, list[Entry]] = {}
+    compared: dict[tuple[str, int], dict[str, Any]] = {}
+    expired: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        partition = row["partition"]
+        if row["kind"] == COMPARED:
+            version = (partition, row["table_version"])
+            compared[version] = max(compared.get(version, row), row, key=lambda each: each["recorded_at"])
+        elif row["kind"] == BEGUN_ANEW:
+            gone = max(gone, row["table_version"])
+        elif row["kind"] == EXPIRED:
+            expired[partition] = max(expired.get(partition, row), row, key=lambda each: each["table_version"])
+        elif row["payload"] and _APPENDED in row["payload"]:
+            appended.setdefault(partition, []).append(entry_of(row))
+        elif partition not in newest or newest[partition]["table_version"] <= row["table_version"]:
+            newest[partition] = row
+    # What has expired stays so: its readers would be computed again without its rows.
+    counting = {key for key, row in newest.items() if row["table_version"] > gone or key in expired}
+    lines = {key: entry_of(row) for key, row in newest.items() if key in counting}
+    for (partition, number), row in compared.items():
+        if partition in lines and lines[partition].version == number:
+            lines[partition] = replace(lines[partition], landed=json.loads(row["payload"])["landed"])
+    for partition, entries in appended.items():
+        begins = max(gone, newest[partition]["table_version"] if partition in newest else -1)
+        for entry in sorted(entries, key=lambda entry: entry.version):
+            if entry.version > begins:
+                lines[partition] = entry.after(lines[partition]) if partition in lines else entry
+    for partition, row in expired.items():
+        # What was published since has its rows.
+        if partition in lines and lines[partition].version < row["table_version"]:
+            lines[partition] = replace(lines[partition], expired=json.loads(row["payload"])["rows"])
+    return {key: entry for key, entry in lines.items() if entry.version > gone or entry.expired is not None}
 
 
 _INPUTS = ', "inputs": '

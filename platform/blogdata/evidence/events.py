@@ -17,44 +17,31 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from blogdata.errors import PlatformError
-from blogdata.evidence import compaction
 from blogdata.evidence.event import (
     BEGUN_ANEW,
     COMPARED,
     EXPIRED,
-    LOST,
     PUBLICATION,
     RESTORATION,
-    TAKEN_BACK,
     Event,
     entry_of,
     expiry_events,
+    newest_lines,
     publication_events,
     table_of,
 )
-from blogdata.evidence.lines import newest_lines
-from blogdata.evidence.newest_log import NewestLog
 from blogdata.lake import arrow, companions
-from blogdata.lake.checksums import require_whole, seal_newest
-from blogdata.lake.commit import Commit, Entry, kept, parse, parse_expiry
-from blogdata.lake.data_files import ZSTD
+from blogdata.lake.commit import Commit, Entry, parse, parse_expiry
 from blogdata.lake.lake import Lake
-from blogdata.lake.store_faults import store_faults
+from blogdata.lake.store import ZSTD, NewestLog, compact_if_due
+from blogdata.lake.store_faults import TRIES, contended, store_faults
 
 EVENTS = "ops.events"
 CHECKPOINT_EVERY = 10
 """Number of appends after which a checkpoint is made: each ledger read opens the log and replays commits since then."""
 
-_TRIES = 100
-_OF_LINES = (PUBLICATION, TAKEN_BACK, COMPARED, EXPIRED, BEGUN_ANEW)
+_OF_LINES = (PUBLICATION, COMPARED, EXPIRED, BEGUN_ANEW)
 _READ = "kind dataset partition run_id table_version rows_in rows_out seconds recorded_at payload".split()
-
-
-class RecordingContended(PlatformError):
-    """Other processes changed the log first at every try."""
-
-    transient = True
 
 
 class _Folded(NamedTuple):
@@ -82,23 +69,18 @@ class EventLog:
         return self._lake
 
     def append(self, events: Sequence[Event]) -> None:
-        """Append events in one commit.
-
-        Raises:
-            RecordingContended: Other processes committed first at every try; transient.
-        """
+        """Append events in one commit."""
         if not events:
             return
-        # The same rows at each try: one that was refused leaves a file, and a rebuilt log has the rows of all files.
         rows = table_of(events, datetime.now(timezone.utc))
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             try:
                 self._write(rows, self._lake.table(EVENTS))
                 return
             except DeltaError as error:
                 # Another process has compacted or created the log meanwhile.
                 _require_overtaken(error)
-        raise _contended("changed the log", EVENTS)
+        raise contended(EVENTS, "record events")
 
     def _write(self, rows: pa.Table, log: DeltaTable | None, *transactions: Transaction) -> None:
         begins = log is None
@@ -121,8 +103,7 @@ class EventLog:
         table = self._lake.table(EVENTS) if log is None else log
         if table is None:
             return
-        seal_newest(table)
-        compaction.compact_if_due(table, EVENTS)
+        compact_if_due(table)
         if table.version() % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
             table.create_checkpoint()
 
@@ -155,9 +136,9 @@ class EventLog:
         if known is None or known.log is not log or known.gone != gone:
             # A file never changes: the same files have the same events, whatever was recorded of other datasets since.
             with store_faults(EVENTS):
-                files = sorted(require_whole(log, EVENTS, _of(dataset)))
+                files = sorted(log.file_uris(file_pruning_predicate=_of(dataset)))
             is_same = known is not None and (known.files, known.gone) == (files, gone)
-            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES, whole=True), gone)
+            lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES), gone)
             known = self._folded[dataset] = _Folded(log, files, gone, lines)
         return dict(known.lines)
 
@@ -177,33 +158,10 @@ class EventLog:
         return newest_lines((row for row in rows if asked is None or row["partition"] in asked), self._gone[dataset])
 
     def ever_published(self, dataset: str) -> set[str]:
-        """Return every partition that was published at any time, those that were taken back or lost since included."""
+        """Return every partition that was published at any time, those that were lost since included."""
         log = self._catch_up(dataset)
-        return (
-            set()
-            if log is None
-            else {row["partition"] for row in _rows(log, dataset, (PUBLICATION, TAKEN_BACK), columns=("partition",))}
-        )
-
-    def take_back(
-        self,
-        dataset: str,
-        *,
-        partitions: Iterable[str] | None = None,
-        lost: int | None = None,
-    ) -> list[str]:
-        """Invalidate the publications of some partitions (None: all), so that they run again; return their keys.
-
-        Those that expired stay so. With `lost`, only what that version published: its commit is lost.
-        """
-        newest = self._lines(self._catch_up(dataset), dataset, partitions, None, None)
-        # An expired one would count as never published, and its readers would be computed without its rows.
-        keys = sorted(key for key, entry in kept(newest).items() if lost is None or entry.version == lost)
-        back = [
-            Event(kind=TAKEN_BACK, dataset=dataset, partition=key, table_version=newest[key].version) for key in keys
-        ]
-        self.append(back if lost is None else [Event(kind=LOST, dataset=dataset, table_version=lost), *back])
-        return keys
+        found = [] if log is None else _rows(log, dataset, (PUBLICATION,), columns=("partition",))
+        return {row["partition"] for row in found}
 
     def begin_anew(self, dataset: str) -> None:
         """Invalidate all recorded publications of a dataset but the expired ones; its own log is not read."""
@@ -239,15 +197,10 @@ class EventLog:
         log = self._catch_up(dataset)
         if log is None:
             return []
-        rows = _rows(log, dataset, (LOST, BEGUN_ANEW, *kinds))
-        lost = {row["table_version"] for row in rows if row["kind"] == LOST}
+        rows = _rows(log, dataset, (BEGUN_ANEW, *kinds))
         gone = max([self._gone[dataset], *(row["table_version"] for row in rows if row["kind"] == BEGUN_ANEW)])
-        kept = [
-            row
-            for row in rows
-            if row["kind"] in kinds and row["table_version"] > gone and row["table_version"] not in lost
-        ]
-        return [entry_of(row) for row in sorted(kept, key=lambda row: int(row["table_version"]))]
+        counting = [row for row in rows if row["kind"] in kinds and row["table_version"] > gone]
+        return [entry_of(row) for row in sorted(counting, key=lambda row: int(row["table_version"]))]
 
     def notes(self, *kinds: str, dataset: str | None = None) -> list[Event]:
         """List all events of some kinds other than publications, oldest first; of one dataset, if it is named."""
@@ -277,12 +230,6 @@ class EventLog:
         ends = [name for name in ("min.partition", "max.partition") if name in files.column_names]
         return {key for name in ends for key in files[name].to_pylist() if key}
 
-    def compacted_from(self) -> int | None:
-        """Return the version that the newest compaction rewrote: its files have all rows twice; None: unknown."""
-        log = self._log.table()
-        commits = self._lake.commits(log) if log is not None else ()
-        return next((version - 1 for version, commit in commits if compaction.is_compaction(commit)), None)
-
     def changed_at(self) -> datetime | None:
         """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
         log = self._log.table()
@@ -291,7 +238,7 @@ class EventLog:
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
         """Add the missing events of a dataset's commits, and return the log."""
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             table, log = self._table(dataset), self._log.table()
             recorded = _recorded_version(log, dataset)
             if recorded > _version(table):
@@ -308,7 +255,7 @@ class EventLog:
                 _require_overtaken(error)
                 continue
             return self._log.table() if added else log
-        raise _contended("recorded publications", f"{EVENTS}, {dataset}")
+        raise contended(EVENTS, f"record publications of {dataset}")
 
     def _table(self, dataset: str) -> DeltaTable | None:
         table = self._tables.setdefault(dataset, NewestLog(self._lake, dataset)).table()
@@ -345,14 +292,6 @@ def _require_overtaken(error: DeltaError) -> None:
         raise error
 
 
-def _contended(what: str, where: str) -> RecordingContended:
-    return RecordingContended(
-        what=f"others {what} {_TRIES} times while this one was about to",
-        where=where,
-        next_step="run it again; when it repeats, fewer runs at once",
-    )
-
-
 def _version(table: DeltaTable | None) -> int:
     return -1 if table is None else table.version()
 
@@ -384,7 +323,6 @@ def _rows(
     since: str | None = None,
     until: str | None = None,
     columns: Sequence[str] = _READ,
-    whole: bool = False,
 ) -> list[dict[str, Any]]:
     wanted = [f"kind IN ({', '.join(map(arrow.text, kinds))})"]
     if dataset is not None:
@@ -395,6 +333,4 @@ def _rows(
     if until is not None:
         wanted.append(f"(partition < {arrow.text(until)} OR partition IS NULL)")
     with store_faults(EVENTS):
-        condition = None if dataset is None else _of(dataset)
-        query = f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}"
-        return arrow.select(log, query, where=EVENTS, rows=condition, whole=whole)
+        return arrow.select(log, f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
-from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import EMPTY, applied
 from blogdata.lake import companions, members
 from blogdata.lake.commit import WHOLE_TABLE
@@ -18,8 +18,8 @@ from blogdata.publish.contract import Contract
 def held_versions(
     lake: Lake, events: EventLog, contract: Contract, table: str, *, now: datetime | None = None
 ) -> dict[int, str]:
-    """List the versions of a table that somebody may still open: shared ones, restore points, visible members, the
-    second copy of the event log's rows, and versions whose later changes somebody has still to read.
+    """List the versions of a table that somebody may still open: shared ones, restore points, visible members, and
+    versions whose later changes somebody has still to read.
 
     Streams hold none: they read landed files. Running readers and steps hold what the retention of the table keeps,
     and replaced copies are tables of their own, which are kept whole (:mod:`blogdata.lake.retired`).
@@ -33,7 +33,6 @@ def held_versions(
     return {
         **_visible(lake, contract.dataset, table),
         **(_restore_points(events, contract) if table == contract.dataset else {}),
-        **(_second_copy(events) if table == EVENTS else {}),
         **_unread_changes(lake, events, contract, now or datetime.now(timezone.utc)),
         **shared_versions(lake, table),
     }
@@ -61,12 +60,6 @@ def _restore_points(events: EventLog, contract: Contract) -> dict[int, str]:
     kept = made if contract.replay_limit is None else made[-contract.replay_limit - 1 :]
     points = {entry.version - 1: entry.partition for entry in kept}
     return {version: f"{period} is merged on it again" for version, period in points.items() if version > EMPTY}
-
-
-def _second_copy(events: EventLog) -> dict[int, str]:
-    # Publications older than the logs of their tables are nowhere else.
-    version = events.compacted_from()
-    return {} if version is None else {version: "it has the event log's rows a second time"}
 
 
 def _unread_changes(lake: Lake, events: EventLog, contract: Contract, now: datetime) -> dict[int, str]:

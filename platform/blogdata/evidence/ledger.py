@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from blogdata.errors.remedies import Remedy, Repair, Run, RunStream
+from blogdata.errors.remedies import Remedy, Replay, Run, RunStream
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import applied
 from blogdata.lake import arrow
-from blogdata.lake.checksums import file_of, local_folder, missing
+from blogdata.lake.checksums import file_of, local_folder, problem_of
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.lake.lake import Lake
 from blogdata.publish.contract import Contract
@@ -41,23 +41,23 @@ class LedgerLine:
 
 
 def audit(
-    lake: Lake, events: EventLog, contract: Contract, partitions: Iterable[str] | None = None
+    lake: Lake, events: EventLog, contract: Contract, partitions: Iterable[str] | None = None, *, read: bool = False
 ) -> Sequence[LedgerLine]:
-    """Check the account of each published partition of a dataset.
+    """Check the account of each published partition of a dataset, and that its data files are there.
 
     Args:
         partitions: Only these partition keys; None for all.
+        read: Compare every byte of the files with their checksums, too.
 
     Returns:
         One line per published partition, in order. A table that is executed by period has one line, that of the newest
         execution it contains, because its rows are those that this execution left.
     """
     there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
-    damaged = _damaged(lake, contract, published)
+    damaged = _damaged(lake, contract, published, read=read)
     lines = []
     if partitions is None and (lost := events.gone(contract.dataset)) >= 0:
-        again = RunStream(name=contract.write.stream) if isinstance(contract.write, Append) else Run()
-        what = f"version {lost} was published, and the table is gone or older; {Remedy('to compute it again: ', again)}"
+        what = f"version {lost} was published, and the table is gone or older; to compute it again: {_run(contract)}"
         last = Entry(dataset=contract.dataset, partition=WHOLE_TABLE, version=lost, rows_in=0, rows_out=0, reasons={})
         return [LedgerLine(entry=last, rows_there=sum(there.values()), problem=what)]
     for key, entry in sorted(published.items()):
@@ -96,8 +96,21 @@ def _at_one_version(
     return there, published
 
 
-def _damaged(lake: Lake, contract: Contract, partitions: Collection[str]) -> Mapping[str, str]:
-    """Look for the files of some partitions, and at their sizes, without reading them; not in an object store."""
+def _run(contract: Contract) -> Remedy:
+    """Return how a table is computed again that the lake does not have."""
+    return Remedy(RunStream(name=contract.write.stream) if isinstance(contract.write, Append) else Run())
+
+
+def _again(contract: Contract, partition: str) -> Remedy:
+    """Return how the rows of a damaged file come back; what is built on earlier rows of the table begins anew."""
+    by_itself = contract.partitioning is not None and contract.executed is None
+    if by_itself and not isinstance(contract.write, Append):
+        return Remedy("to compute it again: ", Replay(dataset=contract.dataset, partitions=partition))
+    return Remedy("move the folder of the table away, and compute it again: ", _run(contract))
+
+
+def _damaged(lake: Lake, contract: Contract, partitions: Collection[str], *, read: bool) -> Mapping[str, str]:
+    """Look at the files of some partitions; not in an object store, which has checksums of its own."""
     found: dict[str, str] = {}
     column = contract.partition_column
     for part in lake.parts(contract.dataset, partitions=None if column is None else partitions):
@@ -111,10 +124,9 @@ def _damaged(lake: Lake, contract: Contract, partitions: Collection[str]) -> Map
             # A frozen year keeps its files of a week that was replaced; nobody reads them.
             if set(keys).isdisjoint(partitions) or (part.partitions is not None and part.partitions.isdisjoint(keys)):
                 continue
-            if fault := missing(file_of(folder, path), size):
-                remedy = Remedy("to compute it again: ", Repair())
-                text = f"a data file is damaged: {fault.file}: {fault.problem}; {remedy}"
-                found.update(dict.fromkeys(keys, text))
+            if problem := problem_of(file_of(folder, path), size, read=read):
+                what = f"a data file is damaged: {file_of(folder, path)}: {problem}"
+                found.update({key: f"{what}; {_again(contract, key)}" for key in keys})
     return found
 
 

@@ -18,23 +18,15 @@ from deltalake.transaction import AddAction
 
 from blogdata.errors import DiskFull, PlatformError
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.lake.checksums import seal_newest
 from blogdata.lake.commit import parse, parse_expiry
 from blogdata.lake.store import Store
-from blogdata.lake.store_faults import StoreNotWritable, store_faults
+from blogdata.lake.store_faults import TRIES, StoreNotWritable, contended, store_faults
 
 APPEARS_WITH = "blogdata.appears_with"
 """Table property: the dataset whose commits this table follows."""
 FOLLOWED = "followed"
 NEVER = 2**63 - 1
 """Expiry of a companion's transaction identifier: without it the companion would apply every commit again."""
-_TRIES = 100
-
-
-class FollowingContended(PlatformError):
-    """Other processes changed a companion's log first at every try."""
-
-    transient = True
 
 
 class LogTruncated(PlatformError):
@@ -53,7 +45,6 @@ def caught_up(store: Store, dataset: str) -> DeltaTable | None:
         The table; None if it does not exist.
 
     Raises:
-        FollowingContended: As :func:`follow`.
         LogTruncated: As :func:`follow`.
     """
     table = store.table(dataset)
@@ -68,14 +59,13 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
         table as it is, so that it can still be read.
 
     Raises:
-        FollowingContended: Other processes committed first at every try; transient.
         LogTruncated: Commits that are still to be followed are gone.
     """
     main = main_of(table)
     leader = None if main is None else store.table(main)
     if main is None or leader is None:
         return table
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         pending = _pending(store, leader, main, dataset, _followed(table, main))
         if not pending:
             return table
@@ -84,18 +74,13 @@ def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
                 for version, held in pending:
                     _commit(table, main, version, held)
                     table.update_incremental()
-                    seal_newest(table)
             return table
         except (StoreNotWritable, DiskFull):
             return table
         except CommitFailedError:
             # Another process followed or compacted the table: read again which commits are pending.
             table = DeltaTable(table.table_uri, storage_options=dict(store.storage_options))
-    raise FollowingContended(
-        what=f"others changed the table {_TRIES} times while it was about to follow {main}",
-        where=dataset,
-        next_step="run it again; when it repeats, fewer runs at once",
-    )
+    raise contended(dataset, f"follow {main}")
 
 
 def followed(store: Store, dataset: str) -> int:

@@ -19,20 +19,10 @@ from typing import Any
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from blogdata.errors import PlatformError
 from blogdata.lake import members
-from blogdata.lake.checksums import seal_newest
 from blogdata.lake.commit import EXPIRED
 from blogdata.lake.lake import Lake
-from blogdata.lake.store_faults import store_faults
-
-_TRIES = 100
-
-
-class ExpiryContended(PlatformError):
-    """Others published so often that no partition could leave the table."""
-
-    transient = True
+from blogdata.lake.store_faults import TRIES, contended, store_faults
 
 
 def leave(
@@ -48,12 +38,9 @@ def leave(
 
     Returns:
         Partition to the rows of the dataset that left.
-
-    Raises:
-        ExpiryContended: Other processes committed first at every try; transient.
     """
     keys = sorted(partitions)
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         table = lake.caught_up(dataset)
         assert table is not None, f"{dataset} has no table"
         rows = rows_of(lake, dataset, column, keys, table.version())
@@ -67,11 +54,7 @@ def leave(
         if _committed(lake, dataset, table, column, keys, info):
             return rows
         time.sleep(random.uniform(0.005, 0.05))
-    raise ExpiryContended(
-        what=f"the dataset was published {_TRIES} times while partitions were about to leave it",
-        where=dataset,
-        next_step="run it again when less is written",
-    )
+    raise contended(dataset, "take partitions out")
 
 
 def _info(column: str, rows: Mapping[str, int], run: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,6 +102,4 @@ def _committed(
             )
     except CommitFailedError:
         return False
-    table.update_incremental()
-    seal_newest(table)
     return True

@@ -13,20 +13,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError
 from blogdata.lake import members, shares
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member, Members
+from blogdata.lake.store_faults import TRIES, contended
 
 ABANDONED = timedelta(days=7)
 """Age at which a member that was never visible counts as abandoned: no run takes so long."""
-_TRIES = 100
-
-
-class PointerContended(PlatformError):
-    """Others published so often that the removal could not be committed to the pointer."""
-
-    transient = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +85,7 @@ def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = 
 
 
 def _noted(lake: Lake, dataset: str, moment: datetime, keep: timedelta) -> Members | None:
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         state = members.seen(lake, dataset)
         if state.version < 0:
             return None
@@ -103,11 +97,7 @@ def _noted(lake: Lake, dataset: str, moment: datetime, keep: timedelta) -> Membe
         version = members.commit(lake, dataset, state, rows, info)
         if version is not None:
             return Members(version=version, all=rows)
-    raise PointerContended(
-        what=f"the dataset was published {_TRIES} times while members were about to be removed",
-        where=dataset,
-        next_step="run it again when less is written",
-    )
+    raise contended(dataset, "remove members")
 
 
 def _past(rows: Sequence[Member], before: datetime) -> set[str]:

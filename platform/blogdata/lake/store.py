@@ -1,4 +1,4 @@
-"""Paths, logs and files of Delta tables, read without a JVM (delta-rs)."""
+"""Paths, logs and files of Delta tables, read and compacted without a JVM (delta-rs)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
 
 from blogdata.lake.checksums import local_folder, mismatch
 from blogdata.lake.store_faults import log_damaged, store_faults
+
+ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
+"""How data files are written without a JVM: with the compression that Spark uses for the tables."""
+COMPACT_EVERY = 100
+"""Number of appends after which the small files of a table are compacted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +104,71 @@ class Store:
     def files(self, address: str) -> PyFileSystem:
         """Open the file system below an address."""
         return PyFileSystem(DeltaStorageHandler(address, dict(self.storage_options)))
+
+
+class NewestLog:
+    """A table that is opened for reading, again only when it has changed.
+
+    Opening one takes milliseconds of processor time, and a plan asks the event log about every dataset, hundreds of
+    times in an hour's run. Delta names the file of each commit by its version, so the file system tells whether there
+    is a newer one. A write moves the handle it is given, so writers open their own.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        self._table: DeltaTable | None = None
+        self._commit, self._seen = Path(), tuple[int, ...]()
+
+    def table(self) -> DeltaTable | None:
+        """Return the table at its newest version; None if it does not exist.
+
+        Raises:
+            LogDamaged: A file of its log is gone, cut off or garbled.
+        """
+        if self._table is not None and self._is_newest(self._table):
+            return self._table
+        self._table = table = self._store.table(self._name)
+        folder = None if table is None else local_folder(table)
+        if table is None or folder is None:
+            self._table = None
+            return table
+        self._commit = folder / "_delta_log" / f"{table.version():020d}.json"
+        self._seen = _seen(self._commit)
+        return table
+
+    def _is_newest(self, table: DeltaTable) -> bool:
+        following = self._commit.with_name(f"{table.version() + 1:020d}.json")
+        return bool(self._seen) and _seen(self._commit) == self._seen and not following.exists()
+
+
+def _seen(file: Path) -> tuple[int, ...]:
+    """Return what tells a file from another one that took its place; empty if it is not there."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def compact_if_due(table: DeltaTable) -> None:
+    """Rewrite the many small files of a table that grows by appends, at every hundredth of its versions."""
+    if table.version() % COMPACT_EVERY == COMPACT_EVERY - 1:
+        compact(table)
+
+
+def compact(table: DeltaTable) -> bool:
+    """Rewrite a table's many small files as few; return False if another process has committed since it was opened.
+
+    `optimize.compact` is not used: delta-rs commits both of two that start at one version, and every row is duplicated.
+    Instead the table is overwritten with its own rows, which is refused if another commit was added.
+    """
+    rows = table.to_pyarrow_dataset().to_table()
+    try:
+        once = CommitProperties(max_commit_retries=0)
+        write_deltalake(table, rows, mode="overwrite", commit_properties=once, writer_properties=ZSTD)
+    except CommitFailedError:
+        return False
+    return True
 
 
 def plain(path: str) -> str:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 from blogdata.errors import DiskFull, PlatformError
-from blogdata.errors.remedies import Query, Remedy, Repair
+from blogdata.errors.remedies import Diagnose, Query, Remedy, Run
 
 _FILE = re.compile(r"""(?:^|[\s'"(])(?:file:(?://)?)?(/[^\s,]+\.(?:parquet|json|bin))""")
 _LANDED = re.compile(
@@ -39,6 +39,16 @@ _DATA = (
     "ChecksumException",
 )
 """Messages of Spark, Delta and Arrow about a data file or a deletion vector that they cannot read."""
+
+
+TRIES = 100
+"""How often something is committed that others come before."""
+
+
+class Contended(PlatformError):
+    """Other processes committed first at every try."""
+
+    transient: ClassVar[bool] = True
 
 
 class StoreNotWritable(PlatformError):
@@ -110,6 +120,19 @@ def classify(text: str, where: str) -> PlatformError | None:
     return None
 
 
+def contended(where: str, what: str) -> Contended:
+    """Build the error for a table that others changed at every try.
+
+    Args:
+        what: What was about to be done to it.
+    """
+    return Contended(
+        what=f"others changed the table {TRIES} times while this was about to {what}",
+        where=where,
+        next_step="run it again; when it repeats, fewer runs at once",
+    )
+
+
 def log_damaged(where: str, file: str) -> LogDamaged:
     """Build the error for a file of a table's log that cannot be read.
 
@@ -120,8 +143,8 @@ def log_damaged(where: str, file: str) -> LogDamaged:
         what="a file of the table's log is gone, cut off or garbled" + _file_suffix(file),
         where=where,
         next_step=Remedy(
-            "find it, and go back to what the rest of the log tells: ",
-            Repair(),
+            "bring it back from a backup; or move the folder of the table away, and compute it again: ",
+            Run(),
             "; earlier versions can be read meanwhile, as in: ",
             Query(sql="SELECT ...", as_of="TIME"),
         ),
@@ -138,9 +161,11 @@ def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
         what=f"a data file is damaged: {file or where}: {problem}",
         where=where,
         next_step=Remedy(
-            "see what is concerned, and have the next run compute it again: ",
-            Repair(),
-            "; other partitions, and earlier versions that do not need the file, can be read",
+            "see which partition is concerned, and how to compute it again: ",
+            Diagnose(),
+            "; other partitions, and earlier versions that do not need the file, can be read; or move the folder of "
+            "the table away, and compute all of it again: ",
+            Run(),
         ),
     )
 

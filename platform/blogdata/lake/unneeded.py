@@ -7,6 +7,7 @@ computed for a version of the table is not disturbed.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from blogdata.lake import arrow
-from blogdata.lake.checksums import added, file_of, mismatch, sums_of
+from blogdata.lake.checksums import file_of, mismatch, sums_of
 from blogdata.lake.store import Store
 from blogdata.lake.store_faults import LogDamaged
 
@@ -159,7 +160,8 @@ def _added_again(folder: Path, versions: Iterable[int], files: Collection[Path])
     """Return those of some files that commits add; all of them if what a commit adds is unknown."""
     commits = (folder / "_delta_log" / f"{version:020}.json" for version in versions)
     try:
-        names = {file.name for commit in commits for file in added(folder, commit)}
+        actions = [json.loads(line) for commit in commits for line in commit.read_bytes().splitlines()]
+        names = {file_of(folder, action["add"]["path"]).name for action in actions if "add" in action}
     except (OSError, ValueError):
         return set(files)
     return {file for file in files if file.name in names}

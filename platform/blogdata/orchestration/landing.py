@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.evidence.new_fields import NewField, record
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import landed_content, new_fields, published_files, vanished_lines
@@ -19,6 +18,7 @@ from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.new_fields import NewField, record
 from blogdata.planning.full_deliveries import delivered_on
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain

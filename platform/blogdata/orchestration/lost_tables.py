@@ -2,23 +2,25 @@
 
 Such a table has no publications (:meth:`blogdata.evidence.events.EventLog.gone`), so all of it is stale. Versions must
 not come twice: readers compare those they have read, and the event log has each once. So the table begins again, empty,
-with the version after the newest one that is recorded.
+with the version after the newest one that is recorded: its log begins with a checkpoint of an empty table.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.repair import shape_of
-from blogdata.lake import companions, log_anew, members
+from blogdata.lake import companions, members
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
@@ -105,13 +107,13 @@ def begin_anew(
             recorded = events.recorded(contract.dataset)
             if recorded < 0 or lost.isdisjoint((contract.dataset, main.dataset)):
                 continue
-            shape = _shape(spark, lake, contract, engine)
+            model = _model(spark, lake, contract, engine)
             if contract is not main:
                 at = events.recorded(main.dataset) + 1 if main.dataset in lost else lake.version(main.dataset)
-                shape.append({"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}})
+                _commit(model, {"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}})
             # First: if this process dies, the next one finds the table lost again.
             events.begin_anew(contract.dataset)
-            log_anew.replace(_folder(lake, contract.dataset), recorded + 1, shape)
+            replace_log(_folder(lake, contract.dataset), recorded + 1, model)
     finally:
         claims.release([WHOLE_TABLE], owner)
 
@@ -145,17 +147,42 @@ def _folder(lake: Lake, table: str) -> Path:
     return folder
 
 
-def _shape(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) -> list[dict[str, Any]]:
-    """Create an empty table of the contract elsewhere, and return what its log tells of it."""
+def _model(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) -> Path:
+    """Create an empty table of the contract elsewhere, and return its folder."""
     # Spark remembers the logs that it has seen, by their paths.
     model = f"{contract.dataset}/.model/{time.time_ns()}"
     folder = _folder(lake, model)
-    try:
-        if contract.replaced_kept is None:
-            created = replace(contract, dataset=model)
-            tables.create_or_evolve(spark, lake, created, engine_loaded=engine is Engine.TRANSACTION)
-        else:
-            members.commit(lake, model, members.NONE_YET, [], {})
-        return shape_of(folder / "_delta_log")
-    finally:
-        shutil.rmtree(folder.parent, ignore_errors=True)
+    shutil.rmtree(folder.parent, ignore_errors=True)
+    if contract.replaced_kept is None:
+        created = replace(contract, dataset=model)
+        tables.create_or_evolve(spark, lake, created, engine_loaded=engine is Engine.TRANSACTION)
+    else:
+        members.commit(lake, model, members.NONE_YET, [], {})
+    return folder
+
+
+def _commit(folder: Path, action: Mapping[str, object]) -> None:
+    """Add a commit with one action to a table."""
+    file = folder / "_delta_log" / f"{DeltaTable(folder).version() + 1:020}.json"
+    file.write_text(json.dumps(action) + "\n", "utf-8")
+
+
+def replace_log(folder: Path, version: int, model: Path) -> None:
+    """Let a table begin with a version that equals an empty table, which is used up.
+
+    Nobody else may write the table meanwhile. A process that dies leaves the old log, none, or the new one.
+    """
+    log, new = folder / "_delta_log", model / "new"
+    DeltaTable(model).create_checkpoint()
+    made = model / "_delta_log"
+    hint = json.loads((made / "_last_checkpoint").read_text("utf-8"))
+    new.mkdir()
+    (made / f"{hint['version']:020}.checkpoint.parquet").rename(new / f"{version:020}.checkpoint.parquet")
+    (new / "_last_checkpoint").write_text(json.dumps({**hint, "version": version}), "utf-8")
+    # Its commit: nobody else takes the version, and it has a time.
+    begun = {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": "CREATE TABLE"}}
+    (new / f"{version:020}.json").write_text(json.dumps(begun) + "\n", "utf-8")
+    if log.exists():
+        log.rename(model / "older")
+    new.rename(log)
+    shutil.rmtree(model.parent)

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from blogdata.errors import PlatformError
-from blogdata.evidence import own_tables
-from blogdata.evidence.claims import Claims
-from blogdata.evidence.events import EventLog
+from blogdata.evidence.claims import PARTITION_STATE, Claims
+from blogdata.evidence.erasure_certificates import CERTIFICATES
+from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners
 from blogdata.publish.contract import Contract
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OWN = tuple(
-    Contract(dataset=name, description=what, owner="team:platform", columns=()) for name, what in own_tables.OWN.items()
+    Contract(dataset=name, description=what, owner="team:platform", columns=())
+    for name, what in (
+        (EVENTS, "The event log"),
+        (PARTITION_STATE, "Claims on partitions"),
+        (CERTIFICATES, "Certificates of erasures"),
+    )
 )
 """The platform's own tables; the action that compacts leaves them to what writes them."""
 BUSY = "another run is publishing it"

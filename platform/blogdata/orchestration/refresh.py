@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Repair, ShowLedger
+from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.orchestration import dead_runs, turns
 from blogdata.orchestration.carried_checks import ShownChecks
@@ -327,5 +327,5 @@ def _not_ready(task: Task, refused: Collection[str]) -> NotReady:
     return NotReady(
         what=f"the ledger of {', '.join(sorted(refused))} does not add up, and nothing is made of it in this run",
         where=task.main,
-        next_step=Remedy("look at it: ", ShowLedger(), "; mend what is missing: ", Repair()),
+        next_step=Remedy("see what is missing, and how to compute it again: ", ShowLedger()),
     )

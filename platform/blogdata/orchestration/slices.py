@@ -2,10 +2,10 @@
 
 Eleven late rows in eleven event hours are eleven rows to write, not eleven hours. A partition is a pure function of its
 inputs all the same: rows are only added where nothing else can differ from what computing it whole would give. It is
-computed whole if it was asked for by name, was never published or was taken back, if any other input of it changed, if
-a slice that it has read was published again, if other code or another contract published it, if anybody else has
-changed the table since, its rows do not add up in the ledger or a file of it is damaged, or if it has been added to
-:data:`MOST` times, so that its files stay few. Duplicates of published rows are for the caller to rule out
+computed whole if it was asked for by name or was never published, if any other input of it changed, if a slice that it
+has read was published again, if other code or another contract published it, if anybody else has changed the table
+since, its rows do not add up in the ledger or a file of it is damaged, or if it has been added to :data:`MOST` times,
+so that its files stay few. Duplicates of published rows are for the caller to rule out
 (:func:`without_repeated`).
 """
 
@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from blogdata.evidence import ledger
-from blogdata.lake import arrow
-from blogdata.lake.checksums import require_whole
 from blogdata.lake.commit import Added, Entry, keeps_rows, parse, parse_expiry
 from blogdata.lake.companions import version_with
-from blogdata.lake.store_faults import DataFileDamaged, LogDamaged
+from blogdata.lake.store_faults import LogDamaged
 from blogdata.orchestration.step import Step
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Edge, Sliced
@@ -133,11 +131,11 @@ def _intact(step: Step, contract: Contract, keys: Collection[str]) -> set[str]:
     if table is None:
         return set()
     since = _only_published_since(step, table, min(entry.version for entry in published.values()))
-    lines = ledger.audit(step.lake, step.events, contract, published)
-    there = {
+    # A damaged file is replaced, and not kept.
+    lines = ledger.audit(step.lake, step.events, contract, published, read=True)
+    return {
         line.entry.partition for line in lines if line.balanced and published[line.entry.partition].version >= since
     }
-    return {key for key in there if _is_whole(table, contract, key)}
 
 
 def _only_published_since(step: Step, table: DeltaTable, oldest: int) -> int:
@@ -152,15 +150,6 @@ def _only_published_since(step: Step, table: DeltaTable, oldest: int) -> int:
                 break
             since = version - 1
     return since
-
-
-def _is_whole(table: DeltaTable, contract: Contract, key: str) -> bool:
-    """Return whether the files of a partition are as they were written: a damaged one is replaced, and not kept."""
-    try:
-        require_whole(table, contract.dataset, f"{contract.partition_column} = {arrow.text(key)}")
-    except DataFileDamaged:
-        return False
-    return True
 
 
 def _added(before: Entry, slices: Iterable[str]) -> Added:

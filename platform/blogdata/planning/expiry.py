@@ -43,7 +43,7 @@ def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, 
     _require_one_retention(task)
     published = look.published(contract.dataset)
     ended = [key for key in published if has_ended(contract, key, now)]
-    # Rows of an expired partition are there again after a repair of the table's log.
+    # Rows of an expired partition are there again after a restoration of the table.
     there = look.events.lake.row_counts(contract.dataset, contract.partition_column, partitions=ended) if ended else {}
     return tuple(sorted(key for key in ended if published[key].expired is None or there.get(key)))
 

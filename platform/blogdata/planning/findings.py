@@ -11,12 +11,11 @@ from types import MappingProxyType
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, Settle, ShowLedger, ShowMigrations
-from blogdata.evidence import new_fields
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.finding import Finding, Severity
-from blogdata.evidence.new_fields import NewField
 from blogdata.patterns.data_value.outbox_account import OutboxLine
-from blogdata.patterns.ingestion import external_trigger
+from blogdata.patterns.ingestion import external_trigger, new_fields
+from blogdata.patterns.ingestion.new_fields import NewField
 from blogdata.patterns.quality.offline_observer import (
     observations,
     of_newest_period,

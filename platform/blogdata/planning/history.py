@@ -40,5 +40,5 @@ def _published(events: EventLog) -> set[str]:
     try:
         return events.outermost()
     except LogDamaged:
-        # Whatever needs the log says so; the job that mends it has to load.
+        # Whatever needs the log says so.
         return set()

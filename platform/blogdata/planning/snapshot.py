@@ -64,7 +64,7 @@ class Snapshot:
         return self._published[dataset]
 
     def ever_published(self, dataset: str) -> set[str]:
-        """Return every partition that was published at any time, those that a repair took back included."""
+        """Return every partition that was published at any time, those of a lost table included."""
         if dataset not in self._ever:
             self._ever[dataset] = self.events.ever_published(dataset)
         return self._ever[dataset]

@@ -93,7 +93,7 @@ class Staleness:
         if lane is Lane.AGAIN:
             return {key: stale[key] for key in stale if key in before}
         if any(isinstance(read.reach, Landed) for _, read in self.graph.edges(task)):
-            # Its files changed, unless a repair took it back.
+            # Its files changed, unless its table was lost.
             before -= self.look.published(task.main).keys()
         left = sorted(before)[: max(len(before) - few, 0)]
         return {key: stale[key] for key in stale if key not in left}
@@ -201,7 +201,7 @@ class Staleness:
 
     def has_input(self, task: Task, wanted: Wanted = MappingProxyType({})) -> bool:
         """Return whether a task can be computed; a task whose source has never landed cannot."""
-        # What was published once stays up to date, even if a repair has taken all of an input back.
+        # What was published once stays up to date, even if all of an input was lost.
         return bool(self.look.published(task.main)) or self.graph.has_input(
             task, lambda read: bool(wanted.get(read.dataset)) or is_there(self.look, read)
         )

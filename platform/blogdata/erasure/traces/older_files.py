@@ -58,7 +58,7 @@ def _needs_older(lake: Lake, events: EventLog, contract: Contract) -> str:
     """Say why the newest version is not all that there is to keep; empty: it is."""
     version = lake.version(contract.dataset)
     if version is None or version < events.recorded(contract.dataset):
-        return "its log has lost versions: repair it first"
+        return "its log has lost versions: compute it first"
     read = {name: events.publications(name).get(WHOLE_TABLE) for name in contract.feeds}
     late = [name for name, entry in read.items() if entry and entry.inputs[contract.dataset] < version]
     return f"{', '.join(late)} has not read what changed in it: compute it first" if late else ""

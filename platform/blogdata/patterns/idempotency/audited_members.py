@@ -21,6 +21,7 @@ from blogdata.lake import members
 from blogdata.lake.commit import WHOLE_TABLE, Commit, entries_of
 from blogdata.lake.lake import Lake
 from blogdata.lake.members import CLOSED, Member, Members
+from blogdata.lake.store_faults import TRIES
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions, overwrite_table
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import hold_member
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 Arrange = Callable[[Target, int], int]
 """Rewrites files of a table, given its newest version; returns the version that has the same rows in other files."""
-_TRIES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ def swap(
     lake, contract = target.lake, target.contract
     partitions = keys_of([one.new for one in filled])
     base = planned_from
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         if _places(base, partitions) != _places(planned_from, partitions):
             break
         version, moment = base.version + 1, datetime.now(timezone.utc)

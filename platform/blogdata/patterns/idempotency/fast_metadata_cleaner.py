@@ -75,7 +75,7 @@ def replace_periods(
 
     Raises:
         ConfigurationError: The dataset has no partitions, or none is named.
-        FrozenPeriod: A period is frozen, and its publication was not taken back; nothing was written.
+        FrozenPeriod: A period is frozen and published; nothing was written.
         RowsOutsidePredicate: A row belongs to another period; nothing was published.
         ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
         PlatformError: As `publish`.
@@ -84,7 +84,7 @@ def replace_periods(
     column = _partitioning(target.contract, keys).column
     seen = members.base(target.lake, target.contract.dataset)
     if not thaw:
-        # The rows of a publication that was taken back (job `repair`) are lost: such a period may be replaced.
+        # One that the event log does not know is computed again, from what has landed.
         published = EventLog(target.lake).publications(target.contract.dataset, keys)
         _refuse_frozen(seen, tuple(published), target.contract)
     new = [
@@ -117,8 +117,8 @@ def freeze(
         arrange: Rewrites the files of a year before it is visible (Sorter); None: they stay as written.
 
     Returns:
-        One entry per frozen year; the periods keep the accounts they were published with. A year with a period whose
-        publication was taken back (job `repair`) is skipped: recompute its rows first.
+        One entry per frozen year; the periods keep the accounts they were published with. A year with a period that
+        the event log does not know is skipped: it is computed again first.
 
     Raises:
         AuditFailed: The frozen rows differ from the published ones; nothing changed for readers.
@@ -138,7 +138,7 @@ def freeze(
         keys = tuple(sorted(key for member in chosen for key in member.partitions))
         published = events.publications(dataset, keys)
         if not published.keys() >= set(keys):
-            # A period whose publication was taken back is stale: the rows of its member must not become final.
+            # The rest is stale: the rows of its members must not become final.
             continue
         for member in chosen:
             hold_member(member.columns, target.contract, where=f"{dataset}, member {member.name}")

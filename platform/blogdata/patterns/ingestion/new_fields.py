@@ -1,22 +1,26 @@
-"""Finds the fields of landed files that their producer never announced (Schema Compatibility Enforcer, at landing).
+"""Finds and records fields of landed files that their producer never announced (Schema Compatibility Enforcer).
 
 A new field breaks nothing: it stays in the raw line. But somebody should know of it, before a consumer asks for it or
 before it turns out to be personal. Spread samples of the files are read, without Spark and in bounded time: a field
 that few lines have may be found later or not at all. The names come from outside, so their number and length are
-bounded, and what cannot be printed is replaced.
+bounded, and what cannot be printed is replaced. Each is an event, once, when it was first seen.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from blogdata.evidence.event import Event
+from blogdata.evidence.events import EventLog
 from blogdata.patterns.ingestion.landed_formats import MARK, content, extension, stored_as
 from blogdata.patterns.ingestion.landed_lines import faults_of
 from blogdata.patterns.ingestion.landed_links import require_within
@@ -32,6 +36,10 @@ MOST_NAMES = 50
 """Names that are reported; those of most lines first."""
 LONGEST = 64
 """Characters of a name that are reported."""
+NEW_FIELD = "new field"
+MOST = 200
+"""Fields of one dataset that are recorded; of more, only :data:`OTHERS`. Names come from outside."""
+OTHERS = "…"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +48,68 @@ class Looked:
 
     lines: int
     names: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewField:
+    """A field that nobody announced.
+
+    Args:
+        seen_at: When it was first seen, UTC.
+    """
+
+    dataset: str
+    name: str
+    partition: str
+    lines: int
+    looked_at: int
+    seen_at: datetime
+
+
+def seen(events: EventLog, dataset: str) -> list[NewField]:
+    """List the fields of a dataset that were recorded, in the order in which they were first seen."""
+    found: dict[str, NewField] = {}
+    for event in events.notes(NEW_FIELD, dataset=dataset):
+        payload = event.payload or {}
+        at = datetime.fromisoformat(payload["seen_at"])
+        field = NewField(**{**payload, "dataset": dataset, "partition": event.partition, "seen_at": at})
+        # Two runs may have seen it at once.
+        found.setdefault(field.name, field)
+    return list(found.values())
+
+
+def record(events: EventLog, found: Sequence[NewField], *, run_id: str) -> list[NewField]:
+    """Record the fields that were never seen before.
+
+    Returns:
+        Those that are new.
+    """
+    if not found:
+        return []
+    known = {field.name for field in seen(events, found[0].dataset)}
+    new = [field for field in found if field.name not in known]
+    room = max(0, MOST - len(known))
+    if len(new) > room:
+        new = [*new[:room], *([] if OTHERS in known else [replace(new[room], name=OTHERS)])]
+    events.append(
+        [
+            Event(
+                kind=NEW_FIELD,
+                identity=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{field.dataset}#{field.name}")),
+                dataset=field.dataset,
+                partition=field.partition,
+                run_id=run_id,
+                payload={
+                    "name": field.name,
+                    "lines": field.lines,
+                    "looked_at": field.looked_at,
+                    "seen_at": field.seen_at.isoformat(),
+                },
+            )
+            for field in new
+        ]
+    )
+    return new
 
 
 def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looked:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from blogdata.evidence.column_reads import Reader, recorded
+from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import deliveries
 from blogdata.lake.commit import Commit
@@ -18,6 +19,57 @@ from blogdata.publish.writes import Feed, Serve
 
 ASKED_WITHIN = timedelta(days=30)
 """How long a recorded query counts as a reader."""
+COLUMN_READ = "column read"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Somebody who reads a column.
+
+    Args:
+        owner: Who can change that, as `team:name`; for a query the person who asked.
+    """
+
+    name: str
+    owner: str
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnRead:
+    """A query that named a column that is being retired: removing the column would break it.
+
+    Args:
+        at: When, UTC.
+    """
+
+    dataset: str
+    column: str
+    by: str
+    at: datetime
+
+
+def record(events: EventLog, reads: Sequence[ColumnRead]) -> None:
+    """Record queries; one a day of each reader is enough."""
+    known = {
+        (one.dataset, one.column, one.by, one.at.date())
+        for name in {each.dataset for each in reads}
+        for one in recorded(events, name)
+    }
+    new = [each for each in reads if (each.dataset, each.column, each.by, each.at.date()) not in known]
+    payloads = [{"column": each.column, "by": each.by, "at": each.at.isoformat()} for each in new]
+    events.append(
+        [
+            Event(kind=COLUMN_READ, dataset=each.dataset, payload=payload)
+            for each, payload in zip(new, payloads, strict=True)
+        ]
+    )
+
+
+def recorded(events: EventLog, dataset: str) -> list[ColumnRead]:
+    """List the recorded queries of a dataset's retiring columns, in their order."""
+    payloads = [event.payload or {} for event in events.notes(COLUMN_READ, dataset=dataset)]
+    return [ColumnRead(dataset=dataset, **{**one, "at": datetime.fromisoformat(one["at"])}) for one in payloads]
 
 
 def readers(

@@ -186,7 +186,7 @@ def newest_of_each(found: Iterable[Observation]) -> list[Observation]:
 def of_rows_there(
     seen: Iterable[Observation], published: Mapping[str, Entry], grain: Grain | None
 ) -> list[Observation]:
-    """Keep the observations of periods that have rows; where all have expired or were taken back, nothing stands.
+    """Keep the observations of periods that have rows; where all have expired or were lost, nothing stands.
 
     Args:
         grain: Length of a partition; None for a table that is written whole.

@@ -38,10 +38,10 @@ from deltalake.exceptions import CommitFailedError
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, RemoveColumn, Run
-from blogdata.evidence.column_reads import Reader
 from blogdata.evidence.event import Event
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
+from blogdata.patterns.observability.column_readers import Reader
 from blogdata.publish import file_statistics
 from blogdata.publish.compatibility import Migration
 from blogdata.publish.contract import Contract

@@ -1,0 +1,268 @@
+"""Damaged and lost files and tables are named, each with a remedy, after which every row is there as before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+import published
+from blogdata.evidence import ledger
+from blogdata.evidence.events import EVENTS, EventLog
+from blogdata.lake.checksums import mismatch, sums_of
+from blogdata.lake.store_faults import DataFileDamaged
+from blogdata.orchestration import partner
+from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lost_tables import replace_log
+from blogdata.patterns.data_value.outbox_account import DeliveryRequest
+from blogdata.planning import plan
+from blogdata.planning.arrivals import removed
+from blogdata.planning.clock import now
+from blogdata.planning.findings import lost
+from blogdata.planning.observed import Observed
+from blogdata.planning.snapshot import Snapshot
+from blogdata.services import config, dagster_home
+from blogdata.services.config import Settings
+from lineage.command_line import Said
+from lineage.conftest import Deploy
+from lineage.deployment import Deployment
+from lineage.origins import three_hours
+from quality.contracts import CONTRACTS, GRAPH
+from table_files import data_files, log_of
+
+UNREADABLE, MERGED = "gold.page_stats", "silver.devices"
+LOST = (
+    "bronze.visits",
+    "bronze.devices",
+    "silver.visit_conflicts",
+    "silver.sessions",
+    "silver.users_current",
+    "gold.visits_weekly",
+)
+"""A source, copies behind a pointer, a companion, a main table, one executed in order, weeks behind a pointer."""
+BRONZE, ENRICHED = "bronze.visits", "silver.visits_enriched"
+HOURS = ("2026-01-05T10", "2026-01-05T11")
+
+
+@pytest.fixture(scope="module")
+def deployment(deploy: Deploy) -> Deployment:
+    """Three published hours."""
+    return deploy.published("damage", three_hours)
+
+
+def flip(file: Path, at: int, mask: int = 1) -> None:
+    """Flip bits of one byte as a disk does: the size stays the same."""
+    content = bytearray(file.read_bytes())
+    content[at] ^= mask
+    file.chmod(0o644)
+    file.write_bytes(content)
+
+
+def cut(file: Path) -> None:
+    """Keep the first half of a file, as a power loss does."""
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def test_what_is_damaged_or_lost_is_named_and_computed_again(said: Said, deployment: Deployment) -> None:
+    before, versions, lake = deployment.contents(), deployment.versions(), deployment.lake
+    assert "every file of its tables is whole" in said("doctor")[1]
+    flipped, *_ = data_files(lake, "silver.visits")
+    for at in range(0, flipped.stat().st_size, 97):
+        flip(flipped, at)
+        assert mismatch(flipped) == f"it differs from {sums_of(flipped).name}"
+        flip(flipped, at)
+    assert mismatch(flipped) is None
+    flip(flipped, flipped.stat().st_size // 2)
+    (gone,) = data_files(lake, "gold.visits_cube_daily")
+    gone.unlink()
+    merged, *_ = data_files(lake, MERGED)
+    cut(merged)
+    cut(max(log_of(lake, UNREADABLE).glob("*.json")))
+    # Readers say it, and return no other values.
+    code, _, errors = said("sql", "SELECT * FROM gold.visits_cube_daily")
+    damaged = f"error: a data file is damaged: {gone}: it is gone, cut off or garbled"
+    assert (code, errors.splitlines()[0]) == (1, damaged)
+    assert str(flipped) in said("sql", "SELECT * FROM silver.visits")[2]
+    with pytest.raises(DataFileDamaged, match="blogdata doctor"):
+        deployment.contents_of("silver.visits")
+    # The ledger looks at names and sizes, doctor at every byte.
+    problems = {line["dataset"]: line["problem"] for line in json.loads(said("ledger", "--json")[1]) if line["problem"]}
+    assert problems.keys() == {"gold.visits_cube_daily", MERGED, UNREADABLE}
+    assert "blogdata plan --replay gold.visits_cube_daily --partitions 2026-01-05" in problems["gold.visits_cube_daily"]
+    assert "move the folder of the table away" in problems[MERGED]
+    looks = [one for one in json.loads(said("doctor", "--json")[1]) if one["name"] == "lake"]
+    (replay,) = [one["detail"] for one in looks if one["detail"].startswith("silver.visits ")]
+    hour = flipped.parent.name.partition("=")[2]
+    assert f"blogdata plan --replay silver.visits --partitions {hour}" in replay
+    (move,) = [one["next_step"] for one in looks if UNREADABLE in one["detail"]]
+    assert "move the folder of the table away, and compute it again: blogdata run" in move
+    # What they say is done: the day's table is computed again with what it reads.
+    for name in (UNREADABLE, MERGED):
+        shutil.move(lake.path(name), deployment.settings.home / name)
+    code, _, errors = said("plan", "--replay", "silver.visits", "--partitions", hour, "--yes")
+    assert code == 0, errors
+    for name in LOST:
+        shutil.rmtree(lake.path(name))
+    older(Path(lake.path("silver.users")))
+    code, out, _ = said("ledger", "bronze.visits")
+    assert (code, f"version {versions['bronze.visits']} was published" in out) == (1, True)
+    assert json.loads(said("plan", "--json")[1])["runs"][0]["datasets"][0] == "bronze.visits"
+    assert deployment.run().problems == []
+    assert deployment.contents() == before
+    assert (deployment.problems(), deployment.outstanding().runs) == ([], [])
+    assert "every file of its tables is whole" in said("doctor")[1]
+    # No reader takes a new version for one that it has read.
+    after = deployment.versions()
+    assert [name for name in (UNREADABLE, MERGED, *LOST) if after[name] <= versions[name]] == []
+
+
+def older(folder: Path) -> None:
+    """Put back what a table was before its newest version."""
+    newest = max((folder / "_delta_log").glob("*.json"))
+    for file in (newest, sums_of(newest), newest.with_suffix(".crc")):
+        file.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("harm", [shutil.rmtree, older], ids=["gone", "older"])
+def test_a_lost_table_is_stale_and_its_versions_never_come_twice(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    home = published.deployment(tmp_path)
+    lake, folder = home.lake, Path(home.lake.path(BRONZE))
+    for hour in HOURS:
+        published.land(home, "visits", hour, {"a.json": "{}\n"})
+        version = published.bronze(lake, {hour: {hour: 1}})
+    assert set(EventLog(lake).publications(BRONZE)) == set(HOURS)
+    model = folder / ".model" / "1"
+    DeltaTable.create(model, DeltaTable(folder).schema(), partition_by=["arrival_hour"])
+    model = model.rename(tmp_path / "model")
+    harm(folder)
+    events = EventLog(lake)
+    assert (events.gone(BRONZE), events.publications(BRONZE), events.publications(BRONZE, HOURS)) == (version, {}, {})
+    look = Snapshot(home.landing_zone, events)
+    (planned,) = (run for run in plan.Planner(graph=GRAPH, look=look).outstanding().runs if run.task.main == BRONZE)
+    assert (planned.keys, dict(planned.reasons)) == (HOURS, {plan.LOST: 2})
+    assert [one.dataset for one in lost(Observed(graph=GRAPH, look=look, now=now()))] == [BRONZE]
+    (line,) = ledger.audit(lake, events, CONTRACTS[BRONZE])
+    assert f"version {version} was published, and the table is gone or older" in str(line.problem)
+    events.begin_anew(BRONZE)
+    (folder / ".model").mkdir(parents=True, exist_ok=True)
+    replace_log(folder, version + 1, model.rename(folder / ".model" / "1"))
+    assert (lake.version(BRONZE), lake.row_counts(BRONZE, "arrival_hour")) == (version + 1, {})
+    assert (events.publications(BRONZE), events.history(BRONZE), events.gone(BRONZE)) == ({}, [], -1)
+    assert published.bronze(lake, {HOURS[0]: {HOURS[0]: 1}}) == version + 2
+    assert list(events.publications(BRONZE)) == list(events.publications(BRONZE, since=HOURS[0])) == [HOURS[0]]
+    assert [found.problem for found in ledger.audit(lake, events, CONTRACTS[BRONZE])] == [None]
+    # One of its landed hours is removed.
+    shutil.rmtree(home.landing_path / "visits" / "date=2026-01-05" / "hour=10")
+    told = removed(CONTRACTS[BRONZE], Snapshot(home.landing_zone, events))
+    assert f"the landed files of {HOURS[0]} are gone" in str(told)
+
+
+class Home:
+    """A home with two published hours, and its commands; returns exit code, stdout and stderr in one line each."""
+
+    def __init__(self, path: Path, said: Said) -> None:
+        self.path, self._said = path, said
+        self.lake = published.deployment(path).lake
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        code, out, errors = self._said(*arguments)
+        return code, " ".join(out.split()), " ".join(errors.split())
+
+    def problems(self) -> str:
+        """Return the problems that doctor reports, each with its remedy."""
+        lines = self._said("doctor")[1].splitlines()
+        found = [" ".join(pair) for pair in pairwise(lines) if pair[0].startswith("problem")]
+        assert all("->" in line for line in found)
+        return "\n".join(found)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Home:
+    for variable in ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "SPARK_REMOTE", "BLOGDATA_SPARK_MODE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path / "home"))
+    made = Home(tmp_path / "home", Said(monkeypatch, capsys))
+    read = published.bronze(made.lake, {hour: {hour: 1} for hour in HOURS})
+    for hour in HOURS:
+        published.enriched(made.lake, [hour], read=read)
+        assert made("ledger")[0] == 0
+    return made
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, cut], ids=["gone", "cut off"])
+def test_the_ledger_goes_on_beside_a_damaged_table(home: Home, harm: Callable[[Path], None]) -> None:
+    harm(file := data_files(home.lake, ENRICHED)[0])
+    code, out, _ = home("ledger", ENRICHED)
+    assert (code, str(file) in out.replace(" ", "")) == (1, True)
+    assert f"blogdata plan --replay {ENRICHED} --partitions {HOURS[0]}" in out
+    harm(min(log_of(home.lake, ENRICHED).glob("*.json")))
+    code, out, errors = home("ledger")
+    assert (code, BRONZE in out, ENRICHED in errors) == (1, True, True)
+    assert "move the folder of the table away, and compute it again: blogdata run" in errors
+
+
+@pytest.mark.parametrize("entry", [0, 1])
+def test_an_event_log_that_is_moved_away_has_every_publication_again(home: Home, entry: int) -> None:
+    before = home("ledger", "--json")[1]
+    sorted(log_of(home.lake, EVENTS).glob("*.json"))[entry].unlink()
+    for command in ("ledger", "plan"):
+        code, _, errors = home(command)
+        assert (code, "move the folder of the table away" in errors) == (1, True)
+    assert home.problems().count("table's log is gone, cut off or garbled") == 1
+    shutil.move(home.lake.path(EVENTS), home.path / "aside")
+    assert home("ledger", "--json")[1] == before
+
+
+def garble(file: Path) -> None:
+    file.write_bytes(b"\0" * 200 + file.read_bytes()[200:])
+
+
+def halve(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 + 100])
+
+
+def open_dagster(loaded: Settings) -> None:
+    with dagster_home.open_instance(loaded) as instance:
+        assert instance.get_runs() == []
+        assert list(instance.all_instigator_state()) == []
+
+
+KEPT: dict[str, Callable[[Settings], object]] = {
+    "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
+}
+STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
+
+
+@pytest.mark.matrix(7)
+@pytest.mark.parametrize("harm", [garble, halve])
+@pytest.mark.parametrize("name", [*KEPT, *(f"dagster/{name}" for name in STORAGE)])
+def test_doctor_names_a_damaged_database(home: Home, name: str, harm: Callable[[Path], None]) -> None:
+    loaded, file = config.load(), home.path / name
+    KEPT.get(name, open_dagster)(loaded)
+    assert str(file) not in home.problems()
+    harm(file)
+    assert str(file) in home.problems()
+    file.rename(file.with_name("aside"))
+    assert str(file) not in home.problems()
+
+
+@pytest.mark.matrix(7)
+@pytest.mark.parametrize("harm", [garble, halve])
+@pytest.mark.parametrize("name", STORAGE[:2])
+def test_a_run_without_its_history_is_one_error(home: Home, name: str, harm: Callable[[Path], None]) -> None:
+    open_dagster(config.load())
+    harm(home.path / "dagster" / name)
+    landing = LakeResource(root=home.lake.root, landing=str(home.path / "landing"))
+    published.land(landing, "visits", HOURS[0], {"visits.json": "{}\n"})
+    code, _, errors = home("run")
+    assert (code, "Traceback" in errors) == (1, False)
+    assert errors.startswith("error: Dagster's storage cannot be read or written")
+    assert "move the folder away" in errors
+    (home.path / "dagster").rename(home.path / "aside")
+    open_dagster(config.load())
