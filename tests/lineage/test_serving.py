@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from blogdata.lake import companions
-from blogdata.services.postgres_settings import PostgresSettings
+from blogdata.services.config import PostgresSettings
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.origins import THREE_HOURS, three_hours

@@ -18,7 +18,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
 from blogdata.publish.partitions import Grain
 from blogdata.services import exports
-from blogdata.services.copy_settings import Export
+from blogdata.services.exports import Export
 from declared import DAILY, WEEKLY
 from published import enriched, publish
 from quality.contracts import GRAPH

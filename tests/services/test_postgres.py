@@ -21,10 +21,9 @@ from blogdata.errors import ConfigurationError
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import SecretFiles
 from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles, secrets
-from blogdata.services.config import Settings
+from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.postgres import PostgresFailed
 from blogdata.services.postgres_connection import PostgresLoginRefused, PostgresUnreachable
-from blogdata.services.postgres_settings import PostgresSettings
 from kills import kill_postgres
 
 

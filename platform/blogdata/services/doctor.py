@@ -284,7 +284,7 @@ def _storage(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _alerts(settings: Settings) -> Iterator[Diagnosis]:
-    for channel in settings.alerts.channels:
+    for channel in settings.alerts:
         name = f"alerts {channel.name}"
         try:
             alert_channels.check(settings, channel)

@@ -24,10 +24,9 @@ from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
 from blogdata.services import daemons, postgres_certificates, postgres_connection, postgres_roles, processes, secrets
-from blogdata.services.config import Settings
+from blogdata.services.config import PostgresLogin, Settings
 from blogdata.services.daemons import ServiceStatus
 from blogdata.services.postgres_connection import Address, probe, without_password
-from blogdata.services.postgres_settings import PostgresLogin
 from blogdata.services.processes import ProcessIdentity
 
 _log = logging.getLogger(__name__)
