@@ -29,7 +29,7 @@ from blogdata.errors import ConfigurationError
 from blogdata.errors.severity import Severity
 from blogdata.secrets import environment
 from blogdata.secrets.secret import Secret
-from blogdata.services import file_permissions, setting_sources, trust
+from blogdata.services import file_permissions, setting_sources
 from blogdata.services import setting_types as types
 from blogdata.services.setting_sources import at
 
@@ -364,7 +364,7 @@ def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> 
         # A relative folder is relative to the current one here, and to the home in the file.
         if name in variables and "://" not in variables[name]:
             variables[name] = str(Path(variables[name]).expanduser().absolute())
-    variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, trust.bundle(env)
+    variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, setting_sources.trusted_certificates(env)
     variables[environment.PREFIX] = {name: text for name, text in env.items() if name.startswith(environment.PREFIX)}
     cache_folder = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or "~").expanduser() / ".cache")
     paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}

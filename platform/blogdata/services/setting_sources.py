@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
@@ -52,6 +53,13 @@ def _section(hint: Any) -> type | None:
     if isinstance(hint, type) and is_dataclass(hint):
         return hint
     return next(filter(None, map(_section, get_args(hint))), None)
+
+
+def trusted_certificates(environ: Mapping[str, str]) -> Path | None:
+    """Return the file of the certificates that the machine trusts (PEM); None without one."""
+    usual = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+    names = (environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().openssl_cafile, *usual)
+    return next((Path(name) for name in names if name and Path(name).is_file()), None)
 
 
 def read(file: Path, known: Collection[Place]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def prepare(settings: Settings) -> SparkParts:
         EngineBuildFailed: The platform's Java sources do not compile.
     """
     runtime = java.find(settings)
-    pinned = jars.download_missing(settings, runtime)
+    pinned = jars.download_missing(settings)
     built = [engine.compile_if_absent(pinned, runtime)] if has_engine(settings) else []
     return SparkParts(
         java=runtime,
