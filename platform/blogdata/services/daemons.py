@@ -92,6 +92,13 @@ def is_own(settings: Settings, service: str, process: ProcessIdentity, home: str
     return False
 
 
+def last_words(log: str) -> str:
+    """Return the line of a log that tells why a process has ended: the last one with an error, or the last one."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    telling = [line for line in lines if "Exception" in line or "Error" in line]
+    return (telling or lines or ["it said nothing"])[-1][:300]
+
+
 def read(settings: Settings, service: str) -> Started | None:
     """Read the state of a service; None if it was not started for this home, or another version wrote the file."""
     file = state_file(settings, service)

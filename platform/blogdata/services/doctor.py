@@ -123,17 +123,12 @@ def _home(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _privacy(settings: Settings) -> Iterator[Diagnosis]:
-    exposed = file_permissions.exposed_secrets(settings.home)
-    folders = file_permissions.open_folders(settings.home, (settings.lake, settings.landing))
-    if exposed:
+    if exposed := file_permissions.exposed_secrets(settings.home):
         detail = f"others may read secrets: {', '.join(map(str, exposed))}"
         step = Remedy(f"Run chmod 600 {shlex.join(map(str, exposed))}, and replace what somebody may have read")
         yield Diagnosis(name="privacy", ok=False, detail=detail, remedy=step)
-    elif folders:
-        detail = f"open to other users: {', '.join(map(str, folders))}; if nobody shares them: chmod 700"
-        yield Diagnosis(name="privacy", ok=True, detail=detail)
     else:
-        yield Diagnosis(name="privacy", ok=True, detail="only its owner can enter the deployment's folders")
+        yield Diagnosis(name="privacy", ok=True, detail="only their owner may read files with secrets")
 
 
 def _secrets(settings: Settings) -> Iterator[Diagnosis]:

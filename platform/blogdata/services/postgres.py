@@ -253,7 +253,7 @@ def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) ->
         secret.unlink(missing_ok=True)
     if made.returncode:
         raise PostgresFailed(
-            what=f"The database could not be made: {_last(made.stdout)}",
+            what=f"The database could not be made: {daemons.last_words(made.stdout)}",
             where=str(folder / "data"),
             next_step=Remedy("Read what it said; run: ", Diagnose()),
         )
@@ -276,8 +276,9 @@ def _wait(settings: Settings, state: _State) -> None:
             time.sleep(0.05)
     reason = "did not serve in time" if processes.is_alive(state.identity) else "ended while starting"
     processes.stop(state.identity, first_signal=signal.SIGINT)
+    said = log_file(settings).read_text(encoding="utf-8", errors="replace")
     raise PostgresFailed(
-        what=f"PostgreSQL {reason}: {_last(log_file(settings).read_text(encoding='utf-8', errors='replace'))}",
+        what=f"PostgreSQL {reason}: {daemons.last_words(said)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -331,11 +332,6 @@ def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[st
         timeout=_START_SECONDS,
         check=False,
     )
-
-
-def _last(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (lines or ["it said nothing"])[-1][:300]
 
 
 def _read(settings: Settings) -> _State | None:

@@ -178,13 +178,16 @@ def ran_out_of_memory(settings: Settings, error: Exception) -> bool:
     if _NO_MEMORY in str(error):
         return True
     gone = spark_probe.is_lost(error) or any(sign in str(error) for sign in _ENDING)
-    log = log_file(settings)
-    return gone and log.is_file() and _NO_MEMORY in log.read_text(encoding="utf-8", errors="replace")
+    return gone and log_file(settings).is_file() and _NO_MEMORY in _log_text(settings)
 
 
 def log_file(settings: Settings) -> Path:
     """Return the path of the server's log."""
     return settings.service_folder(settings.spark.service) / "server.log"
+
+
+def _log_text(settings: Settings) -> str:
+    return log_file(settings).read_text(encoding="utf-8", errors="replace")
 
 
 _CONNECT_CONF = {
@@ -252,7 +255,7 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
     daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
     raise SparkServerFailed(
-        what=f"The Spark server {reason}: {_last_words(log_file(settings))}",
+        what=f"The Spark server {reason}: {daemons.last_words(_log_text(settings))}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -346,9 +349,3 @@ def _exists(pid: int) -> bool:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def _last_words(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    telling = [line for line in lines if "Exception" in line or "Error" in line]
-    return (telling or lines or ["it said nothing"])[-1].strip()[:300]
