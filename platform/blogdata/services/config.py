@@ -128,8 +128,8 @@ class SecretSettings:
     """Where the values of secrets are: in files of the home, in variables, or on a server of OpenBao (or Vault)."""
 
     address: Annotated[types.HttpAddress | None, at("address", "BLOGDATA_OPENBAO")] = None
-    mount: types.Text = "secret"
-    path: types.Text = "blogdata"
+    mount: types.Names = "secret"
+    path: types.Names = "blogdata"
     token: Annotated[Secret | None, PlainValidator(Secret), at(variable=environment.SERVER_TOKEN)] = None
     token_file: types.Folder | None = None
     role: types.Text | None = None

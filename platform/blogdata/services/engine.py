@@ -33,14 +33,7 @@ def source_folder() -> Path:
 
 
 def locate(jars: Jars, sources: Path | None = None) -> Path:
-    """Return the path of the jar of the current sources, whether it is built or not.
-
-    Args:
-        sources: Folder of the sources; the platform's own when None.
-
-    Returns:
-        Its path.
-    """
+    """Return the path of the jar of some sources (None: the platform's own), whether it is built or not."""
     folder = sources or source_folder()
     digest = hashlib.sha256(RELEASE.encode())
     for file in _packed(folder):
@@ -52,13 +45,7 @@ def locate(jars: Jars, sources: Path | None = None) -> Path:
 
 
 def compile_if_absent(jars: Jars, java: Java, sources: Path | None = None) -> Path:
-    """Return the jar of the current sources; it is compiled if absent.
-
-    Args:
-        sources: Folder of the sources; the platform's own when None.
-
-    Returns:
-        Its path.
+    """Return the jar of some sources (None: the platform's own); it is compiled if absent.
 
     Raises:
         EngineBuildFailed: The sources do not compile.

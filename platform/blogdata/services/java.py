@@ -79,11 +79,7 @@ def find(settings: Settings) -> Java:
 
 
 def launcher_home(java: Java, folder: Path) -> Path:
-    """Return a `JAVA_HOME` with which Spark's launch scripts can use this Java.
-
-    Returns:
-        The runtime's own folder, or the shim's.
-    """
+    """Return a `JAVA_HOME` with which Spark's launch scripts can use this Java."""
     if java.has_vector:
         return java.home
     shim = folder / "java"

@@ -144,11 +144,7 @@ def _named(settings: Settings, url: str | None, secret: str | None) -> Address |
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own server and remove it from the deployment until the next :func:`up`; its data stay.
-
-    Returns:
-        True if it was running.
-    """
+    """Stop the own server and remove it until the next :func:`up`; its data stay. Return whether it was running."""
     with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
         if state is None:

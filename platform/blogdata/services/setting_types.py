@@ -58,6 +58,7 @@ TextOrTexts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: [value] 
 Name = Annotated[
     str, _matching(r"[A-Za-z0-9_.-]{1,64}", "a name of letters, digits, dots and hyphens", '"blog-1"', private=True)
 ]
+Names = Annotated[str, _matching(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*", "names between slashes", '"team/blog"')]
 TableName = Annotated[str, _matching(r'[^\s."]+(\.[^\s."]+)?', "the name of a table", '"table" or "schema.table"')]
 PathStart = Annotated[str, _matching(r"[/*].*", "how a path begins, or a pattern", '["/admin/", "/*.php"]')]
 HostName = Annotated[
@@ -127,7 +128,9 @@ def _address(example: str, *schemes: str) -> AfterValidator:
         parts = _split(address)
         if parts.scheme not in schemes or not (parts.netloc or parts.scheme == "file"):
             # Before an @ may be a password.
-            raise refusal("is not an address for this", f"write one like {example}", private="@" in address)
+            raise refusal(
+                f"is no address of the kind {schemes[0]}:", f"write one like {example}", private="@" in address
+            )
         return address
 
     return AfterValidator(check)

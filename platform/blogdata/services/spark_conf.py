@@ -28,9 +28,6 @@ class SparkParts:
 def prepare(settings: Settings) -> SparkParts:
     """Find, fetch or build all parts that Spark needs.
 
-    Returns:
-        The parts, all in place.
-
     Raises:
         JavaMissing: No usable Java was found.
         JarsUnavailable: The jars could not be fetched.
@@ -55,8 +52,6 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
     The tables are small by Spark's standards, so shuffles and listings get 4 tasks and not hundreds.
 
-    Returns:
-        Keys and values.
     """
     class_path = os.pathsep.join(map(str, parts.class_path))
     conf = {

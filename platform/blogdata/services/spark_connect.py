@@ -123,10 +123,7 @@ def of_roles(settings: Settings) -> Settings:
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own servers.
-
-    Returns:
-        True if one was running.
+    """Stop the deployment's own servers; return whether one was running.
 
     Raises:
         LockTimeout: Another process held the lock, starting or stopping a server, until the time ran out.
@@ -148,11 +145,7 @@ def _stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> ServiceStatus:
-    """Return the state of the server without changing anything.
-
-    Returns:
-        State, address, process and a sentence of explanation.
-    """
+    """Return the state of the server without changing anything."""
     remote = settings.spark.remote
     state = daemons.read(settings, settings.spark.service) if remote is None else None
     address = state.url if state is not None else remote

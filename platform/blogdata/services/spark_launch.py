@@ -34,9 +34,6 @@ class SparkLaunchFailed(PlatformError):
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
     """Build the command of a Spark process.
 
-    Returns:
-        The executable and all its arguments.
-
     Raises:
         SparkLaunchFailed: The launcher does not run, fails, or prints no command.
     """
@@ -67,11 +64,7 @@ def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, optio
 
 
 def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
-    """Build the environment of a Spark process: this process's own, with Spark's variables replaced.
-
-    Returns:
-        All variables.
-    """
+    """Build the environment of a Spark process: this process's own, with Spark's variables replaced."""
     inherited = without_secrets(os.environ)
     kept = {name: value for name, value in inherited.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
