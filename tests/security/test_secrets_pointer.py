@@ -356,7 +356,7 @@ def test_other_programs_do_not_inherit_secrets(tmp_path: Path, monkeypatch: pyte
     for name in ("BLOGDATA_SECRET_SHOP", "BAO_TOKEN"):
         monkeypatch.setenv(name, CANARY)
     monkeypatch.setenv("KEPT", "yes")
-    own_java = Java(home=tmp_path, version=17, source="system", has_vector=True)
+    own_java = Java(home=tmp_path, version=17, source="system")
     parts = SparkParts(java=own_java, java_home=tmp_path, class_path=())
     found = spark_launch.environment(deployment(tmp_path), parts)
     assert found["KEPT"] == "yes"

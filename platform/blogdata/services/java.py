@@ -1,7 +1,7 @@
 """Finds a Java for Spark: the machine's own from version 17, else the one bundled as a Python package.
 
-Spark's launcher passes an option that loads `jdk.incubator.vector`. The bundled runtime lacks this module and
-refuses to start with the option. A shim `bin/java` in the deployment drops that option and passes all others on.
+Spark's launcher passes an option that loads `jdk.incubator.vector`, for algebra that is not used here. The bundled
+runtime lacks this module and refuses to start with the option. A shim `bin/java` in the deployment drops it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,11 @@ class JavaMissing(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Java:
-    """A Java runtime.
-
-    Args:
-        has_vector: Whether it has the module `jdk.incubator.vector`, which Spark's launcher asks for.
-    """
+    """A Java runtime."""
 
     home: Path
     version: int
     source: Literal["system", "bundled"]
-    has_vector: bool
 
     @property
     def executable(self) -> Path:
@@ -80,12 +75,9 @@ def find(settings: Settings) -> Java:
 
 def launcher_home(java: Java, folder: Path) -> Path:
     """Return a `JAVA_HOME` with which Spark's launch scripts can use this Java."""
-    if java.has_vector:
-        return java.home
     shim = folder / "java"
     script = (
         "#!/bin/sh\n"
-        "# Spark's launcher asks for a module that this Java does not have, and can do without.\n"
         'for option; do\n    shift\n    [ "$option" = "' + VECTOR_OPTION + '" ] || set -- "$@" "$option"\ndone\n'
         f'exec {shlex.quote(str(java.executable))} "$@"\n'
     )
@@ -124,12 +116,7 @@ def _inspect(home: Path, source: Literal["system", "bundled"]) -> Java | None:
         match = re.search(r'version "(?:1\.)?(\d+)', _run([str(executable), "-version"]) or "")
     if match is None:
         return None
-    modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
-    if modules is not None:
-        has_vector = "jdk.incubator.vector" in modules[1].split()
-    else:
-        has_vector = "jdk.incubator.vector" in (_run([str(executable), "--list-modules"]) or "")
-    return Java(home=home, version=int(match[1]), source=source, has_vector=has_vector)
+    return Java(home=home, version=int(match[1]), source=source)
 
 
 def _run(command: list[str]) -> str | None:

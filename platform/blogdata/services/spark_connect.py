@@ -15,7 +15,6 @@ import logging
 import os
 import secrets
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -42,10 +41,6 @@ _NO_MEMORY = "OutOfMemoryError"
 _ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or default Spark session")
 """What a server that is ending itself answers."""
 _SOCKETS = "sockets"
-_SOCKET_NAME = 43
-"""Bytes of the names that Spark gives to sockets, with the separator: `/.` and a UUID and `.sock`."""
-_LONGEST_SOCKET = 103
-"""The longest path of a socket that every system allows, in bytes."""
 
 
 class SparkServerFailed(PlatformError):
@@ -195,18 +190,15 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started
     state = daemons.read(settings, settings.spark.service)
     if state is not None:
         if not processes.is_alive(state.identity):
-            taken = "; its number belongs to another process now" if _exists(state.pid) else ""
-            notices.append(f"The Spark server (process {state.pid}) had ended{taken}; a new one was started")
+            reason = "had ended"
         elif state.fingerprint != fingerprint:
-            notices.append(f"The configuration changed; the Spark server (process {state.pid}) was restarted")
-            processes.stop(state.identity)
+            reason = "had another configuration"
         elif _serves(state, _PATIENCE_SECONDS):
             return state
         else:
-            notices.append(
-                f"The Spark server (process {state.pid}) did not answer for {_PATIENCE_SECONDS:g} s; it was restarted"
-            )
-            processes.stop(state.identity)
+            reason = f"did not answer for {_PATIENCE_SECONDS:g} s"
+        notices.append(f"The Spark server (process {state.pid}) {reason}; a new one was started")
+        processes.stop(state.identity)
         daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     for orphan in _orphans(settings):
         notices.append(f"A Spark server that nobody knew of (process {orphan.pid}) was stopped")
@@ -262,16 +254,10 @@ def _sockets(settings: Settings) -> dict[str, str]:
     if not spark_conf.is_local(settings):
         return {}  # The folder would have to exist on each node of the cluster.
     scratch = spark_conf.scratch(settings)
-    folder = scratch / _SOCKETS
-    if len(os.fsencode(folder)) + _SOCKET_NAME <= _LONGEST_SOCKET:
-        folder.mkdir(mode=0o700)
-    else:
-        folder.symlink_to(tempfile.mkdtemp(prefix=_prefix(scratch)))
-        folder = folder.readlink()
-    return {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": str(folder),
-    }
+    # The path of a socket has 103 bytes at most: in the home there may be no room for it.
+    folder = tempfile.mkdtemp(prefix=_prefix(scratch))
+    (scratch / _SOCKETS).symlink_to(folder)
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
 
 
 def _clear(scratch: Path) -> None:
@@ -334,10 +320,6 @@ def _marker(settings: Settings) -> str:
 def _orphans(settings: Settings) -> list[ProcessIdentity]:
     """List servers of this home that no state file names: whoever started them was killed."""
     return processes.with_argument(_marker(settings), settings.service_folder(settings.spark.service))
-
-
-def _exists(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() if sys.platform == "linux" else False
 
 
 def _escaped(value: str) -> str:

@@ -58,7 +58,7 @@ def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, optio
     words = [word for word in done.stdout.split("\0") if word.strip()]
     if done.returncode != 0 or len(words) < 2:
         raise _failed(parts, (done.stderr or done.stdout).strip()[-500:])
-    kept = [word for word in words[1:] if word != VECTOR_OPTION or parts.java.has_vector]
+    kept = [word for word in words[1:] if word != VECTOR_OPTION]
     log4j = package_folder("blogdata") / "deploy" / "spark-log4j2.properties"
     return [str(parts.java.executable), f"-Dlog4j2.configurationFile=file:{log4j}", *options, *kept]
 
