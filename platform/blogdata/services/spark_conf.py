@@ -26,14 +26,7 @@ class SparkParts:
 
 
 def prepare(settings: Settings) -> SparkParts:
-    """Find, fetch or build all parts that Spark needs.
-
-    Raises:
-        JavaMissing: No usable Java was found.
-        JarsUnavailable: The jars could not be fetched.
-        JarCorrupt: A jar does not have its pinned checksum.
-        EngineBuildFailed: The platform's Java sources do not compile.
-    """
+    """Find, fetch or build all parts that Spark needs."""
     runtime = java.find(settings)
     pinned = jars.download_missing(settings)
     built = [engine.compile_if_absent(pinned, runtime)] if has_engine(settings) else []

@@ -77,11 +77,6 @@ def running_server(settings: Settings) -> SparkServer:
 
     Returns:
         The server; its notices list the repairs, which are also logged.
-
-    Raises:
-        SparkServerUnreachable: A remote server does not answer.
-        PortInUse: The configured port is taken.
-        SparkServerFailed: The server cannot be started.
     """
     if settings.spark.remote is not None:
         spark_probe.probe(settings.spark.remote)

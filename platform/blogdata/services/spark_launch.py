@@ -27,16 +27,8 @@ _LAUNCHER_SECONDS = 120
 _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
 
 
-class SparkLaunchFailed(PlatformError):
-    """Raised when Spark's launcher does not print a command."""
-
-
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
-    """Build the command of a Spark process.
-
-    Raises:
-        SparkLaunchFailed: The launcher does not run, fails, or prints no command.
-    """
+    """Build the command of a Spark process."""
     launcher = [str(parts.java.executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     launcher += [
         "-cp",
@@ -109,8 +101,8 @@ def worker_python_script() -> str:
     )
 
 
-def _failed(parts: SparkParts, reason: str) -> SparkLaunchFailed:
-    return SparkLaunchFailed(
+def _failed(parts: SparkParts, reason: str) -> PlatformError:
+    return PlatformError(
         what=f"Spark's launcher failed: {reason}",
         where=str(parts.java.executable),
         next_step=Remedy("Run: ", Diagnose()),
