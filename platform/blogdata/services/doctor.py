@@ -161,8 +161,9 @@ def _spark_port(settings: Settings) -> Iterator[Finding]:
 
 
 def _postgres_port(settings: Settings) -> Iterator[Finding]:
-    port = settings.postgres.port if settings.postgres.url is None else 0
-    return _port(port, "BLOGDATA_POSTGRES_PORT", lambda: postgres.status(settings).state == "running")
+    if settings.postgres.port and settings.postgres.url is None:
+        ours = lambda: postgres.status(settings).state == "running"  # noqa: E731
+        yield from _port(settings.postgres.port, "BLOGDATA_POSTGRES_PORT", ours)
 
 
 def _port(port: int, variable: str, ours: Callable[[], bool]) -> Iterator[Finding]:
