@@ -26,7 +26,7 @@ def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResou
     """Send what is due; a channel that fails makes the tick fail, so that its error is seen, and others get theirs."""
     settings = deployment.settings()
     heartbeat.note_tick(settings.home, NAME)
-    if not settings.alerts.channels:
+    if not settings.alerts:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:
         sent = tell(

@@ -12,10 +12,7 @@ import dagster as dg
 from blogdata.cli.main import COMMANDS
 from blogdata.cli.output import console
 from blogdata.errors import PlatformError
-from blogdata.services.config import Settings
-from blogdata.services.partner_settings import PartnerSettings
-from blogdata.services.postgres_settings import PostgresSettings
-from blogdata.services.table_settings import TableSettings
+from blogdata.services.config import PartnerSettings, PostgresSettings, Settings, TableSettings
 from quality.contracts import EVERY
 from tools import (
     command_pages,

@@ -24,16 +24,15 @@ if TYPE_CHECKING:
 
     from blogdata.evidence.events import EventLog
     from blogdata.lake.commit import Entry
-    from blogdata.services.log_filters import LogFilters
-    from blogdata.services.log_settings import LogSettings
+    from blogdata.services.config import LogSettings
 
 DATASET = "bronze.visits"
 _VERDICT = ("reasons", "crawler", "filtered_by")
 
 
-def versions(filters: LogFilters) -> dict[str, str]:
+def versions(logs: LogSettings) -> dict[str, str]:
     """Return the versions of what judges lines of access logs now, by name: the lists of crawlers, and the settings."""
-    return {**crawlers.versions(), "settings": filters.version}
+    return {**crawlers.versions(), "settings": logs.filters_version}
 
 
 def changed_hours(
@@ -47,7 +46,7 @@ def changed_hours(
     Hours that no other versions have judged cost nothing. The others are read and judged once.
     """
     had_logs = {key: entry for key, entry in published.items() if _has_requests(entry)}
-    now = versions(logs.filters) if had_logs else {}
+    now = versions(logs) if had_logs else {}
     older = {key: entry for key, entry in had_logs.items() if entry.judged_by != now}
     if not older:
         return []

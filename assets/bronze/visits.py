@@ -27,7 +27,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
     judged = visit_events.judge(lines, _formats(landed), logs)
     if any(legacy_visits.is_of_table(file.name) for part in landed.partitions.values() for file in part.files):
         judged = legacy_visits.judged(judged)
-    return step.publish(judged, replace(landed.source(), judged_by=judged_again.versions(logs.filters)))
+    return step.publish(judged, replace(landed.source(), judged_by=judged_again.versions(logs)))
 
 
 def _formats(landed: Landed) -> frozenset[str]:

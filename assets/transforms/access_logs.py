@@ -35,8 +35,7 @@ from blogdata.patterns.error_management.filter_interceptor import Filter, first_
 from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.log_formats import LogFormats
 from blogdata.patterns.security.pseudo_anonymizer import token
-from blogdata.services.log_filters import LogFilters
-from blogdata.services.log_settings import LogSettings
+from blogdata.services.config import ExcludedRequests, LogSettings
 
 FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
 
@@ -70,9 +69,9 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
     read = read.withColumn("event_time", time).withColumn("reasons", _reasons(formats))
     valid = F.size("reasons") == 0
     # Who is a crawler by its agent needs no look at what it does.
-    read = read.withColumn("crawler", F.when(log_exclusions.declared(logs.filters), F.lit("other")))
-    is_view = first_match(_filters(logs.filters)).isNull()
-    acting = log_exclusions.acting(read.where(valid), is_view, logs.filters)
+    read = read.withColumn("crawler", F.when(log_exclusions.declared(logs.crawlers), F.lit("other")))
+    is_view = first_match(_filters(logs.exclude)).isNull()
+    acting = log_exclusions.acting(read.where(valid), is_view, logs.crawlers)
     named = crawlers.table(lines.sparkSession, (agent for agent in acting if agent is not None))
     read = read.withColumnRenamed("crawler", "_declared").join(F.broadcast(named), on="agent", how="left")
     read = log_exclusions.with_acts(read, acting)
@@ -84,7 +83,7 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
         "event_time",
         "reasons",
         F.when(valid, F.col("crawler")).alias("crawler"),
-        F.when(valid, first_match(_filters(logs.filters))).alias("filtered_by"),
+        F.when(valid, first_match(_filters(logs.exclude))).alias("filtered_by"),
     )
 
 
@@ -134,7 +133,7 @@ def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:
     Returns:
         The input with the fields of the line's format, method, path and query STRING, and is_asset and is_feed BOOLEAN.
     """
-    found = {one.name: one.removes for one in _filters(LogFilters())}
+    found = {one.name: one.removes for one in _filters(ExcludedRequests())}
     return log_targets.with_request(log_lines.with_fields(rows, formats)).withColumns(
         {"is_asset": found["asset"], "is_feed": found["feed"]}
     )
@@ -171,7 +170,7 @@ def _reasons(formats: LogFormats) -> Column:
     return F.when(small & utf8 & ~empty & (nobody | time.isNull()), unread).otherwise(dead_letter.reasons(rules))
 
 
-def _filters(filters: LogFilters) -> list[Filter]:
+def _filters(exclude: ExcludedRequests) -> list[Filter]:
     path, query = F.col("path"), F.col("query")
     status = F.col("status")
     feed = path.rlike(_FEED_PATH)
@@ -179,7 +178,7 @@ def _filters(filters: LogFilters) -> list[Filter]:
         feed = feed | query.contains(part)
     return [
         Filter(name="comment", removes=_is_comment()),
-        Filter(name="excluded", removes=log_exclusions.excluded(filters)),
+        Filter(name="excluded", removes=log_exclusions.excluded(exclude)),
         Filter(name="method", removes=(F.col("method") != "GET") | ~path.startswith("/")),
         Filter(name="status", removes=~(status.startswith("2") | (status == "304"))),
         Filter(name="asset", removes=F.lower(path).rlike(rf"\.(?:{_ASSETS})\z") | path.isin(*_ASSET_PATHS)),

@@ -30,7 +30,7 @@ from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.patterns.ingestion.log_splitter import PART
 from blogdata.publish import kept_rows
-from blogdata.services.log_settings import LogSettings
+from blogdata.services.config import LogSettings
 from quality.contracts import streamed_by, streams
 from quality.contracts.live_logs import LINES, SOURCE, VIEWS, WRITTEN
 from quality.contracts.visits import WATERMARK

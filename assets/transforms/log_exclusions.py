@@ -15,30 +15,30 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms.log_clients import in_networks
-from blogdata.services.log_filters import LogFilters
+from blogdata.services.config import CrawlerSettings, ExcludedRequests
 
 ROBOTS_TXT = "/robots.txt"
 _WHO = ("arrival_hour", "client", "agent")
 
 
-def excluded(filters: LogFilters) -> Column:
+def excluded(exclude: ExcludedRequests) -> Column:
     """Build the condition that the settings exclude a request with client, agent and path."""
     agent = F.lower("agent")
-    conditions = [agent.contains(text) for text in filters.agents]
-    if filters.paths:
-        conditions.append(F.col("path").rlike("|".join(map(_pattern, filters.paths))))
-    if filters.addresses:
-        conditions.append(in_networks(F.col("client"), filters.addresses))
+    conditions = [agent.contains(text) for text in exclude.agents]
+    if exclude.paths:
+        conditions.append(F.col("path").rlike("|".join(map(_pattern, exclude.paths))))
+    if exclude.addresses:
+        conditions.append(in_networks(F.col("client"), exclude.addresses))
     return _any(conditions)
 
 
-def declared(filters: LogFilters) -> Column:
+def declared(crawlers: CrawlerSettings) -> Column:
     """Build the condition that the settings call the client of a request a crawler."""
-    networks = filters.crawler_addresses
+    networks = crawlers.addresses
     return _any([in_networks(F.col("client"), networks)] if networks else [])
 
 
-def acting(requests: DataFrame, is_view: Column, filters: LogFilters) -> dict[str | None, list[tuple[str, str]]]:
+def acting(requests: DataFrame, is_view: Column, crawlers: CrawlerSettings) -> dict[str | None, list[tuple[str, str]]]:
     """Find who acts like a crawler: it reads /robots.txt in the hour of arrival, or views too many pages in it.
 
     This is an action.
@@ -49,9 +49,9 @@ def acting(requests: DataFrame, is_view: Column, filters: LogFilters) -> dict[st
     Returns:
         Each distinct agent, None if there is none, to the hours and clients that act so with it.
     """
-    robots = F.lit(filters.robots_txt) & (F.col("path") == ROBOTS_TXT)
+    robots = F.lit(crawlers.robots_txt) & (F.col("path") == ROBOTS_TXT)
     done = requests.groupBy(*_WHO).agg(F.max(robots).alias("robots"), F.count_if(is_view).alias("views"))
-    acts = F.when(F.col("robots") | (F.col("views") > filters.most_views), F.struct("arrival_hour", "client"))
+    acts = F.when(F.col("robots") | (F.col("views") > crawlers.most_views), F.struct("arrival_hour", "client"))
     found = done.groupBy("agent").agg(F.collect_list(acts).alias("acts")).collect()
     return {row["agent"]: [(hour, client) for hour, client in row["acts"]] for row in found}
 

@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from assets.transforms.log_clients import in_networks, is_address, normal_form, once
-from blogdata.services.log_settings import UNIX_SOCKET
+from blogdata.services.setting_types import UNIX_SOCKET
 
 _QUOTE = r'\\"|\\x22|"'
 _FORWARDED_FOR = r"(?:^|;)\s*+for\s*+=([^;]*+)"
@@ -29,7 +29,7 @@ def client(address: Column, forwarded: Column, proxies: Sequence[str]) -> Column
         address: STRING, where the connection comes from, as logged.
         forwarded: STRING, `X-Forwarded-For` or `Forwarded`, as logged; null, empty or `-` if there is none.
         proxies: Addresses and networks of the proxies, or `unix:`; see
-            :class:`blogdata.services.log_settings.LogSettings`.
+            :class:`blogdata.services.config.LogSettings`.
     """
     if not proxies:
         return normal_form(address)

@@ -17,7 +17,7 @@ from assets.transforms.visit_times import hour_of, iso_time
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.ingestion import log_formats
-from blogdata.services.log_settings import LogSettings
+from blogdata.services.config import LogSettings
 from quality.contracts import landed
 
 JSON = "json"

@@ -19,7 +19,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from blogdata.services import config as settings_module
-from blogdata.services import jars, java
+from blogdata.services import jars
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -155,7 +155,7 @@ def _content(origin: Path) -> str:
 def _mermaid() -> bytes:
     """Take the script from its package, which is fetched once and pinned by checksum like Spark's jars."""
     settings = settings_module.load()
-    (jar,) = jars.download_missing(settings, java.find(settings), DOCS / "site" / "jars.lock").files("tool")
+    (jar,) = jars.download_missing(settings, DOCS / "site" / "jars.lock").files("tool")
     with zipfile.ZipFile(jar) as package:
         (name,) = (name for name in package.namelist() if name.endswith("/dist/mermaid.min.js"))
         return package.read(name)

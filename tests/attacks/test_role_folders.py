@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ from blogdata.operations import copies
 from blogdata.operations.export import ROLES, write
 from blogdata.operations.replicate import READER
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
-from blogdata.services import config, copy_settings, exports
-from blogdata.services.copy_settings import Export
+from blogdata.services import config, exports
+from blogdata.services.exports import Export
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
 from quality.contracts import EVERY
@@ -179,13 +180,14 @@ def test_other_folders_are_refused(deployment: Deployment, analysts: Path, outsi
 def test_the_settings_name_readers_folders_and_groups(tmp_path: Path) -> None:
     file, where = tmp_path / "blogdata.toml", {"BLOGDATA_HOME": str(tmp_path)}
     file.write_text('[copies.analyst]\nfolder = "../of analysts"\ngroup = "analysts"\n')
-    (named,) = config.load(overrides=where).copies
+    readers = {field.name for field in fields(config.ReaderSettings)}
+    (named,) = copies.named(config.load(overrides=where), readers)
     assert named == Export(role="analyst", folder=tmp_path.parent / "of analysts", group="analysts")
-    assert {*ROLES, READER} == copy_settings.KEYS
+    assert {*ROLES, READER} == readers
     for text, told in {
-        '[copies.analyst]\nfolder = "x"': "analyst needs a folder and a group",
-        '[copies]\nanalyst = "x"': "analyst needs a folder and a group",
-        '[copies.owner]\nfolder = "x"\ngroup = "y"': "Unknown setting 'owner'",
+        '[copies.analyst]\nfolder = "x"': "group is missing",
+        '[copies]\nanalyst = "x"': "analyst is a section",
+        '[copies.owner]\nfolder = "x"\ngroup = "y"': "no setting is called owner",
     }.items():
         file.write_text(text)
         with pytest.raises(ConfigurationError, match=told):

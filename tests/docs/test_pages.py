@@ -23,7 +23,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS
 from blogdata.secrets.secret import Secret
-from blogdata.services import alert_channels, alert_settings, config, secrets
+from blogdata.services import alert_channels, config, secrets, setting_sources
 from docs.pages import PAGES, PROJECT, ROOT, blocks, commands, parse, text
 from published import deployment
 from quality.contracts import EVERY, GRAPH
@@ -92,18 +92,20 @@ def test_the_configuration_table_has_exactly_the_settings() -> None:
     page = text("docs/reference/configuration.md")
     table = page[page.index("| environment |") : page.index("```toml")]
     documented = set(re.findall(r"^\| `([A-Z_]+)`", table, re.MULTILINE))
-    assert documented == {"BLOGDATA_HOME", *config._ENVIRONMENT}
-    for section, keys in config._FILE_KEYS.items():
-        for key in keys:
-            assert f"`[{section}] {key}`" in table or f"`[{section}.{key}]`" in table
+    places = set(setting_sources.places(config.Settings))
+    variables = {place[-1] for place in places if re.match(r"BLOGDATA_.*[A-Z]$|SPARK_|BAO_", place[-1])}
+    assert documented == variables
+    for section, key, *below in (place for place in places if len(place) > 1 and place[-1].islower()):
+        if section != "alerts":
+            assert f"`[{section}] {key}`" in table or (f"`[{section}.{key}]`" in table and (below or key == "conf"))
 
 
 def test_the_channels_of_the_page_are_accepted(tmp_path: Path) -> None:
     (example,) = blocks("docs/how-to/get-alerts.md", "toml")
     (tmp_path / "blogdata.toml").write_text(example.text, encoding="utf-8")
     settings = config.load({"BLOGDATA_HOME": str(tmp_path)})
-    assert settings.alerts.repeat_after == alert_settings.AlertSettings().repeat_after
-    for channel in settings.alerts.channels:
+    assert settings.alerting.repeat_after == config.AlertingSettings().repeat_after
+    for channel in settings.alerts:
         secrets.files(settings).add(channel.secret or "none", Secret("xoxb-123456789012-abcdefghijkl"), after=0)
         alert_channels.check(settings, channel)
 

@@ -11,8 +11,7 @@ import published
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.services import config
-from blogdata.services.config import Settings
-from blogdata.services.postgres_settings import PostgresSettings
+from blogdata.services.config import PostgresSettings, Settings
 from definitions import build
 
 NOWHERE = Path("/nowhere")

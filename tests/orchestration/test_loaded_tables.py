@@ -21,8 +21,7 @@ from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh_request import Request
 from blogdata.services import config
-from blogdata.services.config import Settings
-from blogdata.services.table_settings import TableSettings
+from blogdata.services.config import Settings, TableSettings
 
 CALENDAR = calendar("2026-01-05", "2026-01-05")
 

@@ -17,11 +17,10 @@ from cryptography.hazmat.primitives import serialization
 from blogdata.secrets import secretless_connector
 from blogdata.secrets.secretless_connector import GRACE, RENEWED_BEFORE, VALID, Certificates, Generation, keep
 from blogdata.services import postgres, postgres_certificates, postgres_connection
-from blogdata.services.config import Settings
+from blogdata.services.config import PostgresSettings, Settings
 from blogdata.services.postgres_certificates import TlsMissing
 from blogdata.services.postgres_connection import PostgresLoginRefused
 from blogdata.services.postgres_roles import WRITER
-from blogdata.services.postgres_settings import PostgresSettings
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 DAY = timedelta(days=1)

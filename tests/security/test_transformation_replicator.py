@@ -25,7 +25,7 @@ from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
 from blogdata.patterns.security.transformation_replicator import Unclassified, require_classified
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.schema import NOBODY, Column
-from blogdata.services.copy_settings import Export
+from blogdata.services.exports import Export
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from lineage.origins import THREE_HOURS, three_hours

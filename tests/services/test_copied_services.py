@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.services import dagster_home, postgres, processes
 from blogdata.services.config import Settings
-from blogdata.services.postgres import PostgresFailed
 from blogdata.services.processes import ProcessIdentity
 
 
@@ -74,7 +74,7 @@ def test_a_moved_home_names_the_server_that_still_runs_on_its_database(
     with caplog.at_level(logging.WARNING):
         assert postgres.status(second).state == "stopped"
     assert f"postgres of {first.home}, which is no more, still runs: process {served.pid}" in caplog.text
-    with pytest.raises(PostgresFailed, match=f"PID {served.pid}"):
+    with pytest.raises(PlatformError, match=f"PID {served.pid}"):
         postgres.up(second)
     assert not postgres.stop(second)
     assert processes.is_alive(served), "two servers of one database would destroy it"

@@ -16,7 +16,7 @@ SOURCE = "package io.blogdata.engine; public class Hello extends org.apache.spar
 @pytest.fixture
 def pinned(settings: Settings, tmp_path: Path) -> Jars:
     """The pinned jars in a separate folder, where the engine's jar is built."""
-    real = jars.download_missing(settings, java.find(settings))
+    real = jars.download_missing(settings)
     folder = tmp_path / "jars"
     folder.mkdir()
     for jar in real.jars:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from blogdata.errors import PlatformError
 from blogdata.services import java
 from blogdata.services.config import Settings
 
@@ -17,7 +18,7 @@ def test_the_bundled_java_is_taken_without_another(settings: Settings) -> None:
 
 
 def test_a_missing_system_java_names_searched_places(settings: Settings, tmp_path: Path) -> None:
-    with pytest.raises(java.JavaMissing, match="BLOGDATA_JAVA=system") as caught:
+    with pytest.raises(PlatformError, match="BLOGDATA_JAVA=system") as caught:
         java.find(replace(settings, java="system", java_home=str(tmp_path), search_path=""))
     assert str(tmp_path) in caught.value.where
 

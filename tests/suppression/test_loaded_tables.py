@@ -16,8 +16,7 @@ import pytest
 from assets import table_loads
 from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.services import config
-from blogdata.services.config import Settings
-from blogdata.services.table_settings import TableSettings
+from blogdata.services.config import Settings, TableSettings
 from blogdata.suppression.identifiers import Identifiers
 from blogdata.suppression.suppression_list import SuppressionList
 

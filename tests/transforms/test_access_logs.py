@@ -21,8 +21,8 @@ from assets.transforms import user_agents, visit_events, visit_times, visits_by_
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.security.pseudo_anonymizer import derived_key, keyed_hash
-from blogdata.services.log_filters import LogFilters
-from blogdata.services.log_settings import UNIX_SOCKET, LogSettings
+from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
+from blogdata.services.setting_types import UNIX_SOCKET
 from plans import plan_of
 from transforms.log_rows import FILTERED, FIREFOX, IPHONE, LINES, LOGS, UNFIT, frame_of, line
 
@@ -298,13 +298,10 @@ def test_a_log_agrees_with_the_oracle(judged: Judged) -> None:
 
 
 MANY = ["10.5.0.1"] * 4 + ["10.5.0.2"] * 3
-FILTERS = LogFilters(
-    addresses=("10.1.0.0/16", "2001:db8::/33", "::1/128"),
-    agents=("mycheck",),
-    paths=("/admin/", "*.php"),
-    crawler_addresses=("10.9.0.0/24",),
-    most_views=3,
+EXCLUDED = ExcludedRequests(
+    addresses=("10.1.0.0/16", "2001:db8::/33", "::1/128"), agents=("mycheck",), paths=("/admin/", "*.php")
 )
+CRAWLERS = CrawlerSettings(addresses=("10.9.0.0/24",), most_views=3)
 BY_SETTINGS = [
     (line(address="10.1.255.1"), "excluded"),
     (line(address="10.2.0.1"), None),
@@ -339,7 +336,7 @@ class Configured:
 def configured(spark: SparkSession) -> Iterator[Configured]:
     lines = [*(text for text, _ in BY_SETTINGS), *(line(address=address) + rest for address, rest in CHAINS.items())]
     next_hour = frame_of(spark, [line(address="10.5.0.1", time="17/May/2015:11:05:03 +0000")], "2015-05-17T11")
-    settings = LogSettings(filters=FILTERS, proxies=("10.0.0.0/24", UNIX_SOCKET))
+    settings = LogSettings(exclude=EXCLUDED, crawlers=CRAWLERS, proxies=("10.0.0.0/24", UNIX_SOCKET))
     found = visit_events.judge(frame_of(spark, lines).unionByName(next_hour), formats=LOGS, logs=settings)
     # Too deep for a checkpoint by Spark Connect.
     verdicts = found.cache()

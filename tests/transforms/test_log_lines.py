@@ -11,8 +11,7 @@ import log_writers
 from assets.transforms import log_lines, visit_events
 from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.log_declarations import FIELDS
-from blogdata.services.log_filters import LogFilters
-from blogdata.services.log_settings import LogSettings
+from blogdata.services.config import CrawlerSettings, LogSettings
 from transforms.log_rows import FILTERED, IPHONE, UNFIT, frame_of, line
 
 DECLARED = (
@@ -41,7 +40,7 @@ def test_lines_give_the_same_page_views_in_every_format(spark: SparkSession) -> 
     lines: list[str | bytes] = [text for _, text in (*named, *odd)]
     rows = frame_of(spark, lines).withColumn("format", F.lit("log"))
     # One of the requests is for robots.txt.
-    logs = LogSettings(formats=DECLARED, filters=LogFilters(robots_txt=False))
+    logs = LogSettings(formats=DECLARED, crawlers=CrawlerSettings(robots_txt=False))
     verdicts = visit_events.judge(rows, visit_events.LOGS, logs).cache()
     judged_as = verdicts.orderBy("source_offset").collect()
     views: list[dict[str, Any]] = [{}] * len(lines)

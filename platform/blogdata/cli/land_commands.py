@@ -155,8 +155,7 @@ def logs(
     from blogdata.patterns.ingestion.combined_log import hour_of_combined
     from blogdata.patterns.ingestion.log_formats import formats
     from blogdata.patterns.ingestion.log_splitter import LOGS
-    from blogdata.services.config import load
-    from blogdata.services.setting_values import home
+    from blogdata.services.config import home, load
     from blogdata.suppression.entry import erase_known
 
     # With a landing zone of its own a command needs no home: one that is not there declares nothing, and is not made.

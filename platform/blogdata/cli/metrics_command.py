@@ -32,7 +32,7 @@ def metrics(
 
     settings = existing()
     failing = record_of(settings).failing
-    channels = {channel.name: channel.name in failing for channel in settings.alerts.channels}
+    channels = {channel.name: channel.name in failing for channel in settings.alerts}
     deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
     ticks = heartbeat.ticks(settings.home)
     found = registry(deployment, Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)

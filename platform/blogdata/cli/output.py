@@ -185,9 +185,9 @@ def existing() -> Settings:
     Raises:
         ConfigurationError: The home folder does not exist, or a setting cannot be used.
     """
-    from blogdata.services import config, setting_values
+    from blogdata.services import config
 
-    home, named = setting_values.home(os.environ), os.environ.get("BLOGDATA_HOME")
+    home, named = config.home(os.environ), os.environ.get("BLOGDATA_HOME")
     if not home.is_dir():
         raise ConfigurationError(
             what="there is no deployment here",

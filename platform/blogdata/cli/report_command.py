@@ -99,5 +99,5 @@ def _computed(settings: Settings, days: int | None = None) -> Report:
         settings.checkpoints,
         now=datetime.now(timezone.utc),
         days=core.DAYS if days is None else days,
-        referrers=Referrers.read(settings.site.hosts, settings.site.referrers),
+        referrers=Referrers.read(settings.site_hosts, settings.logs.referrers),
     )

@@ -114,7 +114,7 @@ def run(
 
 def _told(settings: Settings) -> bool:
     """Send the alerts that are due; return False if a channel fails, and print its error."""
-    if not settings.alerts.channels:
+    if not settings.alerts:
         return True
     from blogdata.orchestration.alerting import AlertsNotSent, tell
     from quality.contracts import GRAPH, SERVED

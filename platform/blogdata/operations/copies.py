@@ -10,12 +10,13 @@ from blogdata.errors import ConfigurationError
 from blogdata.patterns.security import role_folders
 from blogdata.services import exports
 from blogdata.services.config import Settings
-from blogdata.services.copy_settings import Export
+from blogdata.services.exports import Export
 
 
 def named(settings: Settings, readers: Collection[str]) -> list[Export]:
     """List the folders of some readers that the settings name; no other one gets copies."""
-    return [one for one in settings.copies if one.role in readers]
+    places = ((reader, getattr(settings.copies, reader)) for reader in sorted(readers))
+    return [Export(role=reader, folder=place.folder, group=place.group) for reader, place in places if place]
 
 
 def required(settings: Settings, readers: Collection[str]) -> list[Export]:
@@ -39,7 +40,7 @@ def withdraw(settings: Settings, readers: Collection[str]) -> dict[str, Any]:
     Raises:
         ConfigurationError: There is none.
     """
-    gone = [one for one in exports.known(settings) if one.role in readers and one not in settings.copies]
+    gone = [one for one in exports.known(settings) if one.role in readers and one not in named(settings, readers)]
     if not gone:
         raise ConfigurationError(
             what=f"no folder has copies for {', '.join(readers)} but those that the settings name",

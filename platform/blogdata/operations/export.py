@@ -22,7 +22,7 @@ from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.services import exports
 from blogdata.services.config import Settings
-from blogdata.services.copy_settings import Export
+from blogdata.services.exports import Export
 from quality.contracts import EVERY
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.services import exports
 from blogdata.services.config import Settings
-from blogdata.services.copy_settings import Export
+from blogdata.services.exports import Export
 from quality.contracts import EVERY
 
 if TYPE_CHECKING:

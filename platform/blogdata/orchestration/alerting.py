@@ -28,8 +28,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
 from blogdata.services import alert_channels
-from blogdata.services.alert_settings import ChannelSettings
-from blogdata.services.config import Settings
+from blogdata.services.config import ChannelSettings, Settings
 from blogdata.services.files import locked
 
 _CALM_SECONDS = 1800.0
@@ -194,13 +193,13 @@ def tell(
         # Examined under the lock: an older view than that of the last sender would end what has just begun.
         standing = findings.standing(observed(settings, graph, streams, served))
         record, sent, failures = record_of(settings), 0, list[PlatformError]()
-        for channel in settings.alerts.channels:
+        for channel in settings.alerts:
             those = [finding for finding in standing if _takes(channel, finding)]
             told = record.told.get(channel.name, {})
-            found = due(told, those, now=time.time(), repeat_after=settings.alerts.repeat_after)
+            found = due(told, those, now=time.time(), repeat_after=settings.alerting.repeat_after)
             if not (found.standing or found.over):
                 continue
-            title = found.title(settings.alerts.name)
+            title = found.title(settings.alerting.name)
             try:
                 alert_channels.send(settings, channel, title=title, text=found.text, severity=found.severity)
             except PlatformError as error:

@@ -1,7 +1,7 @@
 """What a failed step is retried for: transient faults, a few times, after growing waits.
 
 Others retry, too: the daemon a run whose process died (`platform/blogdata/deploy/dagster.yaml`), Spark's client a call
-whose server is gone (`services/spark_session.py`), and the sensors what failed and is still stale
+whose server is gone (`services/spark_attached.py`), and the sensors what failed and is still stale
 (`sensors/request_throttle.py`).
 """
 

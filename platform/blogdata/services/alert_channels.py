@@ -10,8 +10,8 @@ from urllib.parse import quote
 from blogdata.errors import PlatformError, shown
 from blogdata.errors.severity import Severity
 from blogdata.services import secrets
-from blogdata.services.alert_settings import SECRET, ChannelSettings
-from blogdata.services.config import Settings
+from blogdata.services.config import ChannelSettings, Settings
+from blogdata.services.setting_types import SECRET
 
 if TYPE_CHECKING:
     from apprise import Apprise

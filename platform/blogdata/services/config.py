@@ -1,97 +1,45 @@
 """Settings of one deployment: read once from the environment and `blogdata.toml`, then passed as a value.
 
-The environment overrides the file, the file overrides the defaults. Only this module reads settings from them.
+The environment overrides the file, the file overrides the defaults. Each field says where it is read from.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
-from urllib.parse import urlsplit
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 
 from blogdata.errors import ConfigurationError
+from blogdata.errors.severity import Severity
 from blogdata.secrets import environment
-from blogdata.services import (
-    alert_settings,
-    copy_settings,
-    file_permissions,
-    log_settings,
-    partner_settings,
-    postgres_settings,
-    secret_settings,
-    setting_values,
-    site_settings,
-    table_settings,
-    trust,
-)
-from blogdata.services.alert_settings import AlertSettings
-from blogdata.services.copy_settings import Export
-from blogdata.services.log_settings import LogSettings
-from blogdata.services.partner_settings import PartnerSettings
-from blogdata.services.postgres_settings import PostgresSettings
-from blogdata.services.secret_settings import SecretSettings
-from blogdata.services.site_settings import SiteSettings
-from blogdata.services.table_settings import TableSettings
+from blogdata.secrets.secret import Secret
+from blogdata.services import file_permissions, setting_sources
+from blogdata.services import setting_types as types
+from blogdata.services.setting_sources import at
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-SparkMode = Literal["local", "remote", "classic"]
 JavaChoice = Literal["auto", "system", "bundled"]
-Writes = Literal["transaction", "checkpoint"]
 Readiness = Literal["flag", "next_exists"]
-
-_ENVIRONMENT = {
-    "BLOGDATA_LANDING": ("paths", "landing"),
-    "BLOGDATA_LAKE": ("paths", "lake"),
-    "BLOGDATA_HISTORY": ("history", "begins"),
-    "BLOGDATA_AUTOMATIC": ("automation", "on"),
-    "BLOGDATA_JARS": ("paths", "jars"),
-    "BLOGDATA_LANDING_READY": ("landing", "ready"),
-    "BLOGDATA_LONGEST_LINE": ("landing", "longest_line"),
-    "BLOGDATA_LARGEST_FILE": ("landing", "largest_file"),
-    "BLOGDATA_JAVA": ("java", "use"),
-    "BLOGDATA_MAVEN_MIRROR": ("java", "maven_mirror"),
-    "BLOGDATA_SPARK_MODE": ("spark", "mode"),
-    "BLOGDATA_SPARK_MASTER": ("spark", "master"),
-    "BLOGDATA_SPARK_HEAP": ("spark", "heap"),
-    "BLOGDATA_SPARK_PORT": ("spark", "port"),
-    "BLOGDATA_SPARK_START_SECONDS": ("spark", "start_seconds"),
-    "BLOGDATA_WRITES": ("spark", "writes"),
-    "SPARK_REMOTE": ("spark", "remote"),
-    "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
-    "BLOGDATA_STEPS_AT_ONCE": ("dagster", "steps_at_once"),
-    "BLOGDATA_PARTNER": ("partner", "url"),
-    "BLOGDATA_POSTGRES": ("postgres", "url"),
-    "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
-    "BLOGDATA_SECRETS": ("secrets", "provider"),
-    "BLOGDATA_OPENBAO": ("secrets", "address"),
-    environment.SERVER_TOKEN: ("secrets", "token"),
-}
-_FILE_KEYS = {
-    "paths": {"landing", "lake", "jars"},
-    "history": {"begins"},
-    "automation": {"on"},
-    "landing": {"ready", "longest_line", "largest_file"},
-    "java": {"use", "maven_mirror"},
-    "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "writes", "conf"},
-    "dagster": {"storage", "secret", "steps_at_once"},
-    "secrets": secret_settings.KEYS,
-    "postgres": postgres_settings.KEYS,
-    "tables": table_settings.KEYS,
-    "alerting": alert_settings.ALERTING_KEYS,
-    "partner": partner_settings.KEYS,
-    "copies": copy_settings.KEYS,
-    "site": site_settings.KEYS,
-    "logs": site_settings.LOG_KEYS | log_settings.KEYS,
-}
+PostgresLogin = Literal["password", "certificate"]
+ProviderKind = Literal["files", "environment", "openbao"]
+_MISREAD = re.compile(r"[*?\[\]{}\\|^%`\x00-\x1f\x7f]")
+"""What Spark takes for a pattern, SQL for the end of a name, or the Delta library for an address."""
+_FOLDERS = ("BLOGDATA_LANDING", "BLOGDATA_LAKE", "BLOGDATA_JARS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,75 +50,256 @@ class SparkSettings:
         mode: `local` (this deployment's own Spark Connect server), `remote` (an external server, at `remote`) or
             `classic` (a session inside the process, on `master`).
         remote: `sc://host:port` of the server in mode `remote`, else None.
-        port: Port of the local server; 0 chooses a free one.
-        start_seconds: Seconds until a starting server counts as failed.
-        writes: Where rows are audited: inside Delta's `transaction` (needs the engine's jar), or in a `checkpoint` of
-            the rows, where Spark may not load that jar.
     """
 
-    mode: SparkMode = "local"
-    remote: str | None = None
-    master: str = "local[*]"
-    heap: str = "2g"
-    port: int = 0
-    start_seconds: float = 120.0
-    writes: Writes = "transaction"
-    conf: tuple[tuple[str, str], ...] = ()
-    service: str = "spark"
+    mode: Annotated[Literal["local", "remote", "classic"], at("mode", "BLOGDATA_SPARK_MODE")] = "local"
+    remote: Annotated[types.SparkRemote, at("remote", "SPARK_REMOTE")] = None
+    master: Annotated[str, at("master", "BLOGDATA_SPARK_MASTER")] = "local[*]"
+    heap: Annotated[types.Heap, at("heap", "BLOGDATA_SPARK_HEAP")] = "2g"
+    port: Annotated[types.Port, at("port", "BLOGDATA_SPARK_PORT")] = 0
+    start_seconds: Annotated[float, Field(ge=1, le=3600), at("start_seconds", "BLOGDATA_SPARK_START_SECONDS")] = 120.0
+    writes: Annotated[Literal["transaction", "checkpoint"], at("writes", "BLOGDATA_WRITES")] = "transaction"
+    conf: types.SparkConf = ()
+    service: Annotated[str, at(variable="-")] = "spark"
 
     @property
     def heap_bytes(self) -> int:
         """The heap in bytes."""
-        return _mebibytes(self.heap) << 20
+        return types.amount(self.heap, types.BYTES)
 
 
-def _mebibytes(heap: str) -> int:
-    return int(heap[:-1]) * (1024 if heap[-1] in "gG" else 1)
+@dataclass(frozen=True, kw_only=True)
+class PostgresSettings:
+    """Where PostgreSQL is: at a URL, with the name of its password, or this deployment's own server."""
+
+    url: Annotated[types.Database | None, at("url", "BLOGDATA_POSTGRES")] = None
+    port: Annotated[types.Port, at("port", "BLOGDATA_POSTGRES_PORT")] = 0
+    secret: types.Name | None = None
+    login: PostgresLogin = "password"
+
+
+def _loaded_by_time(name: str | None, info: ValidationInfo) -> str | None:
+    if name is not None and not info.data.get("since"):
+        raise types.refusal("has no first day to load", 'write beside the table: since = "2026-01-05"')
+    return name
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSettings:
+    """Which tables are loaded, of a PostgreSQL database or of a provider's files; None: they are delivered as files.
+
+    Args:
+        url: Address of the database; None: that of the deployment's PostgreSQL.
+        overlap: Seconds before the newest loaded hour that each load reads again, for rows that are committed late.
+        provider_visits: Folder in which a provider delivers visits by hours, as `date=2026-01-05/hour=10`, each with
+            `_SUCCESS` when it is complete.
+    """
+
+    url: types.Database | None = None
+    secret: types.Name | None = None
+    since: types.Day = ""
+    devices: types.TableName | None = None
+    users: Annotated[types.TableName | None, AfterValidator(_loaded_by_time)] = None
+    legacy_visits: Annotated[types.TableName | None, AfterValidator(_loaded_by_time)] = None
+    overlap: Annotated[float, types.duration("0s")] = 21600.0
+    provider_visits: types.Folder | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether any table is loaded."""
+        return bool(self.devices or self.users or self.legacy_visits or self.provider_visits)
+
+
+def _complete(provider: ProviderKind, info: ValidationInfo) -> ProviderKind:
+    address, role = info.data.get("address"), info.data.get("role")
+    if provider == "openbao":
+        if not address or not (address.startswith("https:") or types.is_local(address)):
+            raise types.refusal("needs an address with TLS", 'write address = "https://bao.example.org:8200"')
+        if bool(role) != bool(info.data.get("role_secret_file")):
+            raise types.refusal("has half a role", 'write role = "…" and role_secret_file = "…"')
+        if not (info.data.get("token") or info.data.get("token_file") or role):
+            token = f"write token_file, or role and role_secret_file, or set {environment.SERVER_TOKEN}"
+            raise types.refusal("asks for a token", token)
+    return provider
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretSettings:
+    """Where the values of secrets are: in files of the home, in variables, or on a server of OpenBao (or Vault)."""
+
+    address: Annotated[types.HttpAddress | None, at("address", "BLOGDATA_OPENBAO")] = None
+    mount: types.Names = "secret"
+    path: types.Names = "blogdata"
+    token: Annotated[Secret | None, PlainValidator(Secret), at(variable=environment.SERVER_TOKEN)] = None
+    token_file: types.Folder | None = None
+    role: types.Text | None = None
+    role_secret_file: types.Folder | None = None
+    provider: Annotated[ProviderKind, AfterValidator(_complete), at("provider", "BLOGDATA_SECRETS")] = "files"
+    variables: Annotated[Mapping[str, str], at(variable=environment.PREFIX)] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False, hash=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartnerSettings:
+    """The partner's API, if there is one, and how events are sent to it.
+
+    Args:
+        wait: Seconds after the end of an hour before its events are sent, so that late ones still find their place.
+        timeout: Seconds to wait for an answer.
+        patience: Seconds for which one request is tried in a run.
+    """
+
+    url: Annotated[types.HttpAddress | None, at("url", "BLOGDATA_PARTNER")] = None
+    secret: types.Name | None = None
+    mode: Literal["bins", "individual", "bulk"] = "bins"
+    wait: Annotated[float, types.duration("0s")] = 3600.0
+    timeout: Annotated[float, Field(ge=0.1, le=600)] = 30.0
+    patience: Annotated[float, Field(ge=0, le=3600)] = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopySettings:
+    """Where copies for one reader go, and the group of the machine's users that reads them."""
+
+    folder: Annotated[types.Folder, AfterValidator(Path.resolve)]
+    group: types.Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderSettings:
+    """The readers of copies: the roles, and staging."""
+
+    analyst: CopySettings | None = None
+    engineer: CopySettings | None = None
+    partner: CopySettings | None = None
+    staging: CopySettings | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExcludedRequests:
+    """Which requests of access logs count for nobody.
+
+    Args:
+        agents: Texts in their user agents, in lower case.
+        paths: What their paths begin with, or, with `*` or `?`, what they look like.
+    """
+
+    addresses: tuple[types.Network, ...] = ()
+    agents: tuple[Annotated[types.Text, AfterValidator(str.lower)], ...] = ()
+    paths: tuple[types.PathStart, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlerSettings:
+    """Who is a crawler, besides those with a crawler's agent: by address, and by what it does in an hour."""
+
+    addresses: tuple[types.Network, ...] = ()
+    robots_txt: bool = True
+    most_views: Annotated[int, Field(ge=1)] = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSettings:
+    """How access logs are read.
+
+    Args:
+        proxies: Addresses and networks of the proxies whose `X-Forwarded-For` or `Forwarded` is believed, in their
+            normal form; `unix:` for one that connects through a socket of the machine.
+        referrers: Files with hosts of sites that link to the blog.
+    """
+
+    formats: Annotated[types.TextOrTexts, at("format")] = ()
+    proxies: tuple[types.Proxy, ...] = ()
+    referrers: tuple[types.Folder, ...] = ()
+    exclude: ExcludedRequests = field(default_factory=ExcludedRequests)
+    crawlers: CrawlerSettings = field(default_factory=CrawlerSettings)
+
+    @property
+    def filters_version(self) -> str:
+        """What identifies the settings that decide which requests count."""
+        filters = (self.exclude, self.crawlers)
+        if filters == (ExcludedRequests(), CrawlerSettings()):
+            return "default"
+        return hashlib.sha256(repr(filters).encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelSettings:
+    """A channel of the alerts.
+
+    Args:
+        address: One of Apprise; `{secret}` in it stands for the secret.
+        owners: Owners whose alerts it gets; empty: all.
+    """
+
+    name: types.Name
+    secret: types.Name | None = None
+    address: types.ChannelAddress
+    least_severity: Severity = Severity.WARNING
+    owners: tuple[types.Text, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlertingSettings:
+    """After how many seconds it is told again what still stands, and the name of the deployment in messages."""
+
+    repeat_after: Annotated[float, types.duration("60s")] = 86_400.0
+    name: str = ""
+
+
+def _unique(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
+    names = [channel.name for channel in channels]
+    if again := [name for name in names if names.count(name) > 1]:
+        raise types.refusal(f"are two channels with the name {again[0]}", "name one of them otherwise")
+    return channels
+
+
+_sqlite = BeforeValidator(lambda value: None if value == "sqlite" else value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a deployment.
+    """All settings of a deployment; all paths are absolute.
 
     Args:
         ready: When a landed partition is complete: `flag` (its flag is set) or, for producers that write no flag,
             `next_exists` (a later partition exists).
         longest_line: Maximum bytes of a landed line; a file with a longer one holds its partition.
-        largest_file: Maximum decompressed bytes of a landed file; a larger one holds its partition.
+        largest_file: Maximum decompressed bytes of a landed file.
         java: Which Java to use: `system` (the machine's), `bundled`, or `auto` (the machine's, else the bundled one).
-        maven_mirror: Root address of the Maven repository to fetch jars from; None for Ivy's default.
-        ca_file: Bundle of trusted certificates (PEM) for fetching jars; None if the machine has none.
         dagster_storage: PostgreSQL address of Dagster's runs and events; None: SQLite files in the home folder.
-        dagster_secret: Name of the password at that address; None: it needs none, or the address has it.
+        site_hosts: The blog's own hosts, in lower case; empty: the report finds them.
         first_day: Day, `2026-01-05`, of the first partition, even if it has no data; None starts at the oldest data.
     """
 
-    home: Path
-    landing: Path
-    lake: Path
-    jars: Path
-    ready: Readiness = "flag"
-    longest_line: int = 16 << 20
-    largest_file: int = 8 << 30
-    java: JavaChoice = "auto"
-    java_home: str | None = None
-    search_path: str = ""
-    maven_mirror: str | None = None
-    ca_file: Path | None = None
+    home: Annotated[Path, at(variable="BLOGDATA_HOME")]
+    landing: Annotated[types.Folder, at("paths.landing", "BLOGDATA_LANDING")]
+    lake: Annotated[types.Folder, AfterValidator(_store_folder), at("paths.lake", "BLOGDATA_LAKE")]
+    jars: Annotated[types.Folder, at("paths.jars", "BLOGDATA_JARS")]
+    ready: Annotated[Readiness, at("landing.ready", "BLOGDATA_LANDING_READY")] = "flag"
+    longest_line: Annotated[int, types.size("1g"), at("landing.longest_line", "BLOGDATA_LONGEST_LINE")] = 16 << 20
+    largest_file: Annotated[int, types.size("1024g"), at("landing.largest_file", "BLOGDATA_LARGEST_FILE")] = 8 << 30
+    java: Annotated[JavaChoice, at("java.use", "BLOGDATA_JAVA")] = "auto"
+    java_home: Annotated[str | None, at(variable="JAVA_HOME")] = None
+    search_path: Annotated[str, at(variable="PATH")] = ""
+    maven_mirror: Annotated[types.MavenAddress | None, at("java.maven_mirror", "BLOGDATA_MAVEN_MIRROR")] = None
+    ca_file: Annotated[Path | None, at(variable="SSL_CERT_FILE")] = None
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     tables: TableSettings = field(default_factory=TableSettings)
-    dagster_storage: str | None = None
-    dagster_secret: str | None = None
+    dagster_storage: Annotated[types.Database | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
+    dagster_secret: Annotated[types.Name | None, at("dagster.secret")] = None
     secrets: SecretSettings = field(default_factory=SecretSettings)
-    steps_at_once: int = 1
-    alerts: AlertSettings = field(default_factory=AlertSettings)
+    steps_at_once: Annotated[int, Field(ge=1, le=8), at("dagster.steps_at_once", "BLOGDATA_STEPS_AT_ONCE")] = 1
+    alerts: Annotated[tuple[ChannelSettings, ...], AfterValidator(_unique)] = ()
+    alerting: AlertingSettings = field(default_factory=AlertingSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
-    copies: tuple[Export, ...] = ()
+    copies: ReaderSettings = field(default_factory=ReaderSettings)
     logs: LogSettings = field(default_factory=LogSettings)
-    site: SiteSettings = field(default_factory=SiteSettings)
-    first_day: str | None = None
-    run_automatically: bool = False
+    site_hosts: Annotated[tuple[types.HostName, ...], at("site.hosts")] = ()
+    first_day: Annotated[types.Day | None, at("history.begins", "BLOGDATA_HISTORY")] = None
+    run_automatically: Annotated[bool, at("automation.on", "BLOGDATA_AUTOMATIC")] = False
 
     @property
     def checkpoints(self) -> Path:
@@ -180,18 +309,26 @@ class Settings:
     def service_folder(self, name: str) -> Path:
         """Return the folder of a service's state and logs; it is created if absent.
 
-        Returns:
-            The folder.
-
         Raises:
             ConfigurationError: The home folder cannot be written.
         """
-        folder = self.home / "services" / name
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unwritable(self.home, error) from error
-        return folder
+        return _made(self.home / "services" / name, self.home)
+
+
+def _store_folder(folder: Path) -> Path:
+    found = _MISREAD.search(str(folder))
+    if found is not None:
+        raise ConfigurationError(
+            what=f"the path of the deployment contains {found[0]!r}, which means something else to Spark or Delta",
+            where=ascii(str(folder))[1:-1],
+            next_step="choose a folder whose path has none of * ? [ ] { } \\ | ^ % ` and no control characters",
+        )
+    return folder
+
+
+def home(environ: Mapping[str, str]) -> Path:
+    """Return the home folder of the deployment that an environment names; it may not exist."""
+    return _store_folder(Path(environ.get("BLOGDATA_HOME") or "var").expanduser().absolute())
 
 
 def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, str] | None = None) -> Settings:
@@ -200,162 +337,53 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     Args:
         environ: The environment to read; the process's own when None.
 
-    Returns:
-        Validated settings; all paths are absolute.
-
     Raises:
         ConfigurationError: A value cannot be used, or the home folder cannot be written.
     """
     env = {**(os.environ if environ is None else environ), **(overrides or {})}
-    home = setting_values.home(env)
-    _check_writable(home)
-    file = home / "blogdata.toml"
-    document = _read_file(file)
-    channels = document.pop("alerts", None)
-    values = _sections(document, file)
-    for variable, (section, key) in _ENVIRONMENT.items():
-        if env.get(variable):
-            values.setdefault(section, {})[key] = (env[variable], variable)
-    paths, java, spark, dagster = (values.get(section, {}) for section in ("paths", "java", "spark", "dagster"))
-    storage = postgres_settings.storage(dagster)
-    cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or "~").expanduser() / ".cache")
-    landing = setting_values.folder(paths, "landing", home / "landing", home)
-    file_permissions.close(home, landing)
-    return Settings(
-        home=home,
-        landing=landing,
-        lake=setting_values.store_folder(setting_values.folder(paths, "lake", home / "lake", home)),
-        jars=setting_values.folder(paths, "jars", cache / "blogdata" / "jars", home),
-        ready=cast(Readiness, setting_values.choice(values.get("landing", {}), "ready", "flag", get_args(Readiness))),
-        longest_line=setting_values.size(values.get("landing", {}), "longest_line", "16m", most="1g"),
-        largest_file=setting_values.size(values.get("landing", {}), "largest_file", "8g"),
-        java=cast(JavaChoice, setting_values.choice(java, "use", "auto", get_args(JavaChoice))),
-        java_home=env.get("JAVA_HOME") or None,
-        search_path=env.get("PATH", ""),
-        maven_mirror=_mirror(java),
-        ca_file=trust.bundle(env),
-        spark=_spark(spark),
-        secrets=secret_settings.parse(values.get("secrets", {}), env, home=home),
-        postgres=postgres_settings.parse(values.get("postgres", {})),
-        tables=table_settings.parse(values.get("tables", {})),
-        dagster_storage=storage,
-        dagster_secret=postgres_settings.password(dagster, storage, example="dagster"),
-        steps_at_once=setting_values.whole(dagster, "steps_at_once", 1, 1, 8),
-        alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
-        partner=partner_settings.parse(values.get("partner", {})),
-        copies=copy_settings.parse(values.get("copies", {}), home=home),
-        logs=log_settings.parse(values.get("logs", {})),
-        site=site_settings.parse(values.get("site", {}), values.get("logs", {}), home=home),
-        first_day=setting_values.day(values.get("history", {})),
-        run_automatically=setting_values.switch(values.get("automation", {})),
-    )
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
+    folder = home(env)
+    file = _made(folder, folder) / "blogdata.toml"
+    document = setting_sources.read(file, _places())
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise ConfigurationError(
-            what=f"The settings file cannot be read: {error}",
-            where=str(path),
-            next_step="Correct the file, or move it away to use the defaults",
-        ) from error
+        settings = _adapter().validate_python(_merged(document, env, folder), context=folder)
+    except ValidationError as error:
+        # Not as its cause: its text has the values, which may be private.
+        raise setting_sources.refused(error.errors(include_url=False)[0], file) from None
+    file_permissions.close(folder, settings.landing)
+    return settings
 
 
-def _sections(document: Mapping[str, Any], path: Path) -> dict[str, dict[str, tuple[Any, str]]]:
-    values: dict[str, dict[str, tuple[Any, str]]] = {}
-    for section, content in document.items():
-        known = _FILE_KEYS.get(section)
-        unknown = [section] if known is None or not isinstance(content, dict) else sorted(set(content) - known)
-        if unknown:
-            raise ConfigurationError(
-                what=f"Unknown setting {', '.join(unknown)!r}",
-                where=f"{path}, section [{section}]",
-                next_step="Known: "
-                + "; ".join([*(f"[{s}] {', '.join(sorted(k))}" for s, k in _FILE_KEYS.items()), "[[alerts]]"]),
-            )
-        values[section] = {key: (value, f"{path}, {section}.{key}") for key, value in content.items()}
-    return values
+_places = cache(lambda: frozenset(setting_sources.places(Settings)))
+_adapter = cache(lambda: TypeAdapter(Settings))
 
 
-def _spark(values: Mapping[str, tuple[Any, str]]) -> SparkSettings:
-    remote, remote_source = values.get("remote", ("", ""))
-    remote = str(remote)
-    mode = setting_values.choice(
-        values, "mode", "remote" if remote.startswith("sc://") else "local", get_args(SparkMode)
-    )
-    if mode == "remote":
-        _check_address(remote, remote_source or "SPARK_REMOTE")
-    elif remote and not remote.startswith("sc://") and not re.fullmatch(r"local(\[.*\])?", remote):
-        _check_address(remote, remote_source)
-    heap, heap_source = values.get("heap", ("2g", ""))
-    if re.fullmatch(r"\d+[mMgG]", str(heap)) is None or _mebibytes(str(heap)) < 512:
-        raise ConfigurationError(
-            what=f"{heap!r} is not a heap Spark can start with",
-            where=heap_source,
-            next_step="Give at least 512m, as a whole number and a unit: 1536m, 2g",
-        )
-    conf, conf_source = values.get("conf", ({}, ""))
-    if not isinstance(conf, dict) or any(isinstance(value, (dict, list)) for value in conf.values()):
-        raise ConfigurationError(
-            what="Spark configuration must be plain keys and values",
-            where=conf_source,
-            next_step='Write [spark.conf] with quoted keys: "spark.sql.shuffle.partitions" = 8',
-        )
-    return SparkSettings(
-        mode=cast(SparkMode, mode),
-        remote=remote if mode == "remote" else None,
-        master=str(values.get("master", ("local[*]", ""))[0]),
-        heap=str(heap).lower(),
-        port=setting_values.port(values, "port"),
-        start_seconds=setting_values.number(values, "start_seconds", 120.0, 1.0, 3600.0),
-        writes=cast(Writes, setting_values.choice(values, "writes", "transaction", get_args(Writes))),
-        conf=tuple(sorted((key, _conf_text(value)) for key, value in conf.items())),
-    )
+def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> dict[str, Any]:
+    """Return the file's values with the variables beside those of each section, as fields look for them."""
+    variables: dict[str, Any] = {name: value for name, value in env.items() if name.isupper() and value}
+    for name in _FOLDERS:
+        # A relative folder is relative to the current one here, and to the home in the file.
+        if name in variables and "://" not in variables[name]:
+            variables[name] = str(Path(variables[name]).expanduser().absolute())
+    variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, setting_sources.trusted_certificates(env)
+    variables[environment.PREFIX] = {name: text for name, text in env.items() if name.startswith(environment.PREFIX)}
+    cache_folder = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or "~").expanduser() / ".cache")
+    paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}
+    sections = {place[0] for place in _places() if len(place) > 1 and place[-1].isupper()}
+    merged = {name: {**document.get(name, {}), **variables} for name in sections}
+    if str(variables.get("SPARK_REMOTE", merged["spark"].get("remote"))).startswith("sc://"):
+        merged["spark"].setdefault("mode", "remote")
+    return {**document, **variables, **merged, "paths": {**paths, **document.get("paths", {})}}
 
 
-def _conf_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _check_address(address: str, source: str) -> None:
-    parts = urlsplit(address)
+def _made(folder: Path, home: Path) -> Path:
     try:
-        valid = parts.scheme == "sc" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        valid = False
-    if not valid or parts.path.split(";")[0] not in ("", "/") or parts.query:
-        raise ConfigurationError(
-            what=f"{address!r} is not the address of a Spark Connect server",
-            where=source,
-            next_step="Write sc://host:port or sc://host:port/;use_ssl=true, or unset it for a local server",
-        )
-
-
-def _mirror(values: Mapping[str, tuple[Any, str]]) -> str | None:
-    value, source = values.get("maven_mirror", (None, ""))
-    if value is not None and urlsplit(str(value)).scheme not in ("http", "https", "file"):
-        raise ConfigurationError(
-            what=f"{value!r} is not the address of a repository",
-            where=source,
-            next_step="Write the root address of a Maven repository, beginning with https://, http:// or file:///",
-        )
-    return None if value is None else str(value)
-
-
-def _check_writable(home: Path) -> None:
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+        reason = "permission denied"
     except OSError as error:
-        raise _unwritable(home, error) from error
-    if not os.access(home, os.W_OK | os.X_OK):
-        raise _unwritable(home, "permission denied")
-
-
-def _unwritable(home: Path, reason: object) -> ConfigurationError:
-    return ConfigurationError(
+        reason = str(error)
+    raise ConfigurationError(
         what=f"The home folder cannot be written: {reason}",
         where=f"BLOGDATA_HOME={home}",
         next_step="Set BLOGDATA_HOME to a folder you may write, or correct its permissions",

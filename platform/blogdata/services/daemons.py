@@ -25,10 +25,6 @@ from blogdata.services.processes import ProcessIdentity
 _log = logging.getLogger(__name__)
 
 
-class PortInUse(ConfigurationError):
-    """Raised when another process listens on a service's configured port."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ServiceStatus:
     """State of a service.
@@ -92,6 +88,13 @@ def is_own(settings: Settings, service: str, process: ProcessIdentity, home: str
     return False
 
 
+def last_words(log: str) -> str:
+    """Return the line of a log that tells why a process has ended: the last one with an error, or the last one."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    telling = [line for line in lines if "Exception" in line or "Error" in line]
+    return (telling or lines or ["it said nothing"])[-1][:300]
+
+
 def read(settings: Settings, service: str) -> Started | None:
     """Read the state of a service; None if it was not started for this home, or another version wrote the file."""
     file = state_file(settings, service)
@@ -122,13 +125,9 @@ def status(identity: ProcessIdentity | None, url: str, *, log: Path, probe: Call
 
 
 def require_free(port: int, setting: str) -> None:
-    """Refuse a port that is taken.
-
-    Raises:
-        PortInUse: Another process listens on it.
-    """
+    """Refuse a port that is taken."""
     if not processes.port_is_free(port):
-        raise PortInUse(
+        raise ConfigurationError(
             what=f"Port {port} is taken by {processes.port_owner(port)}",
             where=f"{setting}={port}",
             next_step=f"Set {setting} to a free port (0 has one chosen), or end that process",

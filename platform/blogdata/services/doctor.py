@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 
 import psutil
 
@@ -31,16 +30,19 @@ from blogdata.services import (
     spark_conf,
     spark_connect,
 )
-from blogdata.services.config import Settings
+from blogdata.services.config import ChannelSettings, Settings
+from blogdata.services.daemons import ServiceStatus
 
 _PACKAGES = ("dagster", "dagster-pyspark", "dagster-deltalake", "pyspark", "delta-spark", "pyarrow", "pandas")
 _LEAST_DISK_BYTES = 2 * 1024**3
 _LEAST_MEMORY_BYTES = 3 * 1024**3
+Finding = tuple[str, Remedy | None]
+"""What a check has found, and what mends it; None: nothing is to be mended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """Result of one check."""
+    """A finding of one check."""
 
     name: str
     ok: bool
@@ -58,243 +60,176 @@ class Diagnosis:
 
 
 def examine(settings: Settings, kept: Sequence[SqliteStore] = ()) -> list[Diagnosis]:
-    """Run all checks without changing anything.
-
-    Returns:
-        The findings; a requirement comes after those it depends on.
-    """
-    looks: list[tuple[str, Callable[[Settings], Iterator[Diagnosis]]]] = [
+    """Run all checks without changing anything; a requirement comes after those it depends on."""
+    checks: list[tuple[str, Callable[[Settings], Iterator[Finding]]]] = [
         ("python", _python),
-        ("packages", _packages),
-        ("home", _home),
         ("privacy", _privacy),
         ("secrets", _secrets),
-        ("reach", _reach),
+        ("reach", lambda settings: ((line, None) for line in reach.lines(settings))),
         ("disk", _disk),
         ("memory", _memory),
         ("java", _java),
         ("jars", _jars),
         ("engine", _engine),
-        ("port", _ports),
+        ("port", _spark_port),
+        ("postgres port", _postgres_port),
         ("spark", _spark),
         ("postgres", _postgres),
         ("tables", _tables),
         ("storage", _storage),
-        ("alerts", _alerts),
-        *((one.path.name, partial(_kept, one)) for one in kept),
+        *((f"alerts {channel.name}", partial(_channel, channel)) for channel in settings.alerts),
+        *((file.path.name, partial(_kept, file)) for file in kept),
     ]
     findings: list[Diagnosis] = []
-    for name, look in looks:
+    for name, check in checks:
         try:
-            findings += look(settings)
+            for detail, remedy in check(settings):
+                findings.append(Diagnosis(name=name, ok=remedy is None, detail=detail, remedy=remedy or Remedy()))
         except PlatformError as error:
             detail = f"{error.what} ({error.where})"
             findings.append(Diagnosis(name=name, ok=False, detail=detail, remedy=error.remedy))
     return findings
 
 
-def _python(settings: Settings) -> Iterator[Diagnosis]:
+def _python(settings: Settings) -> Iterator[Finding]:
     found = ".".join(map(str, sys.version_info[:3]))
-    ok = (3, 10) <= sys.version_info[:2] < (3, 14)
-    step = Remedy("Use Python 3.10 to 3.13: make clean setup PYTHON=python3.12")
-    yield Diagnosis(name="python", ok=ok, detail=f"{found} at {sys.executable}", remedy=step)
+    packages = ", ".join(f"{package} {version(package)}" for package in _PACKAGES)
+    yield f"{found} at {sys.executable}, with {packages}", None
 
 
-def _packages(settings: Settings) -> Iterator[Diagnosis]:
-    found, absent = [], []
-    for package in _PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            absent.append(package)
-    if absent:
-        yield Diagnosis(
-            name="packages", ok=False, detail=f"missing: {', '.join(absent)}", remedy=Remedy("Run make setup")
-        )
+def _privacy(settings: Settings) -> Iterator[Finding]:
+    if exposed := list(map(str, file_permissions.exposed_secrets(settings.home))):
+        step = Remedy(f"Run chmod 600 {shlex.join(exposed)}, and replace what somebody may have read")
+        yield f"others may read secrets: {', '.join(exposed)}", step
     else:
-        yield Diagnosis(name="packages", ok=True, detail=", ".join(found))
+        yield "only their owner may read files with secrets", None
 
 
-def _home(settings: Settings) -> Iterator[Diagnosis]:
-    ok = os.access(settings.home, os.W_OK | os.X_OK)
-    step = Remedy("Set BLOGDATA_HOME to a folder you may write")
-    detail = f"{settings.home} is {'writable' if ok else 'not writable'}"
-    yield Diagnosis(name="home", ok=ok, detail=detail, remedy=step)
-
-
-def _privacy(settings: Settings) -> Iterator[Diagnosis]:
-    exposed = file_permissions.exposed_secrets(settings.home)
-    folders = file_permissions.open_folders(settings.home, (settings.lake, settings.landing))
-    if exposed:
-        detail = f"others may read secrets: {', '.join(map(str, exposed))}"
-        step = Remedy(f"Run chmod 600 {shlex.join(map(str, exposed))}, and replace what somebody may have read")
-        yield Diagnosis(name="privacy", ok=False, detail=detail, remedy=step)
-    elif folders:
-        detail = f"open to other users: {', '.join(map(str, folders))}; if nobody shares them: chmod 700"
-        yield Diagnosis(name="privacy", ok=True, detail=detail)
-    else:
-        yield Diagnosis(name="privacy", ok=True, detail="only its owner can enter the deployment's folders")
-
-
-def _secrets(settings: Settings) -> Iterator[Diagnosis]:
-    names = (
-        settings.partner.secret,
-        settings.postgres.secret,
-        settings.dagster_secret,
-        settings.tables.secret,
-    )
+def _secrets(settings: Settings) -> Iterator[Finding]:
+    names = (settings.partner.secret, settings.postgres.secret, settings.dagster_secret, settings.tables.secret)
     given = sorted({*filter(None, names)})
     for name in given:
         secrets.given(settings, name)
-    found = f": {', '.join(given)}" if given else ""
-    yield Diagnosis(name="secrets", ok=True, detail=f"from {settings.secrets.provider}{found}")
+    yield f"from {settings.secrets.provider}" + (f": {', '.join(given)}" if given else ""), None
 
 
-def _reach(settings: Settings) -> Iterator[Diagnosis]:
-    for line in reach.lines(settings):
-        yield Diagnosis(name="reach", ok=True, detail=line)
-
-
-def _disk(settings: Settings) -> Iterator[Diagnosis]:
+def _disk(settings: Settings) -> Iterator[Finding]:
     free = shutil.disk_usage(settings.home).free
-    ok = free >= _LEAST_DISK_BYTES
     step = Remedy("Free some space, or set BLOGDATA_HOME to another disk")
-    yield Diagnosis(name="disk", ok=ok, detail=f"{free / 1024**3:.1f} GiB free", remedy=step)
+    yield f"{free / 1024**3:.1f} GiB free", step if free < _LEAST_DISK_BYTES else None
 
 
-def _memory(settings: Settings) -> Iterator[Diagnosis]:
+def _memory(settings: Settings) -> Iterator[Finding]:
     memory = psutil.virtual_memory()
     running = settings.spark.remote is not None or spark_connect.is_running(settings)
-    ok = running or memory.available >= _LEAST_MEMORY_BYTES
     step = Remedy("End other programs, or set BLOGDATA_SPARK_HEAP=1g")
     detail = f"{memory.available / 1024**3:.1f} of {memory.total / 1024**3:.1f} GiB available"
-    yield Diagnosis(name="memory", ok=ok, detail=f"{detail}; heap {settings.spark.heap}", remedy=step)
+    needed = not running and memory.available < _LEAST_MEMORY_BYTES
+    yield f"{detail}; heap {settings.spark.heap}", step if needed else None
 
 
-def _java(settings: Settings) -> Iterator[Diagnosis]:
+def _java(settings: Settings) -> Iterator[Finding]:
     found = java.find(settings)
-    yield Diagnosis(name="java", ok=True, detail=f"{found.version}, {found.source}, at {found.home}")
+    yield f"{found.version}, {found.source}, at {found.home}", None
 
 
-def _jars(settings: Settings) -> Iterator[Diagnosis]:
+def _jars(settings: Settings) -> Iterator[Finding]:
     pinned = jars.locate(settings)
-    absent, corrupt = jars.missing(pinned), jars.corrupt(pinned)
-    if corrupt:
-        detail = f"wrong checksum: {', '.join(jar.file_name for jar in corrupt)}"
+    if corrupt := jars.corrupt(pinned):
         step = Remedy(f"Remove {pinned.folder}; they are fetched again at the next start")
-        yield Diagnosis(name="jars", ok=False, detail=detail, remedy=step)
-    elif absent:
+        yield f"wrong checksum: {', '.join(jar.file_name for jar in corrupt)}", step
+    elif absent := jars.missing(pinned):
         detail = f"not fetched yet: {len(absent)} of {len(pinned.jars)} into {pinned.folder}"
-        yield Diagnosis(name="jars", ok=False, detail=detail, remedy=Remedy("Run ", StartService(name="spark")))
+        yield detail, Remedy("Run ", StartService(name="spark"))
     else:
-        yield Diagnosis(name="jars", ok=True, detail=f"{len(pinned.jars)}, checksums right, in {pinned.folder}")
+        yield f"{len(pinned.jars)}, checksums right, in {pinned.folder}", None
 
 
-def _engine(settings: Settings) -> Iterator[Diagnosis]:
-    if not spark_conf.has_engine(settings):
-        yield Diagnosis(name="engine", ok=True, detail="not needed: writes are audited in checkpoints")
-        return
+def _engine(settings: Settings) -> Iterator[Finding]:
     jar = engine.locate(jars.locate(settings))
-    if jar.is_file():
-        yield Diagnosis(name="engine", ok=True, detail=str(jar))
+    if not spark_conf.has_engine(settings):
+        yield "not needed: writes are audited in checkpoints", None
+    elif jar.is_file():
+        yield str(jar), None
     else:
-        yield Diagnosis(
-            name="engine", ok=False, detail="not compiled yet", remedy=Remedy("Run ", StartService(name="spark"))
-        )
+        yield "not compiled yet", Remedy("Run ", StartService(name="spark"))
 
 
-def _ports(settings: Settings) -> Iterator[Diagnosis]:
-    own_spark = settings.spark.mode == "local"
-    yield _port(
-        "port",
-        settings.spark.port if own_spark else 0,
-        "BLOGDATA_SPARK_PORT",
-        lambda: spark_connect.is_running(settings),
-    )
-    if settings.postgres.port != 0 and settings.postgres.url is None:
-        yield _port(
-            "postgres port",
-            settings.postgres.port,
-            "BLOGDATA_POSTGRES_PORT",
-            lambda: postgres.status(settings).state == "running",
-        )
+def _spark_port(settings: Settings) -> Iterator[Finding]:
+    port = settings.spark.port if settings.spark.mode == "local" else 0
+    return _port(port, "BLOGDATA_SPARK_PORT", lambda: spark_connect.is_running(settings))
 
 
-def _port(name: str, port: int, variable: str, ours: Callable[[], bool]) -> Diagnosis:
+def _postgres_port(settings: Settings) -> Iterator[Finding]:
+    if settings.postgres.port and settings.postgres.url is None:
+        ours = lambda: postgres.status(settings).state == "running"  # noqa: E731
+        yield from _port(settings.postgres.port, "BLOGDATA_POSTGRES_PORT", ours)
+
+
+def _port(port: int, variable: str, ours: Callable[[], bool]) -> Iterator[Finding]:
     if port == 0:
-        return Diagnosis(name=name, ok=True, detail="no fixed port is needed")
-    if processes.port_is_free(port) or ours():
-        return Diagnosis(name=name, ok=True, detail=f"{port} can be used")
-    detail = f"{port} is taken by {processes.port_owner(port)}"
-    return Diagnosis(name=name, ok=False, detail=detail, remedy=Remedy(f"Set {variable} to a free port, or to 0"))
+        yield "no fixed port is needed", None
+    elif processes.port_is_free(port) or ours():
+        yield f"{port} can be used", None
+    else:
+        detail = f"{port} is taken by {processes.port_owner(port)}"
+        yield detail, Remedy(f"Set {variable} to a free port, or to 0")
 
 
-def _spark(settings: Settings) -> Iterator[Diagnosis]:
+def _spark(settings: Settings) -> Iterator[Finding]:
     if settings.spark.mode == "classic":
-        detail = f"classic sessions on {settings.spark.master}; no server is needed"
-        yield Diagnosis(name="spark", ok=True, detail=detail)
+        yield f"classic sessions on {settings.spark.master}; no server is needed", None
         return
-    seen = spark_connect.status(settings)
-    detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
-    # A server that was never started, or was stopped, is started by the first job.
-    ok = seen.state in ("running", "stopped")
     step = Remedy("Run ", StartService(name="spark"), "; it starts a new one")
     if settings.spark.mode == "remote":
         step = Remedy("Check the address in SPARK_REMOTE")
-    yield Diagnosis(name="spark", ok=ok, detail=detail, remedy=step)
+    yield _service(spark_connect.status(settings), step)
 
 
-def _postgres(settings: Settings) -> Iterator[Diagnosis]:
-    seen = postgres.status(settings)
-    # A deployment has no PostgreSQL until `blogdata up postgres`, so a stopped one is no fault.
-    ok = seen.state in ("running", "stopped")
-    detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
+def _postgres(settings: Settings) -> Iterator[Finding]:
     step = Remedy("Run ", StartService(name="postgres"))
     if settings.postgres.url:
         step = Remedy("Check the address in BLOGDATA_POSTGRES")
-    yield Diagnosis(name="postgres", ok=ok, detail=detail, remedy=step)
+    yield _service(postgres.status(settings), step)
 
 
-def _tables(settings: Settings) -> Iterator[Diagnosis]:
+def _service(seen: ServiceStatus, step: Remedy) -> Finding:
+    """Tell of a service; one that is not there yet is started when it is needed, and that is no fault."""
+    detail = f"{seen.state}: {seen.detail}" + (f" at {seen.url}" if seen.url else "")
+    return detail, None if seen.state in ("running", "stopped") else step
+
+
+def _tables(settings: Settings) -> Iterator[Finding]:
     tables, address = settings.tables, postgres.of_tables(settings)
-    if address is None or not (tables.devices or tables.users or tables.legacy_visits):
-        return
-    version, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
-    detail = f"their database answers: PostgreSQL {version} at {place}"
-    yield Diagnosis(name="tables", ok=True, detail=detail)
+    if address is not None and (tables.devices or tables.users or tables.legacy_visits):
+        found, place = postgres_connection.probe(address), postgres_connection.without_password(address.url)
+        yield f"their database answers: PostgreSQL {found} at {place}", None
 
 
-def _storage(settings: Settings) -> Iterator[Diagnosis]:
-    place = dagster_home.storage(settings)
-    database = dagster_home.database(settings)
+def _storage(settings: Settings) -> Iterator[Finding]:
+    place, database = dagster_home.storage(settings), dagster_home.database(settings)
     if database is None:
         damaged = dagster_home.damaged(settings)
         for file, problem in damaged:
-            yield Diagnosis(name="storage", ok=False, detail=f"{file}: {problem}", remedy=Remedy(dagster_home.MENDED))
+            yield f"{file}: {problem}", Remedy(dagster_home.MENDED)
         if not damaged:
-            yield Diagnosis(name="storage", ok=True, detail=f"Dagster's runs and events: SQLite in {place}")
+            yield f"Dagster's runs and events: SQLite in {place}", None
         return
     try:
-        version = postgres_connection.probe(database)
+        found = postgres_connection.probe(database)
     except postgres_connection.PostgresUnreachable as error:
         step = Remedy("Check the address in BLOGDATA_DAGSTER_STORAGE, and whether that server runs")
-        yield Diagnosis(name="storage", ok=False, detail=f"{error.what} ({place})", remedy=step)
+        yield f"{error.what} ({place})", step
     else:
-        yield Diagnosis(name="storage", ok=True, detail=f"Dagster's runs and events: PostgreSQL {version} at {place}")
+        yield f"Dagster's runs and events: PostgreSQL {found} at {place}", None
 
 
-def _alerts(settings: Settings) -> Iterator[Diagnosis]:
-    for channel in settings.alerts.channels:
-        name = f"alerts {channel.name}"
-        try:
-            alert_channels.check(settings, channel)
-        except PlatformError as error:
-            yield Diagnosis(name=name, ok=False, detail=f"{error.what} ({error.where})", remedy=error.remedy)
-        else:
-            yield Diagnosis(name=name, ok=True, detail="Apprise knows its address; nothing was sent to try it")
+def _channel(channel: ChannelSettings, settings: Settings) -> Iterator[Finding]:
+    alert_channels.check(settings, channel)
+    yield "Apprise knows its address; nothing was sent to try it", None
 
 
-def _kept(file: SqliteStore, settings: Settings) -> Iterator[Diagnosis]:
+def _kept(file: SqliteStore, settings: Settings) -> Iterator[Finding]:
     file.check()
     if file.path.exists():
-        yield Diagnosis(name=file.path.name, ok=True, detail=f"can be read from end to end: {file.path}")
+        yield f"can be read from end to end: {file.path}", None

@@ -23,24 +23,13 @@ _COMPILE_SECONDS = 300
 RELEASE = "17"
 
 
-class EngineBuildFailed(PlatformError):
-    """The platform's Java sources do not compile."""
-
-
 def source_folder() -> Path:
     """Return the folder of the Java sources and their service registrations."""
     return package_folder("blogdata") / "engine"
 
 
 def locate(jars: Jars, sources: Path | None = None) -> Path:
-    """Return the path of the jar of the current sources, whether it is built or not.
-
-    Args:
-        sources: Folder of the sources; the platform's own when None.
-
-    Returns:
-        Its path.
-    """
+    """Return the path of the jar of some sources (None: the platform's own), whether it is built or not."""
     folder = sources or source_folder()
     digest = hashlib.sha256(RELEASE.encode())
     for file in _packed(folder):
@@ -52,17 +41,7 @@ def locate(jars: Jars, sources: Path | None = None) -> Path:
 
 
 def compile_if_absent(jars: Jars, java: Java, sources: Path | None = None) -> Path:
-    """Return the jar of the current sources; it is compiled if absent.
-
-    Args:
-        sources: Folder of the sources; the platform's own when None.
-
-    Returns:
-        Its path.
-
-    Raises:
-        EngineBuildFailed: The sources do not compile.
-    """
+    """Return the jar of some sources (None: the platform's own); it is compiled if absent."""
     folder = sources or source_folder()
     jar = locate(jars, folder)
     if jar.is_file():
@@ -120,8 +99,8 @@ def _spark_jars() -> list[Path]:
     return sorted((package_folder("pyspark") / "jars").glob("*.jar"))
 
 
-def _failed(folder: Path, reason: str) -> EngineBuildFailed:
-    return EngineBuildFailed(
+def _failed(folder: Path, reason: str) -> PlatformError:
+    return PlatformError(
         what=f"The engine does not compile: {reason}",
         where=str(folder),
         next_step="Correct the sources; they are compiled against the Spark and Delta versions in use",

@@ -7,15 +7,24 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError
 from blogdata.services.config import Settings
-from blogdata.services.copy_settings import Export
 from blogdata.services.files import locked
 
 _RECORD = "exports.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """A folder with what a role sees; it has a folder for each dataset."""
+
+    role: str
+    folder: Path
+    group: str
 
 
 def known(settings: Settings) -> Sequence[Export]:

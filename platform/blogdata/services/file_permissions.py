@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 _OTHERS = 0o077
@@ -22,19 +22,13 @@ def close(home: Path, landing: Path) -> None:
 
     A folder made by an earlier version is open. It stays open if it is another user's, as the volume of a container may
     be, or is for everybody (sticky), or if entries of it or of its landing zone are another user's: a producer of that
-    user would be locked out. :func:`open_folders` lists what this leaves open.
+    user would be locked out. :mod:`blogdata.services.reach` tells what this leaves open.
     """
     state = home.stat()
     if not state.st_mode & _OTHERS or state.st_mode & stat.S_ISVTX or state.st_uid != os.geteuid():
         return
     if not any(_is_of_another(entry, state.st_uid) for entry in _entries(home, landing)):
         home.chmod(0o700)
-
-
-def open_folders(home: Path, outside: Iterable[Path]) -> list[Path]:
-    """List the folders of a deployment that its group or all users can enter, read or write."""
-    apart = (folder for folder in outside if not folder.is_relative_to(home))
-    return [folder for folder in (home, *apart) if folder.is_dir() and _is_open(folder)]
 
 
 def exposed_secrets(home: Path) -> list[Path]:

@@ -25,11 +25,7 @@ def for_owner(path: str, flags: int) -> int:
 
 
 def sha256_of(path: Path) -> str:
-    """Compute the checksum of a file.
-
-    Returns:
-        The SHA-256 of its bytes, in hexadecimal.
-    """
+    """Compute the SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as handle:
         while chunk := handle.read(1 << 20):

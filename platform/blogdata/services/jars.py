@@ -1,8 +1,7 @@
 """The jars Spark needs beyond its own: fetched once, pinned by checksum, shared by all deployments of a user.
 
 They are listed in `deploy/jars.lock` and stored in `<jars>/<hash of the list>/`, which appears whole or not at
-all. Apache Ivy, which comes with PySpark, fetches them from its default repository unless a mirror is set. A jar
-that is already in `<jars>/` under its usual name is copied from there instead.
+all. A jar that is already in `<jars>/` under its usual name is copied from there and not fetched.
 """
 
 from __future__ import annotations
@@ -10,22 +9,22 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, cast
-from xml.sax.saxutils import quoteattr
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.services import java as javas
-from blogdata.services import trust
 from blogdata.services.config import Settings
 from blogdata.services.files import locked, sha256_of
 
+Use = Literal["spark", "tool"]
+"""On the class path of Spark, or not."""
 _log = logging.getLogger(__name__)
+_MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 _FETCH_SECONDS = 900
+_SILENT_SECONDS = 60
 
 
 class JarsUnavailable(PlatformError):
@@ -34,15 +33,11 @@ class JarsUnavailable(PlatformError):
     transient = True
 
 
-class JarCorrupt(PlatformError):
-    """Raised when a jar does not have its pinned checksum."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Jar:
     """One pinned jar."""
 
-    use: Literal["spark", "tool"]
+    use: Use
     group: str
     artifact: str
     version: str
@@ -53,6 +48,11 @@ class Jar:
         """File name of the jar, as in a Maven repository."""
         return f"{self.artifact}-{self.version}.jar"
 
+    @property
+    def place(self) -> str:
+        """Path of the jar in a Maven repository."""
+        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Jars:
@@ -61,7 +61,7 @@ class Jars:
     folder: Path
     jars: tuple[Jar, ...]
 
-    def files(self, use: Literal["spark", "tool"]) -> list[Path]:
+    def files(self, use: Use) -> list[Path]:
         """Return the paths of the jars of one use, in the order of the lock file."""
         return [self.folder / jar.file_name for jar in self.jars if jar.use == use]
 
@@ -72,59 +72,25 @@ def lock_file() -> Path:
 
 
 def package_folder(name: str) -> Path:
-    """Find the folder of an installed package without importing it.
-
-    Returns:
-        Its folder.
-    """
+    """Find the folder of an installed package without importing it."""
     spec = find_spec(name)
-    if spec is None or spec.origin is None:
-        raise ConfigurationError(
-            what=f"The package {name!r} is not installed",
-            where="the Python environment",
-            next_step="Run make setup",
-        )
+    assert spec is not None
+    assert spec.origin is not None
     return Path(spec.origin).parent
 
 
 def read_lock(path: Path) -> tuple[Jar, ...]:
-    """Read a lock file.
-
-    Args:
-        path: Lines of `use group:artifact:version sha256`; `#` begins a comment.
-
-    Returns:
-        The jars in the order of the file.
-
-    Raises:
-        ConfigurationError: A line does not have this form.
-    """
+    """Read a lock file: lines of `use group:artifact:version sha256`; `#` begins a comment."""
+    lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
     jars = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        words = line.split("#")[0].split()
-        if not words:
-            continue
-        names = words[1].split(":") if len(words) == 3 else []
-        if len(names) != 3 or words[0] not in ("spark", "tool") or len(words[2]) != 64:
-            raise ConfigurationError(
-                what=f"{line!r} is not a line of a jar lock",
-                where=f"{path}, line {number}",
-                next_step="Write: spark|tool group:artifact:version sha256",
-            )
-        use = cast(Literal["spark", "tool"], words[0])
-        jars.append(Jar(use=use, group=names[0], artifact=names[1], version=names[2], sha256=words[2]))
+    for use, place, digest in filter(None, lines):
+        group, artifact, version = place.split(":")
+        jars.append(Jar(use=cast(Use, use), group=group, artifact=artifact, version=version, sha256=digest))
     return tuple(jars)
 
 
 def locate(settings: Settings, lock: Path | None = None) -> Jars:
-    """Return the folder for the jars of a lock file, whether they are there or not.
-
-    Args:
-        lock: The lock file; the platform's own when None.
-
-    Returns:
-        The folder and the jars it should hold.
-    """
+    """Return the folder for the jars of a lock file (None: the platform's own), whether they are there or not."""
     path = lock or lock_file()
     name = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     return Jars(folder=settings.jars / name, jars=read_lock(path))
@@ -141,20 +107,8 @@ def corrupt(jars: Jars) -> list[Jar]:
     return [jar for jar in present if sha256_of(jars.folder / jar.file_name) != jar.sha256]
 
 
-def download_missing(settings: Settings, java: javas.Java, lock: Path | None = None) -> Jars:
-    """Return the folder of jars; missing ones are fetched.
-
-    Args:
-        lock: The lock file; the platform's own when None.
-
-    Returns:
-        The complete folder.
-
-    Raises:
-        ConfigurationError: The folder of jars cannot be created.
-        JarsUnavailable: Jars could not be fetched.
-        JarCorrupt: A fetched jar does not have its pinned checksum; nothing that was fetched is kept.
-    """
+def download_missing(settings: Settings, lock: Path | None = None) -> Jars:
+    """Return the folder of jars; missing ones are fetched."""
     jars = locate(settings, lock)
     if not missing(jars):
         return jars
@@ -167,97 +121,47 @@ def download_missing(settings: Settings, java: javas.Java, lock: Path | None = N
             next_step="Set BLOGDATA_JARS to a folder you may write",
         ) from error
     with locked(settings.jars / ".lock", seconds=_FETCH_SECONDS):
-        if not missing(jars):
-            return jars
+        absent = missing(jars)
         with tempfile.TemporaryDirectory(dir=settings.jars, prefix=".fetch-") as name:
-            staging = Path(name)
-            complete = staging / "jars"
-            complete.mkdir()
-            wanted = [jar for jar in jars.jars if not _take_local(settings.jars, jar, complete)]
-            if wanted:
-                _log.info("Fetching %d jars for Spark, once, into %s", len(wanted), jars.folder)
-                _fetch(settings, java, wanted, staging, complete)
-            for jar in jars.jars:
-                _check(complete / jar.file_name, jar)
-            if jars.folder.exists():
-                # The folder is damaged: the pinned jars are replaced, the engine jars built there stay.
-                for jar in jars.jars:
-                    (complete / jar.file_name).replace(jars.folder / jar.file_name)
+            staging = Path(name) / "jars"
+            staging.mkdir()
+            if absent:
+                _log.info("Fetching %d jars for Spark, once, into %s", len(absent), jars.folder)
+            for jar in absent:
+                _fetch(settings, jar, staging / jar.file_name)
+            if not jars.folder.exists():
+                staging.rename(jars.folder)
             else:
-                complete.rename(jars.folder)
+                # The folder is damaged: the pinned jars are replaced, the engine jars built there stay.
+                for jar in absent:
+                    (staging / jar.file_name).replace(jars.folder / jar.file_name)
     return jars
 
 
-def _take_local(root: Path, jar: Jar, target: Path) -> bool:
-    source = root / jar.file_name
-    if not source.is_file() or sha256_of(source) != jar.sha256:
-        return False
-    shutil.copyfile(source, target / jar.file_name)
-    return True
+def _fetch(settings: Settings, jar: Jar, target: Path) -> None:
+    local = settings.jars / jar.file_name
+    if local.is_file() and sha256_of(local) == jar.sha256:
+        shutil.copyfile(local, target)
+        return
+    # Most processes fetch nothing.
+    import ssl
+    from http.client import HTTPException
+    from urllib.request import urlopen
 
-
-def _fetch(settings: Settings, java: javas.Java, jars: list[Jar], staging: Path, target: Path) -> None:
-    root = f" root={quoteattr(settings.maven_mirror)}" if settings.maven_mirror else ""
-    (staging / "settings.xml").write_text(
-        '<ivysettings><settings defaultResolver="central"/>'
-        f"<caches defaultCacheDir={quoteattr(str(staging / 'cache'))}/>"
-        f'<resolvers><ibiblio name="central" m2compatible="true"{root}/></resolvers></ivysettings>',
-        encoding="utf-8",
-    )
-    dependencies = "".join(
-        f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}" transitive="false" '
-        'conf="default->master(*)"/>'
-        for jar in jars
-    )
-    (staging / "ivy.xml").write_text(
-        '<ivy-module version="2.0"><info organisation="blogdata" module="jars"/>'
-        '<configurations><conf name="default"/></configurations>'
-        f"<dependencies>{dependencies}</dependencies></ivy-module>",
-        encoding="utf-8",
-    )
-    bundled = sorted((package_folder("pyspark") / "jars").glob("ivy-*.jar"))
-    if not bundled:
-        raise JarsUnavailable(
-            what="PySpark's jars lack Apache Ivy",
-            where=str(package_folder("pyspark") / "jars"),
-            next_step="Install the pyspark of uv.lock again: make clean setup",
-        )
-    command = [
-        str(java.executable),
-        *trust.java_options(settings.ca_file, staging),
-        *("-cp", str(bundled[-1]), "org.apache.ivy.Main", "-warn"),
-        *("-settings", str(staging / "settings.xml"), "-ivy", str(staging / "ivy.xml")),
-        *("-types", "jar", "-retrieve", str(target / "[artifact]-[revision].[ext]")),
-    ]
+    address = f"{(settings.maven_mirror or _MAVEN_CENTRAL).rstrip('/')}/{jar.place}"
+    trusted = ssl.create_default_context(cafile=settings.ca_file)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False)
-        output = done.stdout + done.stderr
-    except subprocess.TimeoutExpired as error:
-        raise _unavailable(settings, jars, f"no answer within {_FETCH_SECONDS} s") from error
-    absent = [jar for jar in jars if not (target / jar.file_name).is_file()]
-    if absent:
-        raise _unavailable(settings, absent, _reason(output))
-
-
-def _reason(output: str) -> str:
-    lines = [line.strip(" \t:") for line in output.splitlines()]
-    telling = [line for line in lines if "error" in line.lower() or "exception" in line.lower()]
-    return (telling or [line for line in lines if line] or ["Ivy said nothing"])[0][:300]
-
-
-def _unavailable(settings: Settings, jars: list[Jar], reason: str) -> JarsUnavailable:
-    return JarsUnavailable(
-        what=f"{len(jars)} jars could not be fetched ({jars[0].file_name}, ...): {reason}",
-        where=settings.maven_mirror or "the default Maven repository",
-        next_step=f"Check the network, set BLOGDATA_MAVEN_MIRROR, or put the jars into {settings.jars}",
-    )
-
-
-def _check(path: Path, jar: Jar) -> None:
-    found = sha256_of(path)
-    if found != jar.sha256:
-        raise JarCorrupt(
+        with urlopen(address, timeout=_SILENT_SECONDS, context=trusted) as answer, target.open("wb") as file:
+            shutil.copyfileobj(answer, file)
+    except (OSError, HTTPException) as error:
+        raise JarsUnavailable(
+            what=f"{jar.file_name} could not be fetched: {error}",
+            where=address,
+            next_step=f"Check the network, set BLOGDATA_MAVEN_MIRROR, or put the jar into {settings.jars}",
+        ) from error
+    if (found := sha256_of(target)) != jar.sha256:
+        raise PlatformError(
             what=f"{jar.file_name} has the checksum {found}, not {jar.sha256}; nothing was kept",
-            where=f"{jar.group}:{jar.artifact}:{jar.version}",
+            where=address,
             next_step="Fetch again, from another mirror if it stays; change deploy/jars.lock only on purpose",
         )

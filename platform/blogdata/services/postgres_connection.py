@@ -64,8 +64,8 @@ class Address:
     def with_password(self, password: Secret) -> str:
         """Return the address with a password."""
         parts = urlsplit(self.url)
-        user, _, host = parts.netloc.rpartition("@")
-        return parts._replace(netloc=f"{user}:{quote(password.reveal(), safe='')}@{host}").geturl()
+        login, _, host = parts.netloc.rpartition("@")
+        return parts._replace(netloc=f"{login.partition(':')[0]}:{quote(password.reveal(), safe='')}@{host}").geturl()
 
 
 @contextmanager

@@ -56,11 +56,7 @@ class ProcessIdentity:
 def start(
     command: Sequence[str], *, environment: Mapping[str, str], log: Path, folder: Path, umask: int = PRIVATE
 ) -> ProcessIdentity:
-    """Start a process that outlives this one.
-
-    Returns:
-        Its identity.
-    """
+    """Start a process that outlives this one."""
     with open(log, "wb", opener=for_owner) as output:
         process = Detached(
             list(command),
@@ -82,9 +78,6 @@ def start(
 def identify(pid: int) -> ProcessIdentity:
     """Return the identity of a running process.
 
-    Returns:
-        Its identity.
-
     Raises:
         psutil.NoSuchProcess: No process with that id runs.
     """
@@ -94,11 +87,7 @@ def identify(pid: int) -> ProcessIdentity:
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """Check whether a process still runs.
-
-    Returns:
-        False also if its id now belongs to another process.
-    """
+    """Check whether a process still runs; one with its id that began later is another."""
     if identity.pid in _children:
         _children[identity.pid].poll()
     try:
@@ -108,11 +97,7 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
 
 def stop(identity: ProcessIdentity, *, first_signal: signal.Signals = signal.SIGTERM) -> bool:
-    """Stop a process: send a signal first, then kill it after 15 seconds.
-
-    Returns:
-        True if it was running.
-    """
+    """Stop a process: send a signal first, then kill it after 15 seconds; return whether it was running."""
     if not is_alive(identity):
         return False
     process = psutil.Process(identity.pid)
@@ -148,9 +133,6 @@ def free_port() -> int:
     Returns:
         A port below the ephemeral ones: until the server listens, the system assigns it neither to a connection nor
         to another listener of the same server that binds to port 0.
-
-    Raises:
-        OSError: All ports of the range are in use.
     """
     # Not `random`'s global generator: with the same seed two processes would choose the same port.
     for port in random.SystemRandom().sample(_CHOSEN_PORTS, len(_CHOSEN_PORTS)):
@@ -160,11 +142,7 @@ def free_port() -> int:
 
 
 def port_is_free(port: int) -> bool:
-    """Check whether a server could listen on a loopback port.
-
-    Returns:
-        False if a process listens there, or the system does not let this user bind it.
-    """
+    """Check whether a server of this user could listen on a loopback port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -175,18 +153,12 @@ def port_is_free(port: int) -> bool:
 
 
 def port_owner(port: int) -> str:
-    """Describe the process that listens on a port, as far as this user may see it.
-
-    Returns:
-        For instance `process 123 (nginx)`, or `another process`.
-    """
-    try:
+    """Describe the process that listens on a port, as far as this user may see it: `process 123 (nginx)`."""
+    with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections(kind="tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.pid
             if listens and connection.laddr and connection.laddr.port == port:
                 return f"process {connection.pid} ({psutil.Process(connection.pid).name()})"
-    except psutil.Error:
-        return "another process"
     return "another process"
 
 

@@ -5,8 +5,6 @@ Addresses are those on which the processes really listen, and rights of folders 
 
 from __future__ import annotations
 
-import grp
-import pwd
 import stat
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -72,7 +70,11 @@ def _is_of_machine(address: str) -> bool:
 def _of_folder(folder: Path) -> str:
     """Say who may list and change a folder, as far as its own permissions decide that."""
     found = folder.stat()
-    owner, group, mode = _owner(found.st_uid), _group(found.st_gid), found.st_mode
+    mode = found.st_mode
+    try:
+        owner, group = folder.owner(), folder.group()
+    except KeyError:
+        owner, group = f"user {found.st_uid}", str(found.st_gid)
     rights = [f"{owner} may read and write"]
     for who, read, write in (
         (f"the group {group}", mode & stat.S_IXGRP, mode & stat.S_IWGRP),
@@ -81,17 +83,3 @@ def _of_folder(folder: Path) -> str:
         if read:
             rights.append(f"{who} may enter{' and write' if write else ''}")
     return ", ".join(rights) if len(rights) > 1 else f"{rights[0]}, nobody else may enter"
-
-
-def _owner(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"user {number}"
-
-
-def _group(number: int) -> str:
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:
-        return str(number)

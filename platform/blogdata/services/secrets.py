@@ -20,8 +20,7 @@ from blogdata.secrets.environment import Environment
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secret_files import SecretFiles
 from blogdata.secrets.secrets_pointer import Pointer, Provider, fetch
-from blogdata.services.config import Settings
-from blogdata.services.secret_settings import SecretSettings
+from blogdata.services.config import SecretSettings, Settings
 
 SHORTEST = 32
 _MEMORY = Path("/dev/shm")
@@ -44,7 +43,6 @@ def read(settings: Settings, name: str, version: int | None = None) -> Secret:
         The secret, at least 32 characters.
 
     Raises:
-        SecretMissing: It has no such version.
         ConfigurationError: It is readable by others, cannot be generated, or is shorter than 32 characters.
         PlatformError: The provider cannot be asked.
     """
@@ -162,4 +160,5 @@ def _server(chosen: SecretSettings, ca_file: Path | None) -> Provider:
         return chosen.token or of_file(chosen.token_file)
 
     role = chosen.role and Role(id=chosen.role, secret=lambda: of_file(chosen.role_secret_file))
-    return OpenBao(address=chosen.address, mount=chosen.mount, path=chosen.path, login=role or token, ca_file=ca_file)
+    address = (chosen.address or "").rstrip("/")
+    return OpenBao(address=address, mount=chosen.mount, path=chosen.path, login=role or token, ca_file=ca_file)

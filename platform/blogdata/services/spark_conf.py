@@ -26,19 +26,9 @@ class SparkParts:
 
 
 def prepare(settings: Settings) -> SparkParts:
-    """Find, fetch or build all parts that Spark needs.
-
-    Returns:
-        The parts, all in place.
-
-    Raises:
-        JavaMissing: No usable Java was found.
-        JarsUnavailable: The jars could not be fetched.
-        JarCorrupt: A jar does not have its pinned checksum.
-        EngineBuildFailed: The platform's Java sources do not compile.
-    """
+    """Find, fetch or build all parts that Spark needs."""
     runtime = java.find(settings)
-    pinned = jars.download_missing(settings, runtime)
+    pinned = jars.download_missing(settings)
     built = [engine.compile_if_absent(pinned, runtime)] if has_engine(settings) else []
     return SparkParts(
         java=runtime,
@@ -55,8 +45,6 @@ def build(settings: Settings, parts: SparkParts) -> dict[str, str]:
 
     The tables are small by Spark's standards, so shuffles and listings get 4 tasks and not hundreds.
 
-    Returns:
-        Keys and values.
     """
     class_path = os.pathsep.join(map(str, parts.class_path))
     conf = {

@@ -15,7 +15,6 @@ import logging
 import os
 import secrets
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -42,10 +41,6 @@ _NO_MEMORY = "OutOfMemoryError"
 _ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or default Spark session")
 """What a server that is ending itself answers."""
 _SOCKETS = "sockets"
-_SOCKET_NAME = 43
-"""Bytes of the names that Spark gives to sockets, with the separator: `/.` and a UUID and `.sock`."""
-_LONGEST_SOCKET = 103
-"""The longest path of a socket that every system allows, in bytes."""
 
 
 class SparkServerFailed(PlatformError):
@@ -82,11 +77,6 @@ def running_server(settings: Settings) -> SparkServer:
 
     Returns:
         The server; its notices list the repairs, which are also logged.
-
-    Raises:
-        SparkServerUnreachable: A remote server does not answer.
-        PortInUse: The configured port is taken.
-        SparkServerFailed: The server cannot be started.
     """
     if settings.spark.remote is not None:
         spark_probe.probe(settings.spark.remote)
@@ -123,10 +113,7 @@ def of_roles(settings: Settings) -> Settings:
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own servers.
-
-    Returns:
-        True if one was running.
+    """Stop the deployment's own servers; return whether one was running.
 
     Raises:
         LockTimeout: Another process held the lock, starting or stopping a server, until the time ran out.
@@ -148,11 +135,7 @@ def _stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> ServiceStatus:
-    """Return the state of the server without changing anything.
-
-    Returns:
-        State, address, process and a sentence of explanation.
-    """
+    """Return the state of the server without changing anything."""
     remote = settings.spark.remote
     state = daemons.read(settings, settings.spark.service) if remote is None else None
     address = state.url if state is not None else remote
@@ -178,13 +161,16 @@ def ran_out_of_memory(settings: Settings, error: Exception) -> bool:
     if _NO_MEMORY in str(error):
         return True
     gone = spark_probe.is_lost(error) or any(sign in str(error) for sign in _ENDING)
-    log = log_file(settings)
-    return gone and log.is_file() and _NO_MEMORY in log.read_text(encoding="utf-8", errors="replace")
+    return gone and log_file(settings).is_file() and _NO_MEMORY in _log_text(settings)
 
 
 def log_file(settings: Settings) -> Path:
     """Return the path of the server's log."""
     return settings.service_folder(settings.spark.service) / "server.log"
+
+
+def _log_text(settings: Settings) -> str:
+    return log_file(settings).read_text(encoding="utf-8", errors="replace")
 
 
 _CONNECT_CONF = {
@@ -199,18 +185,15 @@ def _settle(settings: Settings, fingerprint: str, notices: list[str]) -> Started
     state = daemons.read(settings, settings.spark.service)
     if state is not None:
         if not processes.is_alive(state.identity):
-            taken = "; its number belongs to another process now" if _exists(state.pid) else ""
-            notices.append(f"The Spark server (process {state.pid}) had ended{taken}; a new one was started")
+            reason = "had ended"
         elif state.fingerprint != fingerprint:
-            notices.append(f"The configuration changed; the Spark server (process {state.pid}) was restarted")
-            processes.stop(state.identity)
+            reason = "had another configuration"
         elif _serves(state, _PATIENCE_SECONDS):
             return state
         else:
-            notices.append(
-                f"The Spark server (process {state.pid}) did not answer for {_PATIENCE_SECONDS:g} s; it was restarted"
-            )
-            processes.stop(state.identity)
+            reason = f"did not answer for {_PATIENCE_SECONDS:g} s"
+        notices.append(f"The Spark server (process {state.pid}) {reason}; a new one was started")
+        processes.stop(state.identity)
         daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     for orphan in _orphans(settings):
         notices.append(f"A Spark server that nobody knew of (process {orphan.pid}) was stopped")
@@ -252,7 +235,7 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
     daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
     reason = "ended while starting" if ended else f"did not serve within {settings.spark.start_seconds:g} s"
     raise SparkServerFailed(
-        what=f"The Spark server {reason}: {_last_words(log_file(settings))}",
+        what=f"The Spark server {reason}: {daemons.last_words(_log_text(settings))}",
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
@@ -266,16 +249,10 @@ def _sockets(settings: Settings) -> dict[str, str]:
     if not spark_conf.is_local(settings):
         return {}  # The folder would have to exist on each node of the cluster.
     scratch = spark_conf.scratch(settings)
-    folder = scratch / _SOCKETS
-    if len(os.fsencode(folder)) + _SOCKET_NAME <= _LONGEST_SOCKET:
-        folder.mkdir(mode=0o700)
-    else:
-        folder.symlink_to(tempfile.mkdtemp(prefix=_prefix(scratch)))
-        folder = folder.readlink()
-    return {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": str(folder),
-    }
+    # The path of a socket has 103 bytes at most: in the home there may be no room for it.
+    folder = tempfile.mkdtemp(prefix=_prefix(scratch))
+    (scratch / _SOCKETS).symlink_to(folder)
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
 
 
 def _clear(scratch: Path) -> None:
@@ -340,15 +317,5 @@ def _orphans(settings: Settings) -> list[ProcessIdentity]:
     return processes.with_argument(_marker(settings), settings.service_folder(settings.spark.service))
 
 
-def _exists(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() if sys.platform == "linux" else False
-
-
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def _last_words(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    telling = [line for line in lines if "Exception" in line or "Error" in line]
-    return (telling or lines or ["it said nothing"])[-1].strip()[:300]

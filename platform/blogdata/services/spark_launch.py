@@ -27,19 +27,8 @@ _LAUNCHER_SECONDS = 120
 _STREAM_WORKERS = "pyspark.sql.connect.streaming.worker."
 
 
-class SparkLaunchFailed(PlatformError):
-    """Raised when Spark's launcher does not print a command."""
-
-
 def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, options: Sequence[str] = ()) -> list[str]:
-    """Build the command of a Spark process.
-
-    Returns:
-        The executable and all its arguments.
-
-    Raises:
-        SparkLaunchFailed: The launcher does not run, fails, or prints no command.
-    """
+    """Build the command of a Spark process."""
     launcher = [str(parts.java.executable), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     launcher += [
         "-cp",
@@ -61,17 +50,13 @@ def command(settings: Settings, parts: SparkParts, main: Sequence[str], *, optio
     words = [word for word in done.stdout.split("\0") if word.strip()]
     if done.returncode != 0 or len(words) < 2:
         raise _failed(parts, (done.stderr or done.stdout).strip()[-500:])
-    kept = [word for word in words[1:] if word != VECTOR_OPTION or parts.java.has_vector]
+    kept = [word for word in words[1:] if word != VECTOR_OPTION]
     log4j = package_folder("blogdata") / "deploy" / "spark-log4j2.properties"
     return [str(parts.java.executable), f"-Dlog4j2.configurationFile=file:{log4j}", *options, *kept]
 
 
 def environment(settings: Settings, parts: SparkParts) -> dict[str, str]:
-    """Build the environment of a Spark process: this process's own, with Spark's variables replaced.
-
-    Returns:
-        All variables.
-    """
+    """Build the environment of a Spark process: this process's own, with Spark's variables replaced."""
     inherited = without_secrets(os.environ)
     kept = {name: value for name, value in inherited.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
@@ -116,8 +101,8 @@ def worker_python_script() -> str:
     )
 
 
-def _failed(parts: SparkParts, reason: str) -> SparkLaunchFailed:
-    return SparkLaunchFailed(
+def _failed(parts: SparkParts, reason: str) -> PlatformError:
+    return PlatformError(
         what=f"Spark's launcher failed: {reason}",
         where=str(parts.java.executable),
         next_step=Remedy("Run: ", Diagnose()),

@@ -71,11 +71,7 @@ def probe(url: str, *, seconds: float = 10.0) -> None:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Check whether an error means a lost server or session, so that attaching again can help.
-
-    Returns:
-        True for a lost server or session, False for an error of the work itself.
-    """
+    """Check whether an error means a lost server or session, so that attaching again can help."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, (SparkServerLost, SparkServerUnreachable)):
@@ -94,8 +90,6 @@ def lost(error: BaseException, url: str) -> SparkServerLost:
     Args:
         error: An error for which :func:`is_lost` returns True.
 
-    Returns:
-        The exception to raise from the error.
     """
     lines = [line.strip() for line in _describe(error).splitlines()]
     # A broken gRPC stream prints as a block of fields; the reason is in the line `details =`, not in the first.

@@ -13,7 +13,7 @@ from blogdata.patterns.security import role_folders
 from blogdata.publish.contract import Contract
 from blogdata.services import exports
 from blogdata.services.config import Settings
-from blogdata.services.copy_settings import Export
+from blogdata.services.exports import Export
 
 
 def clear(settings: Settings, of_persons: Iterable[Contract], note: Note) -> list[Cleared]:

@@ -1,0 +1,205 @@
+"""Types of single settings: what a value may be, and its normal form."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+SECRET = "{secret}"
+"""Placeholder in the address of a channel for its secret."""
+UNIX_SOCKET = "unix:"
+"""A proxy that connects through a socket of the machine."""
+_PLAIN = {"json", "form", "xml", "mailto"}
+"""Schemes of channels without TLS; with an s at their end they have it."""
+
+
+def refusal(what: str, write: str, *, private: bool = False) -> PydanticCustomError:
+    """Build the error of a value, which is shown before `what`; its key, if it is private."""
+    return PydanticCustomError("refusal", "{what}", {"what": what, "write": write, "private": private})
+
+
+def is_local(address: str) -> bool:
+    """Return whether an address is on this machine."""
+    return urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _folder(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, str):
+        return value
+    if "://" in value:
+        raise refusal("is the address of a store", "give the path of a folder; a store can be mounted as one")
+    return (info.context or Path.cwd()) / Path(value).expanduser()
+
+
+Folder = Annotated[Path, BeforeValidator(_folder)]
+"""The path of a folder or file; a relative one is relative to the home."""
+
+
+def _matching(pattern: str, kind: str, example: str, *, private: bool = False) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise refusal(f"is not {kind}", f"write it like {example}", private=private)
+        return text
+
+    return AfterValidator(check)
+
+
+Text = Annotated[str, Field(min_length=1)]
+TextOrTexts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+# Not shown: it may be a secret in the place of its name.
+Name = Annotated[
+    str, _matching(r"[A-Za-z0-9_.-]{1,64}", "a name of letters, digits, dots and hyphens", '"blog-1"', private=True)
+]
+Names = Annotated[str, _matching(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*", "names between slashes", '"team/blog"')]
+TableName = Annotated[str, _matching(r'[^\s."]+(\.[^\s."]+)?', "the name of a table", '"table" or "schema.table"')]
+PathStart = Annotated[str, _matching(r"[/*].*", "how a path begins, or a pattern", '["/admin/", "/*.php"]')]
+HostName = Annotated[
+    str,
+    AfterValidator(str.lower),
+    _matching(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", "the name of a host", '["blog.example.org"], without scheme and port'),
+]
+Port = Annotated[int, Field(ge=0, le=65_535)]
+
+
+def _day(value: object) -> str:
+    try:
+        return date.fromisoformat(str(value)).isoformat()
+    except ValueError as error:
+        raise refusal("is not a day", "write it like 2026-01-05") from error
+
+
+Day = Annotated[str, BeforeValidator(_day)]
+BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def amount(text: str, units: Mapping[str, int]) -> int:
+    """Return the number that a text like `4h` or `64m` means; -1 if it is no such text."""
+    match = re.fullmatch(rf"(\d{{1,9}})([{''.join(units)}])", text.lower())
+    return int(match[1]) * units[match[2]] if match else -1
+
+
+def _between(units: Mapping[str, int], least: str, most: str) -> Callable[[object], int]:
+    def check(value: object) -> int:
+        found = amount(str(value), units)
+        if not amount(least, units) <= found <= amount(most, units):
+            raise refusal(
+                "is not a number and a unit that this setting takes",
+                f'write "{least}" to "{most}", in units of {", ".join(units)}',
+            )
+        return found
+
+    return check
+
+
+def size(most: str) -> BeforeValidator:
+    """Accept a number of bytes like `500k`, `64m` or `8g`; a unit is 1024 times the one before."""
+    return BeforeValidator(_between(BYTES, "1k", most))
+
+
+def duration(least: str) -> BeforeValidator:
+    """Accept a duration like `30m`, `4h` or `1d`, as seconds."""
+    return BeforeValidator(_between(SECONDS, least, "9999d"))
+
+
+Heap = Annotated[str, AfterValidator(lambda text: text.lower() if _between(BYTES, "512m", "9999g")(text) else text)]
+"""Memory as Spark writes it: `2g`."""
+
+
+def _split(address: str) -> SplitResult:
+    """Split an address; one that cannot be split has no scheme."""
+    try:
+        parts = urlsplit(address)
+        return urlsplit("") if parts.port == 0 else parts
+    except ValueError:
+        return urlsplit("")
+
+
+def _address(example: str, *schemes: str) -> AfterValidator:
+    def check(address: str) -> str:
+        parts = _split(address)
+        if parts.scheme not in schemes or not (parts.netloc or parts.scheme == "file"):
+            # Before an @ may be a password.
+            raise refusal(
+                f"is no address of the kind {schemes[0]}:", f"write one like {example}", private="@" in address
+            )
+        return address
+
+    return AfterValidator(check)
+
+
+HttpAddress = Annotated[str, _address("https://example.com", "https", "http")]
+MavenAddress = Annotated[str, _address("https://maven.example.com/root or file:///srv/maven", "https", "http", "file")]
+Database = Annotated[str, _address("postgresql://user@host:5432/database", "postgresql", "postgres")]
+
+
+def _remote(address: str | None, info: ValidationInfo) -> str | None:
+    text, parts = address or "", _split(address or "")
+    if info.data.get("mode") != "remote" and re.fullmatch(r"sc://.+|local(\[.*\])?|", text):
+        return None
+    if parts.scheme != "sc" or not parts.hostname or parts.path.split(";")[0] not in ("", "/") or parts.query:
+        raise refusal(
+            "is not the address of a Spark Connect server",
+            "write sc://host:port or sc://host:port/;use_ssl=true, or unset it for a local server",
+        )
+    return address
+
+
+SparkRemote = Annotated[str | None, AfterValidator(_remote), Field(validate_default=True)]
+"""The address of a server, which the mode `remote` needs, and else None."""
+
+
+def _conf(value: object) -> object:
+    if not isinstance(value, dict) or any(isinstance(one, (dict, list)) for one in value.values()):
+        raise refusal("is not keys and values", 'write [spark.conf] and: "spark.sql.shuffle.partitions" = 8')
+    return sorted((key, str(one).lower() if isinstance(one, bool) else str(one)) for key, one in value.items())
+
+
+SparkConf = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_conf)]
+
+
+def _channel(address: str, info: ValidationInfo) -> str:
+    secret, parts = info.data.get("secret"), _split(address)
+    if address == SECRET and secret:
+        return address
+    if not parts.scheme or "://" not in address:
+        wrong = "is not an address of Apprise"
+    elif parts.password not in (None, SECRET):
+        wrong = "has a password"
+    elif (SECRET in address) != (secret is not None):
+        wrong = f"has {SECRET} where the secret belongs, if the channel has one"
+    elif secret and parts.scheme in _PLAIN and not is_local(address):
+        wrong = f"has a secret and no TLS: {parts.scheme}s:// has it"
+    else:
+        return address
+    raise refusal(wrong, 'write it like address = "slack://{secret}/#data", secret = "slack"', private=True)
+
+
+ChannelAddress = Annotated[str, AfterValidator(_channel)]
+
+
+def _network(name: str) -> str:
+    try:
+        found = ipaddress.ip_network(name)
+    except ValueError as error:
+        raise refusal(
+            f"is no address or network: {error}",
+            'write addresses and networks like ["10.0.0.2", "192.0.2.0/24", "2001:db8::/32"]',
+        ) from error
+    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
+    if mapped is not None and found.prefixlen >= 96:
+        return str(ipaddress.ip_network(f"{mapped}/{found.prefixlen - 96}"))
+    return str(found)
+
+
+Network = Annotated[str, AfterValidator(_network)]
+"""An address or a network in its normal form: IPv4 written as IPv6 is IPv4."""
+Proxy = Annotated[str, AfterValidator(lambda name: name if name == UNIX_SOCKET else _network(name))]
