@@ -9,10 +9,10 @@ import pytest
 
 from blogdata.patterns.error_management import dead_letter_replay
 from blogdata.patterns.error_management.dead_letter_replay import Correction
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_lines import measure_all
 from blogdata.patterns.ingestion.landed_links import LinkRefused, leading_out
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_progress import PROGRESS
 from blogdata.patterns.ingestion.log_splitter import SplitReport, refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
@@ -136,7 +136,7 @@ def log(landing: Path, name: str = "a.log") -> Path:
 
 
 def split(file: Path, landing: Path) -> SplitReport:
-    return split_by_hour(file, landing, hour_of_combined, now=NOW)
+    return split_by_hour(file, landing, formats().hour_of, now=NOW)
 
 
 def test_an_outward_log_link_is_refused_alone(landing: Path, outside: Path) -> None:

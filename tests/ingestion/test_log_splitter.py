@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from blogdata.patterns.ingestion import landed_formats, log_splitter, whole_files
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_progress import PROGRESS, LogRewritten
 from blogdata.patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
@@ -23,7 +23,7 @@ from ingestion.growing_logs import NOW, line, put
 
 
 def split(landing: Path, name: str = "a.log", now: datetime = NOW) -> SplitReport:
-    return split_by_hour(landing / "access_logs" / name, landing, hour_of_combined, now=now)
+    return split_by_hour(landing / "access_logs" / name, landing, formats().hour_of, now=now)
 
 
 def parts(landing: Path) -> list[Path]:
@@ -99,7 +99,7 @@ def test_unordered_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Pat
 def test_splitting_by_each_lines_hour_breaks_the_order(tmp_path: Path) -> None:
     lines = [line(2), line(0), line(3)]
     put(tmp_path, b"".join(lines))
-    naive = sorted(lines, key=lambda one: hour_of_combined(one) or "")
+    naive = sorted(lines, key=lambda one: formats().hour_of(one) or "")
     assert naive != lines
     split(tmp_path)
     assert joined(tmp_path) == b"".join(lines)
@@ -332,4 +332,4 @@ def test_the_parts_of_any_log_join_to_it(
     ],
 )
 def test_the_hour_of_a_line_is_in_utc(stamp: bytes, hour: str | None) -> None:
-    assert hour_of_combined(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour
+    assert formats().hour_of(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from blogdata.patterns.ingestion import landed_content, log_splitter, vanished_lines
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_content import Line
-from blogdata.patterns.ingestion.log_queue import split_all
+from blogdata.patterns.ingestion.log_formats import formats
+from blogdata.patterns.ingestion.log_splitter import split_all
 from ingestion.growing_logs import NOW, line, put
 from ingestion.test_log_splitter import parts, split
 
@@ -41,24 +41,6 @@ def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path)
         assert lost_by_hour(published, lines_by_hour(landing)) == []
 
 
-def test_a_begin_that_an_earlier_release_named_like_whole_lines_makes_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stream may have read it, and reads no name twice: what is behind it has a name of its own."""
-    data = line(2) + line(4) + line(5)
-    put(tmp_path, data[: len(line(2)) + 60])
-    with monkeypatch.context() as patch:
-        patch.setattr(log_splitter, "UNENDED", "")
-        split(tmp_path)
-    published, (whole, begin) = lines_by_hour(tmp_path), parts(tmp_path)
-    put(tmp_path, data)
-    split(tmp_path, now=NOW + timedelta(seconds=1))
-    assert whole in parts(tmp_path)
-    assert begin not in parts(tmp_path)
-    assert b"".join(path.read_bytes() for path in parts(tmp_path)) == data
-    assert lost_by_hour(published, lines_by_hour(tmp_path)) == []
-
-
 def lines_by_hour(landing: Path) -> dict[str, list[Line]]:
     found: dict[str, list[Line]] = defaultdict(list)
     for one in landed_content.landed_lines(parts(landing), landing):
@@ -69,11 +51,11 @@ def lines_by_hour(landing: Path) -> dict[str, list[Line]]:
 def test_later_parts_sort_later_however_many_logs_are_split_with_theirs(tmp_path: Path) -> None:
     """Of many logs of one call, the first bear earlier times; a stream calls again after seconds."""
     put(tmp_path, line(0))
-    assert [one.fault for one in split_all(tmp_path, hour_of_combined, now=NOW)] == [None]
+    assert [one.fault for one in split_all(tmp_path, formats().hour_of, now=NOW)] == [None]
     put(tmp_path, line(0) + line(1))
     for number in range(9):
         put(tmp_path, line(60 + number), f"{number}.log")
-    first, *_ = split_all(tmp_path, hour_of_combined, now=NOW + timedelta(seconds=5))
+    first, *_ = split_all(tmp_path, formats().hour_of, now=NOW + timedelta(seconds=5))
     assert first.log.name == "a.log"
     taken = [re.findall(log_splitter.PART, path.name)[0] for path in sorted(tmp_path.glob("visits/*/*/a-*.log"))]
     assert [int(offset) for _, _, offset in sorted(taken, key=lambda part: part[1:])] == [0, len(line(0))]

@@ -25,8 +25,8 @@ import oracle_requests
 from assets.report import blog_report
 from assets.report.blog_report import Report
 from blogdata.cli.main import app
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
-from blogdata.patterns.ingestion.log_queue import split_all
+from blogdata.patterns.ingestion.log_formats import formats
+from blogdata.patterns.ingestion.log_splitter import split_all
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
@@ -70,7 +70,7 @@ def landed_while_rotated(landing: Path, server: Path) -> list[str]:
         with current.open("ab") as log:
             log.writelines(lines[begin : begin + 200])
         land_logs(landing, *sorted(map(str, server.iterdir())))
-        for _ in split_all(landing, hour_of_combined, now=now + timedelta(hours=step)):
+        for _ in split_all(landing, formats().hour_of, now=now + timedelta(hours=step)):
             pass
         with current.open("ab") as log:
             log.writelines(lines[begin + 200 : begin + 225])

@@ -19,7 +19,7 @@ import oracle
 import oracle_logs
 from assets.transforms import user_agents, visit_events, visit_times, visits_by_inactivity
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
+from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.security.pseudo_anonymizer import derived_key, keyed_hash
 from blogdata.services.log_filters import LogFilters
 from blogdata.services.log_settings import UNIX_SOCKET, LogSettings
@@ -182,7 +182,7 @@ def test_times_are_those_of_plain_python_and_lie_in_the_hour_that_the_log_is_spl
     found = {row["stamp"]: row["time"] for row in read}
     times = {stamp: oracle_logs.log_time(stamp) for stamp in stamps}
     assert found == {stamp: time and int(time.timestamp()) for stamp, time in times.items()}
-    hours = {stamp: hour_of_combined(line(time=stamp).encode()) for stamp in stamps}
+    hours = {stamp: formats().hour_of(line(time=stamp).encode()) for stamp in stamps}
     assert hours == {stamp: time and time.strftime("%Y-%m-%dT%H") for stamp, time in times.items()}
     assert times["31/Dec/2016:23:59:60 +0545"] == datetime(2016, 12, 31, 18, 14, 59, tzinfo=timezone.utc)
 

@@ -152,7 +152,6 @@ def logs(
     refused, and the others land; in a folder it is skipped.
     """
     from blogdata.cli.land_logs import LogsRefused, land_logs
-    from blogdata.patterns.ingestion.combined_log import hour_of_combined
     from blogdata.patterns.ingestion.log_formats import formats
     from blogdata.patterns.ingestion.log_splitter import LOGS
     from blogdata.services.config import load
@@ -165,7 +164,7 @@ def logs(
     target = _landing(landing)
     _make_writable(target)
     results = []
-    hour_of = partial(hour_of_combined, known=known)
+    hour_of = known.hour_of
     # A log that has grown is known by its landed copy, which has no line of a forgotten person any more.
     prepare = (lambda copy: erase_known(settings, target, [copy])) if settings else (lambda _: {})
     for result in land_logs(files, target / LOGS, partial(_formats_of, known), hour_of, prepare):
@@ -247,9 +246,8 @@ def _formats_of(known: LogFormats, file: Path) -> list[str]:
     A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
     """
     from blogdata.patterns.ingestion import log_formats
-    from blogdata.patterns.ingestion.combined_log import hour_of_combined
     from blogdata.patterns.ingestion.landed_formats import DAMAGED
-    from blogdata.patterns.ingestion.log_columns import HEADER
+    from blogdata.patterns.ingestion.log_declarations import HEADER
     from blogdata.patterns.ingestion.whole_files import content
 
     try:
@@ -272,7 +270,7 @@ def _formats_of(known: LogFormats, file: Path) -> list[str]:
         )
     names = {line: name for line in lines if (name := known.format_of(line))}
     others = [line for line in lines if names.get(line) != log_formats.COMMENT]
-    found = Counter(names[line] for line in others if line in names and hour_of_combined(line.encode(), known))
+    found = Counter(names[line] for line in others if line in names and known.hour_of(line.encode()))
     # Behind comments only, the last line may be the first one, and only begun.
     is_begun = bool(names) and not beginning.endswith(b"\n")
     if len(others) > is_begun and not found:
@@ -296,7 +294,8 @@ def _no_access_log(known: LogFormats, file: Path, line: str) -> PlatformError:
     misfit = known.misfit_of(line)
     return NoAccessLog(
         what="no line at its beginning is an access log's: the first one is nearest to the format "
-        f"{misfit.format}, but {misfit.problem}",
+        f"{misfit.format}, but "
+        + ("goes on after its last field" if misfit.field == "end" else f"its {misfit.field} does not fit"),
         where=str(file),
         next_step=f"name a log in one of the formats {', '.join(log_formats.NAMES)}, "
         "or declare its own in blogdata.toml: [logs] format = '...'",

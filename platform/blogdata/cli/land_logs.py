@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.patterns.ingestion.log_queue import oldest_first
-from blogdata.patterns.ingestion.log_splitter import HourOf
+from blogdata.patterns.ingestion.log_splitter import HourOf, oldest_first
 from blogdata.patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
 from blogdata.patterns.ingestion.whole_files import BLOCK, content, opened, unreadable
 

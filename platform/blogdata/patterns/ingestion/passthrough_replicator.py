@@ -229,8 +229,9 @@ def _settled(
 def _require_new_lines(source: Path, log: Path, copies: list[Path], known: Known | None) -> None:
     twice = log_comparison.repeated(log, copies, behind=known.bytes if known else 0)
     if twice is not None:
+        copy, at = twice
         raise LinesRepeated(
-            what=f"from its byte {twice.at:,} on (decompressed) it has the lines that landed as {twice.copy.name}",
+            what=f"from its byte {at:,} on (decompressed) it has the lines that landed as {copy.name}",
             where=str(source),
             next_step="nothing of it landed; land the logs that it was put together of, each as a file of its own",
         )
