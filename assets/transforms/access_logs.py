@@ -22,7 +22,6 @@ from assets.transforms import (
     log_clients,
     log_exclusions,
     log_lines,
-    log_proxies,
     log_targets,
     user_agents,
 )
@@ -142,7 +141,7 @@ def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:
 
 def _read(lines: DataFrame, logs: LogSettings) -> DataFrame:
     read = log_lines.with_fields(lines, log_formats.formats(logs.formats))
-    found = log_proxies.client(F.col("address"), F.col("forwarded"), logs.proxies)
+    found = log_clients.client(F.col("address"), F.col("forwarded"), logs.proxies)
     return log_targets.with_request(read.withColumn("client", found))
 
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
 from blogdata.patterns.ingestion import landed_content, log_splitter, vanished_lines
 from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.log_formats import formats

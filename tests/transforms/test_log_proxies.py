@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import oracle_clients
-from assets.transforms import log_proxies
+from assets.transforms import log_clients
 from lineage.odd_lines import drawn
 
 PROXIES = ("10.0.0.0/8", "192.0.2.7", "2001:db8:1::/48", "::1", "unix:")
@@ -48,7 +48,7 @@ def test_the_client_behind_named_proxies_is_the_one_that_plain_python_finds(spar
     chains = [(address, forwarded) for address, forwarded, _ in BEHIND] + drawn_ones
     rows = spark.createDataFrame([(at, *chain) for at, chain in enumerate(chains)], "at int, a string, f string")
     for proxies in (PROXIES, ("10.0.0.0/8",), ()):
-        read = rows.select("at", log_proxies.client(F.col("a"), F.col("f"), proxies).alias("client")).collect()
+        read = rows.select("at", log_clients.client(F.col("a"), F.col("f"), proxies).alias("client")).collect()
         found = {row["at"]: row["client"] for row in read}
         assert found == {at: oracle_clients.client_of(a, f or "-", proxies) for at, (a, f) in enumerate(chains)}
         told = dict(enumerate(expected for _, _, expected in BEHIND))
