@@ -139,12 +139,10 @@ def test_progress_that_is_lost_or_damaged_doubles_nothing(
         assert split_all(landing) == []
     spoil[1](log_progress.file_of(file))
     assert [path.name for path in unsplit_logs(landing)] == ["a.log"]
-    before = sorted(landing.glob("visits/*/*/*.log"))
     log(landing, lines(10, 75))
     assert split_all(landing) == []
     assert unsplit_logs(landing) == []
     assert taken(landing) == once(lines(5, 6) + lines(10, 75))
-    assert {*before} - {*landing.glob("visits/*/*/*.log")} == set(), "a moved part would change visit ids"
     assert [*tmp_path.iterdir()] == [landing]
 
 

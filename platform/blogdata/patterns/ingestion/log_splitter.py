@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from shutil import copyfileobj
 from typing import IO
 
 from blogdata.errors import PlatformError
@@ -155,7 +154,6 @@ def split_by_hour(
     The hour of a line is the latest hour logged so far in the file. A line whose time cannot be read, or lies
     after `now`, stays with the line before it; such lines at the start go with the first readable line. The name of a
     part contains the time at which it was first taken (Keyed Idempotency), which distinguishes it from later parts.
-    A part of whole lines never changes once it has its name, so that a stream may read it at once.
 
     Args:
         hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
@@ -287,7 +285,12 @@ class _Run:
                     position += len(piece)
                     if digest is not None:
                         digest.update(piece)
-            self._name(target, hour, begun, position)
+            # What has landed already keeps its times, so that nothing is stale because of it.
+            if same_bytes(hidden(target), target):
+                hidden(target).unlink()
+            else:
+                hidden(target).replace(target)
+            self.parts.append(LogPart(path=target, hour=hour, bytes=position - begun))
 
     def _with_hours(self, file: IO[bytes], size: int) -> Iterator[tuple[str, bytes]]:
         """Iterate over lines with their hours, which never go back, and count them."""
@@ -305,37 +308,6 @@ class _Run:
         # An earlier call may have crashed, or its progress may be lost: its part is the same one, and keeps its name.
         taken = sorted(folder.glob(f"{self.prefix}-*{position:012d}.log{ending}"))
         return taken[0] if taken else folder / f"{self.prefix}-{self.stamp}-{position:012d}.log{ending}"
-
-    def _name(self, target: Path, hour: str, begun: int, end: int) -> None:
-        partial, rest = hidden(target), None
-        if same_bytes(partial, target):
-            partial.unlink()
-        elif size := _begun_by(target, partial):
-            # A call that crashed has written the first lines, and a stream may have read them: they stay as they are.
-            rest = self._target(target.parent, begun + size)
-            with partial.open("rb") as lines, hidden(rest).open("wb") as others:
-                lines.seek(size)
-                copyfileobj(lines, others, BLOCK)
-            partial.unlink()
-        else:
-            partial.replace(target)
-        until = end if rest is None else begun + size
-        self.parts.append(LogPart(path=target, hour=hour, bytes=until - begun))
-        if rest is not None:
-            self._name(rest, hour, until, end)
-
-
-def _begun_by(part: Path, longer: Path) -> int:
-    """Return the size of a part if it is whole lines with which another file begins, and else 0."""
-    if not part.is_file():
-        return 0
-    last = b""
-    with part.open("rb") as first, longer.open("rb") as file:
-        while block := first.read(BLOCK):
-            if file.read(len(block)) != block:
-                return 0
-            last = block
-        return first.tell() if last.endswith(b"\n") else 0
 
 
 def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
