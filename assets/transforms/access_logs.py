@@ -5,27 +5,26 @@ and the reason names the nearest format and the first field that does not fit, s
 Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `excluded`, `method`, `status`, `asset`,
 `feed`, `crawler`, the first that matches.
 
+Who acts is a client with its agent. What it does is judged within one hour of arrival, whose lines are always judged
+together: the verdict depends on no other hour, and on no run. So a crawler that reads /robots.txt in one hour is a
+visitor in the next one, unless it reads the file again.
+
 Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`.
-
-The formats are declared in :mod:`blogdata.patterns.ingestion.log_formats`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import (
-    crawlers,
-    link_campaigns,
-    log_clients,
-    log_exclusions,
-    log_lines,
-    log_targets,
-    user_agents,
-)
+from assets.transforms import crawlers, link_campaigns, log_clients, log_lines, log_targets, user_agents
 from assets.transforms.json_lines import MAX_BYTES
+from assets.transforms.log_clients import in_networks
 from assets.transforms.visit_times import impossible, start_of
 from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.error_management import dead_letter
@@ -39,12 +38,14 @@ from blogdata.services.log_settings import LogSettings
 
 FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
 
+_ROBOTS_TXT = "/robots.txt"
+_WHO = ("arrival_hour", "client", "agent")
 _VERDICT = ("format", "event_time", "reasons", "crawler", "filtered_by")
 _ASSETS = (
     "css|js|mjs|png|jpg|jpeg|gif|ico|svg|webp|avif|woff|woff2|ttf|otf|eot|map|mp4|webm|mp3|ogg|zip|gz|tar|tgz|jar"
     "|exe|iso|deb|rpm"
 )
-_ASSET_PATHS = ("/robots.txt", "/favicon.ico", "/sitemap.xml")
+_ASSET_PATHS = (_ROBOTS_TXT, "/favicon.ico", "/sitemap.xml")
 _FEED_PATH = r"(?:^|/)(?:feed|rss|atom)(?:/|\z)|\.(?:rss|atom)\z|(?:^|/)(?:index|atom|rss|feed)\.xml\z"
 _FEED_QUERIES = ("flav=rss", "flav=atom", "feed=")
 
@@ -69,12 +70,12 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
     read = read.withColumn("event_time", time).withColumn("reasons", _reasons(formats))
     valid = F.size("reasons") == 0
     # Who is a crawler by its agent needs no look at what it does.
-    read = read.withColumn("crawler", F.when(log_exclusions.declared(logs.filters), F.lit("other")))
+    read = read.withColumn("crawler", F.when(_is_declared(logs.filters), F.lit("other")))
     is_view = first_match(_filters(logs.filters)).isNull()
-    acting = log_exclusions.acting(read.where(valid), is_view, logs.filters)
+    acting = _acting(read.where(valid), is_view, logs.filters)
     named = crawlers.table(lines.sparkSession, (agent for agent in acting if agent is not None))
     read = read.withColumnRenamed("crawler", "_declared").join(F.broadcast(named), on="agent", how="left")
-    read = log_exclusions.with_acts(read, acting)
+    read = _with_acts(read, acting)
     by_act = F.when(F.col("_acts"), F.lit("other"))
     read = read.withColumn("crawler", F.coalesce("crawler", "_declared", by_act))
     return read.select(
@@ -178,10 +179,65 @@ def _filters(filters: LogFilters) -> list[Filter]:
         feed = feed | query.contains(part)
     return [
         Filter(name="comment", removes=_is_comment()),
-        Filter(name="excluded", removes=log_exclusions.excluded(filters)),
+        Filter(name="excluded", removes=_excluded(filters)),
         Filter(name="method", removes=(F.col("method") != "GET") | ~path.startswith("/")),
         Filter(name="status", removes=~(status.startswith("2") | (status == "304"))),
         Filter(name="asset", removes=F.lower(path).rlike(rf"\.(?:{_ASSETS})\z") | path.isin(*_ASSET_PATHS)),
         Filter(name="feed", removes=feed),
         Filter(name="crawler", removes=F.col("crawler").isNotNull()),
     ]
+
+
+def _excluded(filters: LogFilters) -> Column:
+    """Build the condition that the settings exclude a request with client, agent and path."""
+    agent = F.lower("agent")
+    conditions = [agent.contains(text) for text in filters.agents]
+    if filters.paths:
+        conditions.append(F.col("path").rlike("|".join(map(_pattern, filters.paths))))
+    if filters.addresses:
+        conditions.append(in_networks(F.col("client"), filters.addresses))
+    return _any(conditions)
+
+
+def _is_declared(filters: LogFilters) -> Column:
+    """Build the condition that the settings call the client of a request a crawler."""
+    networks = filters.crawler_addresses
+    return _any([in_networks(F.col("client"), networks)] if networks else [])
+
+
+def _acting(requests: DataFrame, is_view: Column, filters: LogFilters) -> dict[str | None, list[tuple[str, str]]]:
+    """Find who acts like a crawler: it reads /robots.txt in the hour of arrival, or views too many pages in it.
+
+    This is an action.
+
+    Returns:
+        Each distinct agent, None if there is none, to the hours and clients that act so with it.
+    """
+    robots = F.lit(filters.robots_txt) & (F.col("path") == _ROBOTS_TXT)
+    done = requests.groupBy(*_WHO).agg(F.max(robots).alias("robots"), F.count_if(is_view).alias("views"))
+    acts = F.when(F.col("robots") | (F.col("views") > filters.most_views), F.struct("arrival_hour", "client"))
+    found = done.groupBy("agent").agg(F.collect_list(acts).alias("acts")).collect()
+    return {row["agent"]: [(hour, client) for hour, client in row["acts"]] for row in found}
+
+
+def _with_acts(requests: DataFrame, acting: Mapping[str | None, Sequence[tuple[str, str]]]) -> DataFrame:
+    """Add the column `_acts`, which is true if the client acts like a crawler in the hour of arrival, and else null."""
+    rows = [(hour, client, agent, True) for agent, acts in acting.items() for hour, client in acts]
+    names = [f"_{name}" for name in _WHO]
+    table = requests.sparkSession.createDataFrame(
+        rows, ", ".join([*(f"{name} string" for name in names), "_acts boolean"])
+    )
+    same = reduce(Column.__and__, (F.col(name).eqNullSafe(F.col(f"_{name}")) for name in _WHO))
+    return requests.join(F.broadcast(table), on=same, how="left").drop(*names)
+
+
+def _pattern(path: str) -> str:
+    """Return the expression of a path: a pattern with `*` or `?` for all of it, else what it begins with."""
+    parts = [
+        {"*": ".*", "?": "."}.get(part) or re.sub(r"([^\w/])", r"\\\1", part) for part in re.split(r"([*?])", path)
+    ]
+    return f"^{''.join(parts)}" + (r"\z" if len(parts) > 1 else "")
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    return reduce(Column.__or__, (F.coalesce(condition, F.lit(False)) for condition in conditions), F.lit(False))
