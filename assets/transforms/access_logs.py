@@ -233,10 +233,8 @@ def _with_acts(requests: DataFrame, acting: Mapping[str | None, Sequence[tuple[s
 
 def _pattern(path: str) -> str:
     """Return the expression of a path: a pattern with `*` or `?` for all of it, else what it begins with."""
-    parts = [
-        {"*": ".*", "?": "."}.get(part) or re.sub(r"([^\w/])", r"\\\1", part) for part in re.split(r"([*?])", path)
-    ]
-    return f"^{''.join(parts)}" + (r"\z" if len(parts) > 1 else "")
+    pattern = re.sub(r"([^\w/])", r"\\\1", path).replace(r"\*", ".*").replace(r"\?", ".")
+    return f"^{pattern}" + (r"\z" if {"*", "?"} & {*path} else "")
 
 
 def _any(conditions: Sequence[Column]) -> Column:
