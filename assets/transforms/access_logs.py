@@ -104,9 +104,7 @@ def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
     read = _read(rows, logs)
     agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
     nothing = F.lit(None).cast("string")
-    # An earlier version took rows without a client for page views; such a row keeps its visitor.
-    client = F.coalesce("client", "address")
-    user = nothing if key is None else token(F.concat_ws(" ", client, "agent"), key, "user_id")
+    user = nothing if key is None else token(F.concat_ws(" ", "client", "agent"), key, "user_id")
     kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]
     computed = {
         "visit_id": nothing,

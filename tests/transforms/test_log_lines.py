@@ -70,7 +70,7 @@ def seen(view: dict[str, Any], left_out: set[str]) -> dict[str, Any]:
     return {name: value for name, value in view.items() if name not in position | left_out}
 
 
-def test_the_fields_that_only_some_formats_have_are_null_in_the_others(spark: SparkSession) -> None:
+def test_lines_are_read_as_plain_python_reads_them(spark: SparkSession) -> None:
     request = log_writers.request_in(line())
     assert request is not None
     lines: list[str] = [log_writers.line_of(name, request) for name in log_formats.NAMES]
@@ -84,32 +84,28 @@ def test_the_fields_that_only_some_formats_have_are_null_in_the_others(spark: Sp
         "\ufeff\ufeff",
     )
     lines += [f"{before}{one}" for before in containers for one in lines[: len(log_formats.NAMES)]]
-    lines += [str(one).replace('"10.0.0.1"', '"10.0.0.3, ::1,10.0.0.1"') for one in lines if str(one).startswith("{")]
+    lines += [one.replace('"10.0.0.1"', '"10.0.0.3, ::1,10.0.0.1"') for one in lines if one.startswith("{")]
     lines += [f"10.0.0.2, {line()}", "prose", "Oct  3 21:59:42 web1 nginx: {", *(text for text, _ in UNFIT)]
-    read = log_lines.with_fields(frame_of(spark, lines), log_formats.formats()).orderBy("source_offset").collect()
-    for text, row in zip(lines, read, strict=True):
-        fields = log_formats.formats().read(str(text)) or {}
-        assert {name: row[name] for name in FIELDS} == {name: fields.get(name) for name in FIELDS}, text
-
-
-def test_declared_formats_read_as_plain_python_reads_them(spark: SparkSession) -> None:
-    declared = (
-        "log_format x '$host $remote_addr - $remote_user [$time_local] ' '\"$request\" $status $request_length';",
-        r'LogFormat "%{X-Real-IP}i\t%v\t%t\t\"%r\"\t%>s\t100%%" tabs',
-        '$remote_addr [$time_local] "$request" $status "$http_user_agent" $http_x_real_ip',
-    )
     asked = '[17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200'
-    lines: list[str | bytes] = [
+    of_declared = (
         f"192.0.2.1 10.0.0.1 - - {asked} 512",
         f"blog.example.org 10.0.0.1 - - {asked} 512",
         "10.0.0.1\tblog.example.org\t" + asked.replace(' "', '\t"').replace('" ', '"\t') + "\t100%",
-        f'10.0.0.2 {asked} "Firefox" 10.0.0.1',
         f"web-1  | 192.0.2.1 10.0.0.1 - - {asked} 512",
-    ]
-    known = log_formats.formats(declared)
-    read = log_lines.with_fields(frame_of(spark, lines), known).orderBy("source_offset").collect()
-    found = [{name: row[name] for name in FIELDS if row[name] is not None} for row in read]
-    assert found == [known.read(str(text)) or {} for text in lines]
-    assert [row["log_format"] for row in read] == ["declared"] * 5
-    addresses = [(one["address"], one.get("forwarded")) for one in found]
-    assert addresses == [("10.0.0.1", None)] * 3 + [("10.0.0.2", "10.0.0.1"), ("10.0.0.1", None)]
+        f'10.0.0.2 {asked} "Firefox" 10.0.0.1',
+    )
+    known = log_formats.formats(
+        (
+            "log_format x '$host $remote_addr - $remote_user [$time_local] ' '\"$request\" $status $request_length';",
+            r'LogFormat "%{X-Real-IP}i\t%v\t%t\t\"%r\"\t%>s\t100%%" tabs',
+            '$remote_addr [$time_local] "$request" $status "$http_user_agent" $http_x_real_ip',
+        )
+    )
+    read = log_lines.with_fields(frame_of(spark, [*lines, *of_declared]), known).orderBy("source_offset").collect()
+    for text, row in zip([*lines, *of_declared], read, strict=True):
+        fields = known.read(text) or {}
+        assert {name: row[name] for name in FIELDS} == {name: fields.get(name) for name in FIELDS}, text
+        assert row["log_format"] == known.format_of(text)
+    own = read[len(lines) :]
+    assert {row["log_format"] for row in own} == {"declared"}
+    assert [(row["address"], row["forwarded"]) for row in own] == [("10.0.0.1", None)] * 4 + [("10.0.0.2", "10.0.0.1")]
