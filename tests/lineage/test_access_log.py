@@ -106,15 +106,6 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
     assert sum(entry.rows_out for entry in entries) == UNIQUE
 
 
-def test_log_visits_are_private_and_ids_hide_addresses(blog: Blog) -> None:
-    addresses = set(blog.deployment.rows("silver.visits", "ip"))
-    assert None not in addresses
-    for visit, user, private in blog.deployment.rows("silver.visits_enriched", "visit_id", "user_id", "keep_private"):
-        assert visit not in addresses
-        assert user not in addresses
-        assert private is True
-
-
 def test_all_requests_are_counted_also_those_that_are_no_page_views(blog: Blog) -> None:
     pattern = re.compile(r'\S+ \S+ \S+ \[(\d+)/\w+/\d+:.*?\] "(\S+) ([^" ?]*)[^"]*" (\d+) (\d+|-) ')
     lines = [found.groups() for found in map(pattern.match, map(bytes.decode, blog_log.LINES)) if found]
@@ -236,13 +227,6 @@ def test_more_requests_are_crawlers_than_goaccess_leaves_out(blog: Blog, tmp_pat
     # Besides crawlers by name: feed readers, tools, missing agents, and clients that read robots.txt.
     assert 0 < left[0] < len(of_crawlers)
     assert left[1] == len(others)
-
-
-def test_the_report_has_the_campaigns_of_the_links(reported: Report) -> None:
-    queries = [oracle_requests.parts_of(view.request)[2] for view in ONCE]
-    expected = Counter(filter(None, map(oracle_requests.campaign_of, queries)))
-    assert expected
-    assert in_all(reported, "utm") == {**expected, "no campaign": UNIQUE - expected.total()}
 
 
 @pytest.mark.skipif(shutil.which("goaccess") is None, reason="needs goaccess")
