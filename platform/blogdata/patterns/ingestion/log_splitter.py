@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -48,23 +48,15 @@ class LogNotSplit(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogPart:
-    """Consecutive lines of a log that were logged in one hour."""
-
-    path: Path
-    hour: str
-    bytes: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class SplitReport:
     """What one call of :func:`split_by_hour` took from a log.
 
     Args:
+        parts: Files of consecutive lines that were logged in one hour, to that hour.
         empty_hours: Hours between the log's lines in which nothing was logged; flagged, without a file.
     """
 
-    parts: tuple[LogPart, ...]
+    parts: Mapping[Path, str]
     empty_hours: tuple[str, ...]
     lines: int
     unreadable: int
@@ -206,9 +198,8 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
         settled = run.hour if end > start else since or None
         run.write(file, end, size, ending=UNENDED)
     # The part of a once incomplete last line that has moved, and stale parts of an interrupted call.
-    kept = {part.path for part in run.parts}
     later = [path for offset, path in log_progress.parts(landing, prefix, since=since) if offset >= start]
-    _remove((path for path in later if path not in kept), landing)
+    _remove((path for path in later if path not in run.parts), landing)
     empty = _flag(landing, run)
     progress = Taken(
         covered=end,
@@ -218,7 +209,7 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
         source_mtime_ns=status.st_mtime_ns,
     )
     log_progress.write(log, progress)
-    return SplitReport(parts=tuple(run.parts), empty_hours=empty, lines=run.lines, unreadable=run.unreadable)
+    return SplitReport(parts=run.parts, empty_hours=empty, lines=run.lines, unreadable=run.unreadable)
 
 
 def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int, int]:
@@ -265,7 +256,7 @@ class _Run:
     newest: str
     hour: str
     stamp: str
-    parts: list[LogPart] = field(default_factory=list)
+    parts: dict[Path, str] = field(default_factory=dict)
     passed: list[tuple[str, str]] = field(default_factory=list)
     lines: int = 0
     unreadable: int = 0
@@ -278,7 +269,7 @@ class _Run:
         for hour, pieces in groupby(self._with_hours(file, end - begin), key=itemgetter(0)):
             folder = _folder(self.landing, hour)
             require_within([folder], self.landing)
-            target, begun = self._target(folder, position, ending), position
+            target = self._target(folder, position, ending)
             with hidden(target).open("wb") as out:
                 for _, piece in pieces:
                     out.write(piece)
@@ -290,7 +281,7 @@ class _Run:
                 hidden(target).unlink()
             else:
                 hidden(target).replace(target)
-            self.parts.append(LogPart(path=target, hour=hour, bytes=position - begun))
+            self.parts[target] = hour
 
     def _with_hours(self, file: IO[bytes], size: int) -> Iterator[tuple[str, bytes]]:
         """Iterate over lines with their hours, which never go back, and count them."""
@@ -318,7 +309,7 @@ def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
         silent += [hour for hour in hours if len(hours) <= LONGEST_SILENCE_HOURS and _is_bare(landing, hour)]
     for hour in silent:
         mark(_folder(landing, hour), allow_empty=True)
-    for hour in dict.fromkeys(part.hour for part in run.parts):
+    for hour in dict.fromkeys(run.parts.values()):
         mark(_folder(landing, hour))
     return tuple(silent)
 
