@@ -75,15 +75,6 @@ def test_unordered_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Pat
     assert joined(tmp_path) == b"".join(lines)
 
 
-def test_splitting_by_each_lines_hour_breaks_the_order(tmp_path: Path) -> None:
-    lines = [line(2), line(0), line(3)]
-    put(tmp_path, b"".join(lines))
-    naive = sorted(lines, key=lambda one: formats().hour_of(one) or "")
-    assert naive != lines
-    split(tmp_path)
-    assert joined(tmp_path) == b"".join(lines)
-
-
 def test_only_hours_between_lines_are_flagged_empty(tmp_path: Path) -> None:
     put(tmp_path, line(0) + line(4 * 3600))
     report = split(tmp_path)

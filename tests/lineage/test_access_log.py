@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections import Counter
@@ -104,37 +103,6 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
     entries = blog.deployment.published("silver.visits").values()
     assert sum(entry.rows_in for entry in entries) == len(blog_log.LINES)
     assert sum(entry.rows_out for entry in entries) == UNIQUE
-
-
-def test_all_requests_are_counted_also_those_that_are_no_page_views(blog: Blog) -> None:
-    pattern = re.compile(r'\S+ \S+ \S+ \[(\d+)/\w+/\d+:.*?\] "(\S+) ([^" ?]*)[^"]*" (\d+) (\d+|-) ')
-    lines = [found.groups() for found in map(pattern.match, map(bytes.decode, blog_log.LINES)) if found]
-    assert len(lines) == len(blog_log.LINES)
-    by = ("event_date", "status", "method", "requests", "bytes", "kind", "path", "hours_present")
-    rows = blog.deployment.rows("gold.requests_daily", *by)
-    requests, sent, missing = Counter[Any](), Counter[Any](), Counter[str]()
-    for day, status, method, count, size, _, path, _ in rows:
-        requests[day[-2:], status, method] += count
-        sent[day[-2:]] += size
-        missing[path] += count * (path != "")
-    assert requests == Counter((day, status, method) for day, method, _, status, _ in lines)
-    assert sent == sum((Counter({day: int(size)}) for day, *_, size in lines if size != "-"), Counter())
-    # The log has fewer groups than a ranking lists.
-    assert +missing == Counter(path for _, _, path, status, _ in lines if status in ("404", "410") or status[0] == "5")
-    kinds = Counter[str]()
-    for _, _, _, count, _, kind, _, _ in rows:
-        kinds[kind.partition(":")[0]] += count
-    assert kinds["feed"] >= blog_log.FILTERED["feed"]
-    assert kinds["crawler"] + kinds["monitoring"] >= blog_log.FILTERED["crawler"]
-    assert {hours for *_, hours in rows} == {14, 24}
-
-
-def test_rerunning_one_hour_keeps_its_visit_ids(blog: Blog) -> None:
-    before, versions = blog.deployment.contents(), blog.deployment.versions()
-    hour = "2025-05-19T00"
-    assert blog.deployment.run(hours=(hour, hour), select=["silver.visits"]).problems == []
-    assert blog.deployment.versions()["silver.visits"] > versions["silver.visits"]
-    assert blog.deployment.contents() == before
 
 
 @pytest.fixture
