@@ -127,13 +127,12 @@ _STAMP = re.compile(
     rb"(?!%s(?:%s))" % (in_python(PREFIX).encode(), _OTHERWISE)
     + in_python(PREFIX).encode()
     + rb"\S+ \S+ (?:%s|[^\[\n]*)" % _QUOTED_USER
-    + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d):([0-5]\d):(?:[0-5]\d|60) ([+-]\d\d)([0-5]\d)\](?= \"|\s*\Z)"
+    + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:[0-5]\d):(?:[0-5]\d|60) ([+-]\d\d[0-5]\d)\](?= \"|\s*\Z)"
 )
-_ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d):[0-5]\d(?:[.,]\d+)?(?:Z|([+-]\d\d):?(\d\d))", re.ASCII)
+_ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d):[0-5]\d(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 _SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?", re.ASCII)
 _FARTHEST = timedelta(hours=18)
 """The largest offset that Spark reads: a line has a time if and only if it has an hour."""
-_MONTHS = dict(zip(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), range(1, 13), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +201,7 @@ class LogFormats:
         """
         line = line.lstrip(b"\0").removeprefix(_MARK.encode()).lstrip(b"\0")
         if found := _STAMP.match(line):
-            return _hour_of_stamp(found)
+            return _hour(found[1].decode(), found[2].decode())
         read = self.read(line.rstrip(b"\r\n").decode(errors="replace"))
         return _hour_of_text(read["time"]) if read and "time" in read else None
 
@@ -307,38 +306,22 @@ def _body(line: str) -> str:
     return _PREFIX.sub("", line, count=1)
 
 
-def _hour_of_stamp(found: re.Match[bytes]) -> str | None:
-    stamp, minute, zone_hours, zone_minutes = found.groups()
-    whole_hours = zone_minutes == b"00"
-    return _hour(stamp, b"00" if whole_hours else minute, zone_hours, zone_minutes)
-
-
 def _hour_of_text(time: str) -> str | None:
     """Compute the UTC hour of a time that is a stamp, as ISO 8601, or in seconds since 1970."""
     if found := _STAMP.match(f"- - [{time}]".encode()):
-        return _hour_of_stamp(found)
-    try:
-        if iso := _ISO.fullmatch(time):
-            minute, hours, minutes = iso.groups()
-            instant = datetime.strptime(f"{minute}{hours or '+00'}{minutes or '00'}", "%Y-%m-%dT%H:%M%z")
-        elif _SECONDS.fullmatch(time):
-            instant = datetime.fromtimestamp(float(time), timezone.utc)
-        else:
-            return None
-        return instant.astimezone(timezone.utc).strftime("%Y-%m-%dT%H") if instant.year >= 1000 else None
-    except (ValueError, OverflowError):
-        return None
+        return _hour(found[1].decode(), found[2].decode())
+    if iso := _ISO.fullmatch(time):
+        return _hour(iso[1], iso[2])
+    return f"{datetime.fromtimestamp(float(time), timezone.utc):%Y-%m-%dT%H}" if _SECONDS.fullmatch(time) else None
 
 
 @lru_cache(maxsize=4096)
-def _hour(stamp: bytes, minute: bytes, zone_hours: bytes, zone_minutes: bytes) -> str | None:
-    """Compute the UTC hour of a stamp such as `17/May/2015:10`; cached, as many lines share an hour."""
-    offset = timedelta(hours=int(zone_hours), minutes=int(zone_hours[:1] + zone_minutes))
-    if abs(offset) > _FARTHEST:
-        return None
+def _hour(minute: str, zone: str) -> str | None:
+    """Compute the UTC hour of a minute such as `17/May/2015:10:05`; cached, as many lines share it."""
     try:
-        month = _MONTHS[stamp[3:6]]
-        local = datetime(int(stamp[7:11]), month, int(stamp[:2]), int(stamp[12:14]), int(minute), tzinfo=timezone.utc)
-        return (local - offset).strftime("%Y-%m-%dT%H") if local.year >= 1000 else None
-    except (KeyError, ValueError, OverflowError):
+        local = datetime.strptime(f"{minute}{zone}", f"{'%d/%b/%Y:' if '/' in minute else '%Y-%m-%dT'}%H:%M%z")
+        instant = local.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
         return None
+    is_read = abs(local.utcoffset() or timedelta()) <= _FARTHEST and min(local.year, instant.year) >= 1000
+    return f"{instant:%Y-%m-%dT%H}" if is_read else None
