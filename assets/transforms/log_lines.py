@@ -118,10 +118,10 @@ def _read_from(parts: Column, names: Sequence[str], formats: Sequence[LogFormat]
         request = _request(captured["method"], captured["target"], captured.get("query", F.lit("")))
         captured["request"] = F.when(captured["request"] != "", captured["request"]).otherwise(request)
     agent = captured["agent"]
-    codings = {one.name: one.coding for one in formats if one.coding}
+    codings = {at: one.coding for at, one in enumerate(formats, start=1) if one.coding}
     for coding in sorted(set(codings.values())):
         plain = F.translate(agent, "+", " ") if coding == "plus" else _unescaped(agent)
-        encoded = name.isin(*(format_name for format_name, used in codings.items() if used == coding))
+        encoded = place.isin(*(at for at, used in codings.items() if used == coding))
         captured["agent"] = F.when(encoded, plain).otherwise(captured["agent"])
     return [*(captured[field] for field in FIELDS), name]
 

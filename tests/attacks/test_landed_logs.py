@@ -156,22 +156,6 @@ def test_parts_of_another_log_are_no_progress(tmp_path: Path) -> None:
     assert taken(tmp_path) == once(lines(0, 90))
 
 
-@pytest.mark.parametrize("field", ["open_part", "hour"])
-def test_landed_names_cannot_change_files_elsewhere(tmp_path: Path, field: str) -> None:
-    landing, victim = tmp_path / "landing", tmp_path / "home" / "secret"
-    victim.parent.mkdir()
-    victim.write_text("x")
-    file = log(landing, lines(0, 3))
-    split_all(landing)
-    altered(**{field: str(victim) if field == "open_part" else "2026-03-01T10/../../../../home"})(
-        log_progress.file_of(file)
-    )
-    log(landing, lines(0, 5))
-    assert split_all(landing) == []
-    assert [*victim.parent.iterdir()] == [victim]
-    assert taken(landing) == once(lines(0, 5))
-
-
 def test_a_path_that_leads_out_without_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     for path in (tmp_path / "landing" / ".." / "home", tmp_path / "home", Path("/etc/passwd")):
