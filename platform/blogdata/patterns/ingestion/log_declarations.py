@@ -86,6 +86,7 @@ _IN_COLUMNS = {
     "date": r"\d{4}-\d\d-\d\d",
     "time": r"\d\d:\d\d:\d\d(?:\.\d++)?+",
     **{field: _PATTERNS[field] for field in ("method", "status", "bytes")},
+    "s-ip": r"[0-9A-Fa-f.:%]++",
 }
 # What proxies have forwarded, in front of the address that the last of them has seen: `10.0.0.2, 198.51.100.1`.
 # Of thousands, what is repeated gives nothing back: otherwise Java's recursion would be as deep.
@@ -312,7 +313,7 @@ def _compile_columns(name: str, declaration: str) -> LogFormat:
     for at, column in enumerate(columns[: last + 1]):
         field = fields[at]
         is_read = bool(field) and taken[field] == at
-        pattern = _IN_COLUMNS.get(field, r"[^\s]++")
+        pattern = _IN_COLUMNS.get(field or column, r"[^\s]++")
         captured = f"({pattern})" if is_read else pattern
         steps.append((field if is_read else column, captured if at == 0 else rf"[ \t]{captured}"))
         groups += [field] if is_read else []
