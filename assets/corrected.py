@@ -11,7 +11,6 @@ from pathlib import Path
 
 from blogdata.evidence.events import EventLog
 from blogdata.patterns.error_management.dead_letter_replay import Correction, ReplayRefused
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_formats import extension
 from blogdata.patterns.ingestion.log_formats import LogFormats
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
@@ -84,12 +83,9 @@ def stale_after(
     judged: Judged,
     landing: Path | LandingZone,
     events: EventLog,
-    log_formats: LogFormats | None = None,
+    formats: LogFormats,
 ) -> dict[str, list[str]]:
     """Find the partitions that landed corrections make stale, from bronze to gold.
-
-    Args:
-        log_formats: The formats of access logs; those that have a name when None.
 
     Returns:
         Dataset to its stale partitions; empty if all hours of the corrections are published as landed. A correction
@@ -100,7 +96,7 @@ def stale_after(
     behind = planner.stale(GRAPH.task_of(received))
     waiting = [correction for correction in corrections if correction.arrival_hour in behind]
     hours = {correction.arrival_hour for correction in waiting}
-    touched = {hour for correction in waiting if (hour := event_hour(correction, judged.time, log_formats)) is not None}
+    touched = {hour for correction in waiting if (hour := event_hour(correction, judged.time, formats)) is not None}
     asked = {received: dict.fromkeys(hours, STALE), integrated: dict.fromkeys(touched, STALE)}
     found: dict[str, set[str]] = {}
     for run in planner.plan_of_replay(asked).runs:
@@ -109,15 +105,11 @@ def stale_after(
     return {dataset: sorted(keys) for dataset, keys in found.items()}
 
 
-def event_hour(correction: Correction, time: str, log_formats: LogFormats | None = None) -> str | None:
-    """Read the event hour of a corrected line from its payload; None if the payload has no plausible time.
-
-    Args:
-        log_formats: The formats of access logs; those that have a name when None.
-    """
+def event_hour(correction: Correction, time: str, formats: LogFormats) -> str | None:
+    """Read the event hour of a corrected line from its payload; None if the payload has no plausible time."""
     is_log = extension(correction.source_file) == "log"
     payload = correction.payload
-    hour = hour_of_combined(payload.encode(), log_formats) if is_log else _hour_of_event(payload, time)
+    hour = formats.hour_of(payload.encode()) if is_log else _hour_of_event(payload, time)
     # The producer's clock may run slightly ahead, into the hour after arrival.
     latest = following(correction.arrival_hour, Grain.HOUR)
     return hour if hour is not None and "2000" <= hour <= latest else None

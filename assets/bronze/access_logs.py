@@ -86,8 +86,7 @@ def _split(context: Context) -> dict[str, Any]:
     return {
         "logs": len(reports),
         "lines": sum(report.lines for report in reports),
-        "bytes": sum(part.bytes for report in reports for part in report.parts),
-        "hours": sorted({part.hour for report in reports for part in report.parts}),
+        "hours": sorted({hour for report in reports for hour in report.parts.values()}),
         "hours_without_a_line": sorted({hour for report in reports for hour in report.empty_hours}),
         "lines_without_a_time": sum(report.unreadable for report in reports),
     }

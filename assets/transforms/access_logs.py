@@ -5,28 +5,26 @@ and the reason names the nearest format and the first field that does not fit, s
 Lines that are not page views are filtered by name: `comment` (`#Fields: …`), `excluded`, `method`, `status`, `asset`,
 `feed`, `crawler`, the first that matches.
 
+Who acts is a client with its agent. What it does is judged within one hour of arrival, whose lines are always judged
+together: the verdict depends on no other hour, and on no run. So a crawler that reads /robots.txt in one hour is a
+visitor in the next one, unless it reads the file again.
+
 Visitors are anonymous: `user_id` is a keyed hash of client and agent. What visit a page view belongs to is decided by
 :mod:`assets.transforms.visits_by_inactivity`.
-
-The formats are declared in :mod:`blogdata.patterns.ingestion.log_formats`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import (
-    crawlers,
-    link_campaigns,
-    log_clients,
-    log_exclusions,
-    log_lines,
-    log_proxies,
-    log_targets,
-    user_agents,
-)
+from assets.transforms import crawlers, link_campaigns, log_clients, log_lines, log_targets, user_agents
 from assets.transforms.json_lines import MAX_BYTES
+from assets.transforms.log_clients import in_networks
 from assets.transforms.visit_times import impossible, start_of
 from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.error_management import dead_letter
@@ -35,16 +33,18 @@ from blogdata.patterns.error_management.filter_interceptor import Filter, first_
 from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.log_formats import LogFormats
 from blogdata.patterns.security.pseudo_anonymizer import token
-from blogdata.services.config import ExcludedRequests, LogSettings
+from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
 
 FILTERS = ("comment", "excluded", "method", "status", "asset", "feed", "crawler")
 
+_ROBOTS_TXT = "/robots.txt"
+_WHO = ("arrival_hour", "client", "agent")
 _VERDICT = ("format", "event_time", "reasons", "crawler", "filtered_by")
 _ASSETS = (
     "css|js|mjs|png|jpg|jpeg|gif|ico|svg|webp|avif|woff|woff2|ttf|otf|eot|map|mp4|webm|mp3|ogg|zip|gz|tar|tgz|jar"
     "|exe|iso|deb|rpm"
 )
-_ASSET_PATHS = ("/robots.txt", "/favicon.ico", "/sitemap.xml")
+_ASSET_PATHS = (_ROBOTS_TXT, "/favicon.ico", "/sitemap.xml")
 _FEED_PATH = r"(?:^|/)(?:feed|rss|atom)(?:/|\z)|\.(?:rss|atom)\z|(?:^|/)(?:index|atom|rss|feed)\.xml\z"
 _FEED_QUERIES = ("flav=rss", "flav=atom", "feed=")
 
@@ -69,12 +69,12 @@ def judged(lines: DataFrame, logs: LogSettings) -> DataFrame:
     read = read.withColumn("event_time", time).withColumn("reasons", _reasons(formats))
     valid = F.size("reasons") == 0
     # Who is a crawler by its agent needs no look at what it does.
-    read = read.withColumn("crawler", F.when(log_exclusions.declared(logs.crawlers), F.lit("other")))
+    read = read.withColumn("crawler", F.when(_is_declared(logs.crawlers), F.lit("other")))
     is_view = first_match(_filters(logs.exclude)).isNull()
-    acting = log_exclusions.acting(read.where(valid), is_view, logs.crawlers)
+    acting = _acting(read.where(valid), is_view, logs.crawlers)
     named = crawlers.table(lines.sparkSession, (agent for agent in acting if agent is not None))
     read = read.withColumnRenamed("crawler", "_declared").join(F.broadcast(named), on="agent", how="left")
-    read = log_exclusions.with_acts(read, acting)
+    read = _with_acts(read, acting)
     by_act = F.when(F.col("_acts"), F.lit("other"))
     read = read.withColumn("crawler", F.coalesce("crawler", "_declared", by_act))
     return read.select(
@@ -103,9 +103,7 @@ def parsed(rows: DataFrame, key: str | None, logs: LogSettings) -> DataFrame:
     read = _read(rows, logs)
     agents = user_agents.table(rows.sparkSession, user_agents.distinct(read, "agent"))
     nothing = F.lit(None).cast("string")
-    # An earlier version took rows without a client for page views; such a row keeps its visitor.
-    client = F.coalesce("client", "address")
-    user = nothing if key is None else token(F.concat_ws(" ", client, "agent"), key, "user_id")
+    user = nothing if key is None else token(F.concat_ws(" ", "client", "agent"), key, "user_id")
     kept = [name for name in rows.columns if name not in ("visit_id", *agents.columns)]
     computed = {
         "visit_id": nothing,
@@ -141,7 +139,7 @@ def requests(rows: DataFrame, formats: LogFormats) -> DataFrame:
 
 def _read(lines: DataFrame, logs: LogSettings) -> DataFrame:
     read = log_lines.with_fields(lines, log_formats.formats(logs.formats))
-    found = log_proxies.client(F.col("address"), F.col("forwarded"), logs.proxies)
+    found = log_clients.client(F.col("address"), F.col("forwarded"), logs.proxies)
     return log_targets.with_request(read.withColumn("client", found))
 
 
@@ -178,10 +176,63 @@ def _filters(exclude: ExcludedRequests) -> list[Filter]:
         feed = feed | query.contains(part)
     return [
         Filter(name="comment", removes=_is_comment()),
-        Filter(name="excluded", removes=log_exclusions.excluded(exclude)),
+        Filter(name="excluded", removes=_excluded(exclude)),
         Filter(name="method", removes=(F.col("method") != "GET") | ~path.startswith("/")),
         Filter(name="status", removes=~(status.startswith("2") | (status == "304"))),
         Filter(name="asset", removes=F.lower(path).rlike(rf"\.(?:{_ASSETS})\z") | path.isin(*_ASSET_PATHS)),
         Filter(name="feed", removes=feed),
         Filter(name="crawler", removes=F.col("crawler").isNotNull()),
     ]
+
+
+def _excluded(exclude: ExcludedRequests) -> Column:
+    """Build the condition that the settings exclude a request with client, agent and path."""
+    agent = F.lower("agent")
+    conditions = [agent.contains(text) for text in exclude.agents]
+    if exclude.paths:
+        conditions.append(F.col("path").rlike("|".join(map(_pattern, exclude.paths))))
+    if exclude.addresses:
+        conditions.append(in_networks(F.col("client"), exclude.addresses))
+    return _any(conditions)
+
+
+def _is_declared(settings: CrawlerSettings) -> Column:
+    """Build the condition that the settings call the client of a request a crawler."""
+    networks = settings.addresses
+    return _any([in_networks(F.col("client"), networks)] if networks else [])
+
+
+def _acting(requests: DataFrame, is_view: Column, settings: CrawlerSettings) -> dict[str | None, list[tuple[str, str]]]:
+    """Find who acts like a crawler: it reads /robots.txt in the hour of arrival, or views too many pages in it.
+
+    This is an action.
+
+    Returns:
+        Each distinct agent, None if there is none, to the hours and clients that act so with it.
+    """
+    robots = F.lit(settings.robots_txt) & (F.col("path") == _ROBOTS_TXT)
+    done = requests.groupBy(*_WHO).agg(F.max(robots).alias("robots"), F.count_if(is_view).alias("views"))
+    acts = F.when(F.col("robots") | (F.col("views") > settings.most_views), F.struct("arrival_hour", "client"))
+    found = done.groupBy("agent").agg(F.collect_list(acts).alias("acts")).collect()
+    return {row["agent"]: [(hour, client) for hour, client in row["acts"]] for row in found}
+
+
+def _with_acts(requests: DataFrame, acting: Mapping[str | None, Sequence[tuple[str, str]]]) -> DataFrame:
+    """Add the column `_acts`, which is true if the client acts like a crawler in the hour of arrival, and else null."""
+    rows = [(hour, client, agent, True) for agent, acts in acting.items() for hour, client in acts]
+    names = [f"_{name}" for name in _WHO]
+    table = requests.sparkSession.createDataFrame(
+        rows, ", ".join([*(f"{name} string" for name in names), "_acts boolean"])
+    )
+    same = reduce(Column.__and__, (F.col(name).eqNullSafe(F.col(f"_{name}")) for name in _WHO))
+    return requests.join(F.broadcast(table), on=same, how="left").drop(*names)
+
+
+def _pattern(path: str) -> str:
+    """Return the expression of a path: a pattern with `*` or `?` for all of it, else what it begins with."""
+    pattern = re.sub(r"([^\w/])", r"\\\1", path).replace(r"\*", ".*").replace(r"\?", ".")
+    return f"^{pattern}" + (r"\z" if {"*", "?"} & {*path} else "")
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    return reduce(Column.__or__, (F.coalesce(condition, F.lit(False)) for condition in conditions), F.lit(False))

@@ -1,7 +1,7 @@
 """The stream of access logs: their lines, judged and filtered as in the batch, and the page views among them.
 
 A line is judged together with all lines of its hour that have landed, as clients may be crawlers by what they do in an
-hour (:mod:`assets.transforms.log_exclusions`). What a client does later in the hour changes no published row: the batch
+hour (:mod:`assets.transforms.access_logs`). What a client does later in the hour changes no published row: the batch
 filters its page views as `crawler`, and here they stay. All other counts are those of the batch.
 """
 

@@ -1,10 +1,16 @@
 """The client of a logged request as a Column: an address in its one normal form, or a host name.
 
+Who sends a request can put anything into `X-Forwarded-For` and `Forwarded`: only what a proxy that the settings name
+has appended is believed. Behind such a proxy the list is read from the right. Named proxies in it are passed, the first
+other address is the client. A word that is no address ends the search at the address before it: whoever hides behind a
+proxy shares the address of that proxy.
+
 IPv4 has no port (`203.0.113.9:4711`), IPv6 neither brackets, port nor zone and the form of RFC 5952, IPv4 written as
 IPv6 (`::ffff:203.0.113.9`) is IPv4, and a host name is in lower case. Nothing else is a client: not `-` or `unix:`, and
 not `010.0.0.1`, which some read as 8.0.0.1.
 
-Sources: RFC 5952, section 4; RFC 4291, section 2.5.5.2.
+Sources: RFC 5952, section 4; RFC 4291, section 2.5.5.2; RFC 7239, section 4 and 6; nginx, "Module
+ngx_http_realip_module" (`real_ip_recursive`).
 """
 
 from __future__ import annotations
@@ -15,6 +21,10 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from blogdata.services.setting_types import UNIX_SOCKET
+
+_QUOTE = r'\\"|\\x22|"'
+_FORWARDED_FOR = r"(?:^|;)\s*+for\s*+=([^;]*+)"
 _LONGEST = 253
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
@@ -25,6 +35,22 @@ _IPV6 = rf"^(?:{_GROUP}(?::{_GROUP}){{7}}|(?!(?::*+{_GROUP}){{8}}){_SOME_GROUPS}
 _MAPPED = rf"^::ffff:({_GROUP}):({_GROUP})\z"
 # A name whose last label is a number would be read as an address.
 _NAME = r"^(?!.*\.\.)(?!(?:.*\.)?\d++\.?\z)[a-z0-9_][a-z0-9._-]*+\z"
+
+
+def client(address: Column, forwarded: Column, proxies: Sequence[str]) -> Column:
+    """Find the client of a request; null if there is none.
+
+    Args:
+        address: Where the connection comes from, as logged.
+        forwarded: `X-Forwarded-For` or `Forwarded`, as logged; null, empty or `-` if there is none.
+        proxies: As of :class:`blogdata.services.config.LogSettings`.
+    """
+    if not proxies:
+        return normal_form(address)
+    words = F.split(F.when(~forwarded.isin("", "-"), F.regexp_replace(forwarded, _QUOTE, "")), ",")
+    behind = F.transform(F.reverse(words), lambda word: once(_hop(_forwarded_for(F.trim(word))), _only_address))
+    hops = F.concat(F.array(_hop(address)), F.coalesce(behind, F.array().cast("array<string>")))
+    return once(hops, lambda found: _first_unnamed(found, proxies))
 
 
 def normal_form(text: Column) -> Column:
@@ -57,6 +83,31 @@ def in_networks(client: Column, networks: Sequence[str]) -> Column:
     return F.when(client.contains(":"), F.array_join(of_ipv6, "").rlike(_prefixes(found, version=6))).when(
         is_address(client), F.array_join(of_ipv4, "").rlike(_prefixes(found, version=4))
     )
+
+
+def _forwarded_for(word: Column) -> Column:
+    """Read the address of an element of `Forwarded`; one of `X-Forwarded-For` is an address itself."""
+    return F.when(word.contains("="), F.regexp_extract(F.lower(word), _FORWARDED_FOR, 1)).otherwise(word)
+
+
+def _hop(text: Column) -> Column:
+    return F.when(text == UNIX_SOCKET, text).otherwise(normal_form(text))
+
+
+def _only_address(hop: Column) -> Column:
+    return F.when((hop == UNIX_SOCKET) | is_address(hop), hop)
+
+
+def _first_unnamed(hops: Column, proxies: Sequence[str]) -> Column:
+    named = F.transform(hops, lambda hop: F.coalesce(_is_named(hop, proxies), F.lit(False)))
+    at = F.array_position(named, F.lit(False)).cast("int")
+    found = F.coalesce(F.get(hops, at - 1), F.get(hops, at - 2))
+    return F.nullif(F.when(at > 0, found).otherwise(F.element_at(hops, -1)), F.lit(UNIX_SOCKET))
+
+
+def _is_named(hop: Column, proxies: Sequence[str]) -> Column:
+    networks = [name for name in proxies if name != UNIX_SOCKET]
+    return F.when(hop == UNIX_SOCKET, F.lit(UNIX_SOCKET in proxies)).otherwise(in_networks(hop, networks))
 
 
 def _prefixes(networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network], *, version: int) -> str:

@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 
 from assets.transforms.json_lines import MAX_BYTES
 from assets.transforms.visit_times import iso_time, log_time
-from blogdata.patterns.ingestion.json_logs import JsonFormat
-from blogdata.patterns.ingestion.log_declarations import CAPTURED, FIELDS, OPTIONAL, PREFIX, LogFormat
-from blogdata.patterns.ingestion.log_formats import COMMENT, COMMENTS, OBJECT, REQUIRED, LogFormats, any_line
+from blogdata.patterns.ingestion.log_declarations import CAPTURED, FIELDS, OPTIONAL, PREFIX, JsonFormat, LogFormat
+from blogdata.patterns.ingestion.log_formats import COMMENT, COMMENTS, OBJECT, REQUIRED, LogFormats
 
 FORMAT = "log_format"
 _SEPARATOR = "\x1f"
@@ -74,11 +73,15 @@ def misfit(text: Column, formats: LogFormats, impossible: Column) -> Column:
 
 def _parts(text: Column, formats: Sequence[LogFormat]) -> tuple[list[str], Column]:
     """Split a line into what its format captures; a line that fits none is not split into so many parts."""
-    line, groups = any_line(tuple(formats))
-    names = [name for name in CAPTURED if groups[name] or name in FIELDS]
+    # One expression for all: of the groups of a field at most one takes part in a match, all others are empty.
+    line, groups = "|".join(one.line for one in formats), [field for one in formats for field in one.groups]
+    names = [name for name in CAPTURED if name in groups or name in FIELDS]
     # The status is always there: its place among the formats tells which of them it is.
-    marks = [("." if name == "status" else "").join(f"${number}" for number in groups[name]) for name in names]
-    replaced = F.regexp_replace(text, rf"^{line}\s*+\z", _SEPARATOR.join(marks))
+    marks = [
+        ("." if name == "status" else "").join(f"${at}" for at, field in enumerate(groups, start=1) if field == name)
+        for name in names
+    ]
+    replaced = F.regexp_replace(text, rf"^(?:{line})\s*+\z", _SEPARATOR.join(marks))
     return names, F.split(replaced, _SEPARATOR, -1)
 
 
@@ -115,10 +118,10 @@ def _read_from(parts: Column, names: Sequence[str], formats: Sequence[LogFormat]
         request = _request(captured["method"], captured["target"], captured.get("query", F.lit("")))
         captured["request"] = F.when(captured["request"] != "", captured["request"]).otherwise(request)
     agent = captured["agent"]
-    codings = {one.name: one.coding for one in formats if one.coding}
+    codings = {at: one.coding for at, one in enumerate(formats, start=1) if one.coding}
     for coding in sorted(set(codings.values())):
         plain = F.translate(agent, "+", " ") if coding == "plus" else _unescaped(agent)
-        encoded = name.isin(*(format_name for format_name, used in codings.items() if used == coding))
+        encoded = place.isin(*(at for at, used in codings.items() if used == coding))
         captured["agent"] = F.when(encoded, plain).otherwise(captured["agent"])
     return [*(captured[field] for field in FIELDS), name]
 
@@ -153,7 +156,7 @@ def _misfit_of_object(document: Column, formats: LogFormats, impossible: Column)
 def _struct(document: Column, log_format: JsonFormat) -> Column:
     captured = {}
     for name, paths in log_format.paths.items():
-        values = [F.try_variant_get(document, path, "string") for path in paths]
+        values = [F.try_variant_get(document, _place(path), "string") for path in paths]
         dash = [F.lit("-")] if name in log_format.dashes else []
         captured[name] = F.coalesce(*values, *dash)
     nothing = F.lit(None).cast("string")
@@ -167,6 +170,10 @@ def _struct(document: Column, log_format: JsonFormat) -> Column:
     captured["request"] = F.coalesce(captured.get("request", nothing), composed)
     captured[FORMAT] = F.lit(log_format.name)
     return F.struct(*(captured.get(name, nothing).alias(name) for name in _READ))
+
+
+def _place(path: Sequence[str | int]) -> str:
+    return "$" + "".join(f"[{key}]" if isinstance(key, int) else f'["{key}"]' for key in path)
 
 
 def _from_seconds(text: Column) -> Column:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.landed_lines import measure_all
 from blogdata.patterns.ingestion.landed_links import LinkRefused
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
@@ -111,7 +110,7 @@ def log(landing: Path, name: str = "a.log") -> Path:
 
 
 def split(file: Path, landing: Path) -> SplitReport:
-    return split_by_hour(file, landing, hour_of_combined, now=NOW)
+    return split_by_hour(file, landing, formats().hour_of, now=NOW)
 
 
 def test_an_outward_log_link_is_refused_alone(landing: Path, outside: Path) -> None:

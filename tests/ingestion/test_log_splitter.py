@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import lzma
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,17 +14,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from blogdata.patterns.ingestion import landed_formats, log_splitter, whole_files
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
-from blogdata.patterns.ingestion.log_progress import PROGRESS, LogRewritten
-from blogdata.patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_by_hour, unsplit_logs
+from blogdata.patterns.ingestion import landed_content, landed_formats, log_splitter, vanished_lines, whole_files
+from blogdata.patterns.ingestion.landed_content import Line
+from blogdata.patterns.ingestion.log_formats import formats
+from blogdata.patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG
 from ingestion.growing_logs import NOW, line, put
 
 
 def split(landing: Path, name: str = "a.log", now: datetime = NOW) -> SplitReport:
-    return split_by_hour(landing / "access_logs" / name, landing, hour_of_combined, now=now)
+    return split_by_hour(landing / "access_logs" / name, landing, formats().hour_of, now=now)
 
 
 def parts(landing: Path) -> list[Path]:
@@ -61,28 +62,6 @@ def test_a_log_is_split_into_flagged_hours(tmp_path: Path) -> None:
     assert re.fullmatch(r"a-[0-9a-f]{8}-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-0{12}\.log", parts(tmp_path)[0].name)
 
 
-def test_losing_progress_does_not_rename_the_parts(tmp_path: Path) -> None:
-    data = line(0) + line(2)
-    put(tmp_path, data)
-    split(tmp_path)
-    before = parts(tmp_path)
-    for file in (tmp_path / "access_logs" / PROGRESS).iterdir():
-        file.unlink()
-    split(tmp_path, now=NOW + timedelta(hours=3))
-    assert parts(tmp_path) == before
-    assert joined(tmp_path) == data
-
-
-def test_later_parts_bear_a_later_time(tmp_path: Path) -> None:
-    put(tmp_path, line(0))
-    split(tmp_path)
-    put(tmp_path, line(0) + line(1))
-    split(tmp_path, now=NOW + timedelta(seconds=1))
-    taken = [re.findall(log_splitter.PART, path.name)[0] for path in parts(tmp_path)]
-    assert [(log, int(offset)) for log, _, offset in taken] == [(taken[0][0], 0), (taken[0][0], len(line(0)))]
-    assert taken[0][1] < taken[1][1]
-
-
 def test_unordered_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Path) -> None:
     future = line(10**9)
     lines = [b"garbage\n", b"\n", line(10), line(0), b"\xff\xfe [17/Foo/2026\n", future, line(3602), b"tail"]
@@ -93,15 +72,6 @@ def test_unordered_and_unreadable_lines_stay_with_their_neighbours(tmp_path: Pat
         "2026-03-01T12": b"".join(lines[6:]),
     }
     assert report.unreadable == 5
-    assert joined(tmp_path) == b"".join(lines)
-
-
-def test_splitting_by_each_lines_hour_breaks_the_order(tmp_path: Path) -> None:
-    lines = [line(2), line(0), line(3)]
-    put(tmp_path, b"".join(lines))
-    naive = sorted(lines, key=lambda one: hour_of_combined(one) or "")
-    assert naive != lines
-    split(tmp_path)
     assert joined(tmp_path) == b"".join(lines)
 
 
@@ -178,15 +148,6 @@ def test_a_line_growth_cut_off_is_completed_once(tmp_path: Path) -> None:
         assert by_hour(landing) == {"2026-03-01T10": line(0), "2026-03-01T11": line(2)}
 
 
-def test_a_rewritten_log_is_refused(tmp_path: Path) -> None:
-    put(tmp_path, line(0) + line(1))
-    split(tmp_path)
-    put(tmp_path, line(5) + line(6) + line(7))
-    with pytest.raises(LogRewritten, match=r"a\.log"):
-        split(tmp_path)
-    assert joined(tmp_path) == line(0) + line(1)
-
-
 def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (log_splitter, whole_files):
         monkeypatch.setattr(module, "BLOCK", 128)
@@ -199,14 +160,6 @@ def test_a_line_longer_than_a_block_is_whole(tmp_path: Path, monkeypatch: pytest
 
 class Killed(BaseException):
     """Simulates the death of the process."""
-
-
-def snapshot(landing: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(landing).as_posix(): path.read_bytes()
-        for path in landing.glob("visits/*/*/*")
-        if not path.name.startswith(".")
-    }
 
 
 @pytest.mark.parametrize("grown", [False, True])
@@ -235,39 +188,12 @@ def test_a_killed_split_resumes_to_the_same_files(tmp_path: Path, monkeypatch: p
                 split(landing)
             except Killed:
                 assert unsplit_logs(landing)
-        named = {name: content for name, content in snapshot(landing).items() if name.endswith(".log")}
         put(landing, final)
         split(landing)
         assert joined(landing) == final
-        # A stream may have read them, and reads no file again.
-        assert named.items() <= snapshot(landing).items()
         if not grown:
             assert by_hour(landing) == by_hour(tmp_path / "whole")
         assert unsplit_logs(landing) == []
-
-
-def test_a_part_that_a_stream_may_have_read_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The killed split has named its part, and noted no progress; the log grows within the hour."""
-
-    def dying(log: Path, taken: object) -> None:
-        raise Killed
-
-    data, named = line(2), dict[str, bytes]()
-    put(tmp_path, data)
-    split(tmp_path)
-    for second in (3, 4, 5):
-        data += line(second)
-        put(tmp_path, data)
-        with monkeypatch.context() as patch:
-            patch.setattr("blogdata.patterns.ingestion.log_progress.write", dying)
-            with pytest.raises(Killed):
-                split(tmp_path, now=NOW + timedelta(seconds=second))
-        assert named.items() <= snapshot(tmp_path).items()
-        named = snapshot(tmp_path)
-    report = split(tmp_path)
-    assert snapshot(tmp_path) == named
-    assert [part.bytes for part in report.parts] == [len(line(second)) for second in (3, 4, 5)]
-    assert joined(tmp_path) == data
 
 
 def test_lines_that_a_killed_split_leaves_in_a_hidden_file_are_removed_by_the_next_one(
@@ -332,4 +258,47 @@ def test_the_parts_of_any_log_join_to_it(
     ],
 )
 def test_the_hour_of_a_line_is_in_utc(stamp: bytes, hour: str | None) -> None:
-    assert hour_of_combined(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour
+    assert formats().hour_of(b"10.0.0.1 - frank miller [" + stamp + b'] "GET /') == hour
+
+
+def lost_by_hour(before: Mapping[str, list[Line]], now: Mapping[str, list[Line]]) -> list[vanished_lines.Loss]:
+    """Compare what a run has published of each hour with what has landed; a run refuses hours that lost lines."""
+    found = []
+    for hour, published in before.items():
+        landed = now.get(hour, [])
+        sizes = [Counter(one.file for one in lines) for lines in (published, landed)]
+        lost = vanished_lines.loss(hour, *sizes, published_lines=published.copy, landed_lines=landed.copy)
+        found.append(lost)
+    return [loss for loss in found if loss is not None]
+
+
+def test_the_begin_of_a_line_is_not_lost_when_the_line_has_ended(tmp_path: Path) -> None:
+    data = line(0) + line(2) + line(4) + line(3604)
+    for cut in range(len(line(0)) + 1, len(data), 11):
+        landing = tmp_path / str(cut)
+        put(landing, data[:cut])
+        split(landing)
+        published = lines_by_hour(landing)
+        put(landing, data)
+        split(landing, now=NOW + timedelta(seconds=1))
+        assert lost_by_hour(published, lines_by_hour(landing)) == []
+
+
+def lines_by_hour(landing: Path) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = defaultdict(list)
+    for one in landed_content.landed_lines(parts(landing), landing):
+        found[one.file.rpartition("/")[0]].append(one)
+    return found
+
+
+def test_later_parts_sort_later_however_many_logs_are_split_with_theirs(tmp_path: Path) -> None:
+    """Of many logs of one call, the first bear earlier times; a stream calls again after seconds."""
+    put(tmp_path, line(0))
+    assert [one.fault for one in split_all(tmp_path, formats().hour_of, now=NOW)] == [None]
+    put(tmp_path, line(0) + line(1))
+    for number in range(9):
+        put(tmp_path, line(60 + number), f"{number}.log")
+    first, *_ = split_all(tmp_path, formats().hour_of, now=NOW + timedelta(seconds=5))
+    assert first.log.name == "a.log"
+    taken = [re.findall(log_splitter.PART, path.name)[0] for path in sorted(tmp_path.glob("visits/*/*/a-*.log"))]
+    assert [int(offset) for _, _, offset in sorted(taken, key=lambda part: part[1:])] == [0, len(line(0))]

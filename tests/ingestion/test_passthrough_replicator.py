@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,26 +43,6 @@ def test_landing_a_log_twice_changes_nothing(tmp_path: Path) -> None:
     again = land(tmp_path / "a.log", folder)
     assert (again.outcome, again.replica) == ("same", None)
     assert (folder / "a.log").stat().st_mtime_ns == before
-
-
-def test_a_grown_log_replaces_its_beginning(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(line(0))
-    land(tmp_path / "a.log", tmp_path / "access_logs")
-    (tmp_path / "a.log").write_bytes(line(0) + line(1))
-    assert land(tmp_path / "a.log", tmp_path / "access_logs").outcome == "grown"
-    assert (tmp_path / "access_logs" / "a.log").read_bytes() == line(0) + line(1)
-
-
-def test_another_log_of_the_same_name_is_renamed(tmp_path: Path) -> None:
-    for folder, data in (("x", line(0)), ("y", line(5))):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.log").write_bytes(data)
-    land(tmp_path / "x" / "a.log", tmp_path / "access_logs")
-    landed = land(tmp_path / "y" / "a.log", tmp_path / "access_logs")
-    assert landed.outcome == "renamed"
-    assert re.fullmatch(r"a-[0-9a-f]{8}\.log", landed.path.name)
-    assert land(tmp_path / "y" / "a.log", tmp_path / "access_logs").outcome == "same"
-    assert (tmp_path / "access_logs" / "a.log").read_bytes() == line(0)
 
 
 def test_a_log_that_is_truncated_while_it_is_copied_is_read_again_and_one_that_grows_is_not(

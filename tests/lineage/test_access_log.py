@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections import Counter
@@ -25,8 +24,8 @@ import oracle_requests
 from assets.report import blog_report
 from assets.report.blog_report import Report
 from blogdata.cli.main import app
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
-from blogdata.patterns.ingestion.log_queue import split_all
+from blogdata.patterns.ingestion.log_formats import formats
+from blogdata.patterns.ingestion.log_splitter import split_all
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
@@ -70,7 +69,7 @@ def landed_while_rotated(landing: Path, server: Path) -> list[str]:
         with current.open("ab") as log:
             log.writelines(lines[begin : begin + 200])
         land_logs(landing, *sorted(map(str, server.iterdir())))
-        for _ in split_all(landing, hour_of_combined, now=now + timedelta(hours=step)):
+        for _ in split_all(landing, formats().hour_of, now=now + timedelta(hours=step)):
             pass
         with current.open("ab") as log:
             log.writelines(lines[begin + 200 : begin + 225])
@@ -104,46 +103,6 @@ def test_the_ledger_has_the_count_of_each_filter(blog: Blog) -> None:
     entries = blog.deployment.published("silver.visits").values()
     assert sum(entry.rows_in for entry in entries) == len(blog_log.LINES)
     assert sum(entry.rows_out for entry in entries) == UNIQUE
-
-
-def test_log_visits_are_private_and_ids_hide_addresses(blog: Blog) -> None:
-    addresses = set(blog.deployment.rows("silver.visits", "ip"))
-    assert None not in addresses
-    for visit, user, private in blog.deployment.rows("silver.visits_enriched", "visit_id", "user_id", "keep_private"):
-        assert visit not in addresses
-        assert user not in addresses
-        assert private is True
-
-
-def test_all_requests_are_counted_also_those_that_are_no_page_views(blog: Blog) -> None:
-    pattern = re.compile(r'\S+ \S+ \S+ \[(\d+)/\w+/\d+:.*?\] "(\S+) ([^" ?]*)[^"]*" (\d+) (\d+|-) ')
-    lines = [found.groups() for found in map(pattern.match, map(bytes.decode, blog_log.LINES)) if found]
-    assert len(lines) == len(blog_log.LINES)
-    by = ("event_date", "status", "method", "requests", "bytes", "kind", "path", "hours_present")
-    rows = blog.deployment.rows("gold.requests_daily", *by)
-    requests, sent, missing = Counter[Any](), Counter[Any](), Counter[str]()
-    for day, status, method, count, size, _, path, _ in rows:
-        requests[day[-2:], status, method] += count
-        sent[day[-2:]] += size
-        missing[path] += count * (path != "")
-    assert requests == Counter((day, status, method) for day, method, _, status, _ in lines)
-    assert sent == sum((Counter({day: int(size)}) for day, *_, size in lines if size != "-"), Counter())
-    # The log has fewer groups than a ranking lists.
-    assert +missing == Counter(path for _, _, path, status, _ in lines if status in ("404", "410") or status[0] == "5")
-    kinds = Counter[str]()
-    for _, _, _, count, _, kind, _, _ in rows:
-        kinds[kind.partition(":")[0]] += count
-    assert kinds["feed"] >= blog_log.FILTERED["feed"]
-    assert kinds["crawler"] + kinds["monitoring"] >= blog_log.FILTERED["crawler"]
-    assert {hours for *_, hours in rows} == {14, 24}
-
-
-def test_rerunning_one_hour_keeps_its_visit_ids(blog: Blog) -> None:
-    before, versions = blog.deployment.contents(), blog.deployment.versions()
-    hour = "2025-05-19T00"
-    assert blog.deployment.run(hours=(hour, hour), select=["silver.visits"]).problems == []
-    assert blog.deployment.versions()["silver.visits"] > versions["silver.visits"]
-    assert blog.deployment.contents() == before
 
 
 @pytest.fixture
@@ -236,13 +195,6 @@ def test_more_requests_are_crawlers_than_goaccess_leaves_out(blog: Blog, tmp_pat
     # Besides crawlers by name: feed readers, tools, missing agents, and clients that read robots.txt.
     assert 0 < left[0] < len(of_crawlers)
     assert left[1] == len(others)
-
-
-def test_the_report_has_the_campaigns_of_the_links(reported: Report) -> None:
-    queries = [oracle_requests.parts_of(view.request)[2] for view in ONCE]
-    expected = Counter(filter(None, map(oracle_requests.campaign_of, queries)))
-    assert expected
-    assert in_all(reported, "utm") == {**expected, "no campaign": UNIQUE - expected.total()}
 
 
 @pytest.mark.skipif(shutil.which("goaccess") is None, reason="needs goaccess")

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import dagster as dg

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
 from blogdata.patterns.ingestion.erased_lines import FILLER
+from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_progress import LogTaken
 from blogdata.patterns.ingestion.log_splitter import split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land as replicate
@@ -267,7 +267,7 @@ LOG = "access_logs/a.log"
 
 
 def split(home: Settings) -> int:
-    return split_by_hour(home.landing / LOG, home.landing, hour_of_combined, now=NOW).lines
+    return split_by_hour(home.landing / LOG, home.landing, formats().hour_of, now=NOW).lines
 
 
 def parts(home: Settings) -> list[Path]:
@@ -291,7 +291,7 @@ def test_a_split_log_and_its_hours_stay_one(home: Settings) -> None:
     (log.parent / "a.log.1").write_bytes(b"".join([*LINES, line(3700)]))
     entry.erase_known(home, home.landing, [log.parent / "a.log.1"])
     with pytest.raises(LogTaken):
-        split_by_hour(log.parent / "a.log.1", home.landing, hour_of_combined, now=NOW)
+        split_by_hour(log.parent / "a.log.1", home.landing, formats().hour_of, now=NOW)
 
 
 def test_a_log_that_has_grown_at_its_producer_is_known_again(home: Settings, tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_a_log_is_not_overwritten_while_it_is_split(home: Settings) -> None:
             erasing.start()
             erasing.join(0.3)
             assert erasing.is_alive()
-        return hour_of_combined(raw)
+        return formats().hour_of(raw)
 
     with entry.splitting(home):
         split_by_hour(log, home.landing, hour_of, now=NOW)

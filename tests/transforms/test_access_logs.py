@@ -19,8 +19,8 @@ import oracle
 import oracle_logs
 from assets.transforms import user_agents, visit_events, visit_times, visits_by_inactivity
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
-from blogdata.patterns.security.pseudo_anonymizer import derived_key, keyed_hash
+from blogdata.patterns.ingestion.log_formats import formats
+from blogdata.patterns.security.pseudo_anonymizer import derived_key
 from blogdata.services.config import CrawlerSettings, ExcludedRequests, LogSettings
 from blogdata.services.setting_types import UNIX_SOCKET
 from plans import plan_of
@@ -182,7 +182,7 @@ def test_times_are_those_of_plain_python_and_lie_in_the_hour_that_the_log_is_spl
     found = {row["stamp"]: row["time"] for row in read}
     times = {stamp: oracle_logs.log_time(stamp) for stamp in stamps}
     assert found == {stamp: time and int(time.timestamp()) for stamp, time in times.items()}
-    hours = {stamp: hour_of_combined(line(time=stamp).encode()) for stamp in stamps}
+    hours = {stamp: formats().hour_of(line(time=stamp).encode()) for stamp in stamps}
     assert hours == {stamp: time and time.strftime("%Y-%m-%dT%H") for stamp, time in times.items()}
     assert times["31/Dec/2016:23:59:60 +0545"] == datetime(2016, 12, 31, 18, 14, 59, tzinfo=timezone.utc)
 
@@ -210,11 +210,6 @@ def test_page_views_have_their_columns(judged: Judged) -> None:
     assert row["visit_id"] is None
 
 
-def test_desktops_have_their_system_as_device_type(judged: Judged) -> None:
-    *_, row = judged.lines["common"]
-    assert (row["browser"], row["device_type"]) == ("Firefox", "Linux")
-
-
 def test_user_ids_depend_on_client_agent_and_key(judged: Judged) -> None:
     found = judged.lines["clients"]
     normal = [
@@ -228,23 +223,6 @@ def test_user_ids_depend_on_client_agent_and_key(judged: Judged) -> None:
     mine = judged.verdicts.where("source_file = 'clients'")
     other = visit_events.parse(mine, formats=LOGS, key="another").select("user_id").collect()
     assert len({last["user_id"], *(row["user_id"] for row in found), *(row["user_id"] for row in other)}) == 10
-
-
-def test_rows_that_were_judged_before_keep_their_visitor(judged: Judged) -> None:
-    at = list(REJECTED).index("no address")
-    accepted = judged.verdicts.where(f"source_file = 'rejected' AND source_offset = {at}").withColumns(
-        {"reasons": F.array().cast("array<string>"), "event_time": F.current_timestamp()}
-    )
-    row = visit_events.parse(accepted, formats=LOGS, key="k").first()
-    assert row is not None
-    expected = hmac.new(derived_key("k", "user_id"), f"- {FIREFOX}".encode(), hashlib.sha256).hexdigest()[:32]
-    assert (row["user_id"], row["ip"]) == (expected, None)
-
-
-def test_the_keyed_hash_is_hmac(spark: SparkSession) -> None:
-    row = spark.createDataFrame([("mésage",)], "m string").select(keyed_hash(F.col("m"), "secret", "p")).first()
-    assert row is not None
-    assert row[0] == hmac.new(derived_key("secret", "p"), "mésage".encode(), hashlib.sha256).hexdigest()
 
 
 def test_the_secret_is_not_in_the_plan(judged: Judged) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -95,9 +94,3 @@ def test_referrers_have_the_host_that_plain_python_finds(spark: SparkSession) ->
     found = {referrers[number]: host for number, host in read}
     assert found == {one: oracle_requests.host_of(one) for one in referrers}
     assert {one: found[one] for one in HOSTS} == HOSTS
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_name_of_a_page_is_a_path_of_it(page: str) -> None:
-    assert {oracle_requests.page_of(form) for form in PAGES[page]} == {page}
-    assert oracle_requests.page_of(page) == page

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from blogdata.cli.output import DATASET, console, errors, say_json
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from blogdata.patterns.ingestion.log_formats import LogFormats
     from blogdata.simulator.truth import Truth
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
 
-_EXAMINED_BYTES = 1 << 20
-"""Bytes at the beginning of a file that show whether it is an access log."""
 _NAMED = 5
 """Maximum number of partitions to list one by one."""
 Landing = Annotated[Path | None, typer.Option(help="The landing zone; the deployment's own when not given.")]
@@ -152,7 +146,6 @@ def logs(
     refused, and the others land; in a folder it is skipped.
     """
     from blogdata.cli.land_logs import LogsRefused, land_logs
-    from blogdata.patterns.ingestion.combined_log import hour_of_combined
     from blogdata.patterns.ingestion.log_formats import formats
     from blogdata.patterns.ingestion.log_splitter import LOGS
     from blogdata.services.config import home, load
@@ -164,10 +157,9 @@ def logs(
     target = _landing(landing)
     _make_writable(target)
     results = []
-    hour_of = partial(hour_of_combined, known=known)
     # A log that has grown is known by its landed copy, which has no line of a forgotten person any more.
     prepare = (lambda copy: erase_known(settings, target, [copy])) if settings else (lambda _: {})
-    for result in land_logs(files, target / LOGS, partial(_formats_of, known), hour_of, prepare):
+    for result in land_logs(files, target / LOGS, known, prepare):
         results.append(result)
         # What was refused is told at the end, with what to do.
         if not as_json and result.error is None:
@@ -238,68 +230,6 @@ def _awaited(home: Path) -> Sequence[str]:
     # Only the newest checkpoint is resumed.
     newest = [one for name in STREAMS for one in checkpoints(home / "checkpoints", name)[-1:]]
     return [path for checkpoint in newest if checkpoint.identity for path in checkpoint.unfinished()]
-
-
-def _formats_of(known: LogFormats, file: Path) -> list[str]:
-    """Find the formats of the lines at a file's beginning, the most frequent one first; none if it is empty.
-
-    A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
-    """
-    from blogdata.patterns.ingestion import log_formats
-    from blogdata.patterns.ingestion.combined_log import hour_of_combined
-    from blogdata.patterns.ingestion.landed_formats import DAMAGED
-    from blogdata.patterns.ingestion.log_columns import HEADER
-    from blogdata.patterns.ingestion.whole_files import content
-
-    try:
-        with content(file) as log:
-            beginning = log.read(_EXAMINED_BYTES).removeprefix(codecs.BOM_UTF8)
-    except DAMAGED as error:
-        raise ConfigurationError(
-            what=f"the file cannot be read: {error}",
-            where=str(file),
-            next_step="name an undamaged copy of it, or a decompressed one",
-        ) from error
-    lines = [line.rstrip("\r") for line in beginning.decode(errors="replace").split("\n") if line.strip()]
-    headers = dict.fromkeys(line.strip() for line in lines if line.startswith(HEADER) and not known.has_columns(line))
-    if headers:
-        told = ", ".join(f"'{header}'" for header in headers)
-        raise ConfigurationError(
-            what=f"its columns are in an order that is not known yet: {'; '.join(headers)}",
-            where=str(file),
-            next_step=f"add to blogdata.toml: [logs] format = {told if len(headers) == 1 else f'[{told}]'}",
-        )
-    names = {line: name for line in lines if (name := known.format_of(line))}
-    others = [line for line in lines if names.get(line) != log_formats.COMMENT]
-    found = Counter(names[line] for line in others if line in names and hour_of_combined(line.encode(), known))
-    # Behind comments only, the last line may be the first one, and only begun.
-    is_begun = bool(names) and not beginning.endswith(b"\n")
-    if len(others) > is_begun and not found:
-        raise _no_access_log(known, file, next((line for line in others if line in names), others[0]))
-    return [name for name, _ in found.most_common()]
-
-
-def _no_access_log(known: LogFormats, file: Path, line: str) -> PlatformError:
-    """Build the error of a file without a line that can be read, from one of its lines."""
-    from blogdata.cli.land_logs import NoAccessLog
-    from blogdata.patterns.ingestion import log_formats
-
-    if name := known.format_of(line):
-        return NoAccessLog(
-            what=f"no line at its beginning has a time that can be read: the first one fits the format {name}, but its "
-            "time is no instant",
-            where=str(file),
-            next_step="have the server log one of the times $time_local, $time_iso8601, $msec (nginx) or %t (Apache), "
-            "with their offset from UTC",
-        )
-    misfit = known.misfit_of(line)
-    return NoAccessLog(
-        what="no line at its beginning is an access log's: the first one is nearest to the format "
-        f"{misfit.format}, but {misfit.problem}",
-        where=str(file),
-        next_step=f"name a log in one of the formats {', '.join(log_formats.NAMES)}, "
-        "or declare its own in blogdata.toml: [logs] format = '...'",
-    )
 
 
 def _make_writable(target: Path) -> None:

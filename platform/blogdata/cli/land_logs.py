@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.patterns.ingestion.log_queue import oldest_first
-from blogdata.patterns.ingestion.log_splitter import HourOf
+from blogdata.patterns.ingestion import log_formats
+from blogdata.patterns.ingestion.landed_formats import DAMAGED
+from blogdata.patterns.ingestion.log_declarations import HEADER
+from blogdata.patterns.ingestion.log_formats import LogFormats
+from blogdata.patterns.ingestion.log_splitter import oldest_first
 from blogdata.patterns.ingestion.passthrough_replicator import LandOutcome, Replicated, land, spooled
-from blogdata.patterns.ingestion.whole_files import BLOCK, content, opened, unreadable
+from blogdata.patterns.ingestion.whole_files import content, opened, unreadable
 
-_STANDARD_INPUT = Path("-")
-_PIPED = "piped.log"
-"""Name of the copy of what came through a pipe."""
-_SAID: Mapping[LandOutcome, str] = {
+_EXAMINED_BYTES = 1 << 20
+"""Bytes at the beginning of a file that show whether it is an access log."""
+_SAID: dict[LandOutcome, str] = {
     "new": "landed",
     "same": "is there already: nothing was changed",
     "beginning": "is the beginning of what is there already: nothing was changed; if it was truncated and begins again "
@@ -56,18 +60,23 @@ class LogsRefused(PlatformError):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogResult:
-    """What became of one file.
+@dataclass(kw_only=True)
+class NamedLog:
+    """A file that a person has named, and what became of it.
 
     Args:
-        landed: What landed; None if nothing did.
-        error: Why it was refused; None if it was not.
+        file: Its name to print.
+        path: Where it can be read; of what came through a pipe, a copy.
+        name: What it lands as, if not under its own name.
+        folder: The folder that was named in its place.
         skipped: Why a file of a folder was left out; None if it was not.
     """
 
     file: str
-    formats: Sequence[str] = ()
+    path: Path
+    name: str | None = None
+    folder: Path | None = None
+    formats: list[str] = field(default_factory=list)
     landed: Replicated | None = None
     error: PlatformError | None = None
     skipped: str | None = None
@@ -85,166 +94,163 @@ class LogResult:
             reason = self.error.what if self.error else self.skipped
             return {"file": self.file, "outcome": "refused" if self.error else "skipped", "reason": reason}
         made = {"bytes": None, "sha256": None} if self.landed.replica is None else asdict(self.landed.replica)
-        where = {"landed": str(self.landed.path), "outcome": self.landed.outcome, "formats": list(self.formats)}
+        where = {"landed": str(self.landed.path), "outcome": self.landed.outcome, "formats": self.formats}
         return {"file": self.file, **where, **made}
 
 
 def land_logs(
-    given: Sequence[Path],
-    folder: Path,
-    formats_of: Callable[[Path], list[str]],
-    hour_of: HourOf,
-    prepare: Callable[[Path], object] = lambda _: None,
-) -> Iterator[LogResult]:
+    given: Sequence[Path], target: Path, known: LogFormats, prepare: Callable[[Path], object] = lambda _: None
+) -> Iterator[NamedLog]:
     """Land logs, the oldest first, so that the lines of each hour come in the order in which they were logged.
 
     Args:
-        hour_of: Returns the hour of a line, None if it cannot be read.
+        prepare: As of :func:`land`.
 
     Yields:
-        What became of each file.
+        Each file, and each name without one, with what became of it.
     """
     with ExitStack() as stack:
-        chosen = _Chosen(folder=folder, stack=stack)
-        for path in given:
-            yield from chosen.add(path)
-        examined = [(file, _examined(file, formats_of, hour_of)) for file in chosen.files]
-        yield from (result for _, result in examined if result.error or result.skipped)
-        logs = {file.folder for file, result in examined if not result.skipped}
-        yield from (_without_log(path) for path in chosen.folders if path not in logs)
-        ready = {file.path: (file, result) for file, result in examined if not (result.error or result.skipped)}
-        for path in oldest_first(ready, hour_of, now=datetime.now(timezone.utc)):
-            yield _landed(*ready[path], folder, prepare)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _File:
-    """A file to land."""
-
-    path: Path
-    shown: str
-    name: str
-    folder: Path | None = None
-
-
-@dataclass(kw_only=True)
-class _Chosen:
-    """The files that a person has chosen; pipes are read to their ends."""
-
-    folder: Path
-    stack: ExitStack
-    files: list[_File] = field(default_factory=list)
-    folders: list[Path] = field(default_factory=list)
-
-    def add(self, given: Path) -> Iterator[LogResult]:
-        """Add the files that a path or pattern names.
-
-        Yields:
-            What was refused.
-        """
-        for path in _expanded(given):
+        logs = [log for path in given for log in _named(path, target, stack)]
+        for log in logs:
+            if log.error is None:
+                _examine(log, known)
+            if log.error or log.skipped:
+                yield log
+        of_logs = {log.folder for log in logs if not log.skipped} | {None}
+        for folder in dict.fromkeys(log.folder for log in logs if log.folder not in of_logs):
+            yield NamedLog(file=str(folder), path=Path(str(folder)), error=_nothing_in(str(folder)))
+        ready = {log.path: log for log in logs if not (log.error or log.skipped)}
+        for path in oldest_first(ready, known.hour_of, now=datetime.now(timezone.utc)):
+            log = ready[path]
             try:
-                self._add(path)
-            except PlatformError as error:
-                yield LogResult(file=str(path), error=error)
-            except OSError as error:
-                yield LogResult(file=str(path), error=_not_landed(str(path), error))
-
-    def _add(self, path: Path) -> None:
-        mode = _mode(path)
-        if path == _STANDARD_INPUT:
-            self._add_pipe(sys.stdin.buffer, "standard input")
-        elif stat.S_ISDIR(mode):
-            self._add_folder(path)
-        elif stat.S_ISFIFO(mode):
-            # The shell's <(…) is one; what was read of it once is not there to be read again.
-            with opened(path) as pipe:
-                self._add_pipe(pipe, str(path))
-        elif stat.S_ISREG(mode):
-            opened(path).close()
-            self.files.append(_File(path=path, shown=str(path), name=path.name))
-        else:
-            raise ConfigurationError(
-                what="it is neither a file, nor a folder, nor a pipe", where=str(path), next_step="name an access log"
-            )
-
-    def _add_pipe(self, pipe: IO[bytes], shown: str) -> None:
-        spool = self.stack.enter_context(spooled(pipe, self.folder))
-        self.files.append(_File(path=spool, shown=shown, name=_PIPED))
-
-    def _add_folder(self, folder: Path) -> None:
-        try:
-            inside = sorted(path for path in folder.iterdir() if path.name[0] != "." and path.is_file())
-        except OSError as error:
-            raise unreadable(folder, error, kind="folder") from error
-        self.folders.append(folder)
-        self.files += [_File(path=path, shown=str(path), name=path.name, folder=folder) for path in inside]
+                log.landed = land(path, target, name=log.name or path.name, prepare=prepare)
+            except (PlatformError, OSError) as error:
+                log.error = _error(error, log)
+            yield log
 
 
-def _expanded(given: Path) -> list[Path]:
-    """Return the files that a pattern matches; what is given itself if it is a file's name, or matches none."""
+def _named(given: Path, target: Path, stack: ExitStack) -> Iterator[NamedLog]:
     # Path.glob takes no absolute pattern.
-    matching = [] if os.path.lexists(given) else sorted(glob.glob(str(given)))  # noqa: PTH207
-    return [Path(path) for path in matching] or [given]
+    matching = [] if os.path.lexists(given) else [Path(path) for path in sorted(glob.glob(str(given)))]  # noqa: PTH207
+    for path in matching or [given]:
+        named = NamedLog(file=str(path), path=path)
+        try:
+            yield from _files(named, target, stack)
+        except (PlatformError, OSError) as error:
+            named.error = _error(error, named)
+            yield named
 
 
-def _mode(path: Path) -> int:
-    if path == _STANDARD_INPUT:
-        return 0
+def _files(named: NamedLog, target: Path, stack: ExitStack) -> list[NamedLog]:
+    """List the files that a name stands for; pipes are read to their ends."""
+    path = named.path
+    if path == Path("-"):
+        return [_piped(sys.stdin.buffer, "standard input", target, stack)]
     try:
-        return path.stat().st_mode
+        mode = path.stat().st_mode
+        is_folder = stat.S_ISDIR(mode)
+        inside = sorted(one for one in path.iterdir() if one.name[0] != "." and one.is_file()) if is_folder else []
     except OSError as error:
         raise unreadable(path, error) from error
+    if is_folder:
+        files = [NamedLog(file=str(one), path=one, folder=path) for one in inside]
+        return files or [NamedLog(file=str(path), path=path, error=_nothing_in(str(path)))]
+    if stat.S_ISFIFO(mode):
+        # The shell's <(…) is one; what was read of it once is not there to be read again.
+        with opened(path) as pipe:
+            return [_piped(pipe, str(path), target, stack)]
+    if not stat.S_ISREG(mode):
+        raise ConfigurationError(
+            what="it is neither a file, nor a folder, nor a pipe", where=str(path), next_step="name an access log"
+        )
+    return [named]
 
 
-def _examined(file: _File, formats_of: Callable[[Path], list[str]], hour_of: HourOf) -> LogResult:
+def _piped(pipe: IO[bytes], file: str, target: Path, stack: ExitStack) -> NamedLog:
+    return NamedLog(file=file, path=stack.enter_context(spooled(pipe, target)), name="piped.log")
+
+
+def _examine(log: NamedLog, known: LogFormats) -> None:
     try:
-        return LogResult(file=file.shown, formats=formats_of(file.path))
+        log.formats = _formats_in(log.path, known)
     except NoAccessLog as error:
-        if _is_being_written(file.path, hour_of):
-            return LogResult(file=file.shown)
-        if file.folder:
-            return LogResult(file=file.shown, skipped=error.what)
-        return LogResult(file=file.shown, error=_naming(error, file))
-    except PlatformError as error:
-        return LogResult(file=file.shown, error=_naming(error, file))
+        log.skipped = error.what if log.folder else None
+        log.error = None if log.folder else _error(error, log)
+    except (PlatformError, OSError) as error:
+        log.error = _error(error, log)
 
 
-def _is_being_written(log: Path, hour_of: HourOf) -> bool:
-    """Return whether a file has only the beginning of a first line, up to its time or further."""
-    with content(log) as file:
-        line = file.readline(BLOCK)
-    return not line.endswith(b"\n") and hour_of(line) is not None
+def _formats_in(file: Path, known: LogFormats) -> list[str]:
+    """Find the formats of the lines at a file's beginning, the most frequent one first; none if it is empty.
+
+    A file that is no access log is refused: its lines would all be dead letters, and hold back their hour.
+    """
+    try:
+        with content(file) as log:
+            beginning = log.read(_EXAMINED_BYTES).removeprefix(codecs.BOM_UTF8)
+    except DAMAGED as error:
+        raise ConfigurationError(
+            what=f"the file cannot be read: {error}",
+            where=str(file),
+            next_step="name an undamaged copy of it, or a decompressed one",
+        ) from error
+    lines = [line.rstrip("\r") for line in beginning.decode(errors="replace").split("\n") if line.strip()]
+    headers = dict.fromkeys(line.strip() for line in lines if line.startswith(HEADER) and not known.has_columns(line))
+    if headers:
+        told = ", ".join(f"'{header}'" for header in headers)
+        raise ConfigurationError(
+            what=f"its columns are in an order that is not known yet: {'; '.join(headers)}",
+            where=str(file),
+            next_step=f"add to blogdata.toml: [logs] format = {told if len(headers) == 1 else f'[{told}]'}",
+        )
+    names = {line: name for line in lines if (name := known.format_of(line))}
+    others = [line for line in lines if names.get(line) != log_formats.COMMENT]
+    found = Counter(names[line] for line in others if line in names and known.hour_of(line.encode()))
+    # The last line, which may be the only one, or the only one behind comments, may be begun only.
+    begins = lines[0].encode() if len(lines) == 1 else b""
+    is_begun = not beginning.endswith(b"\n") and (bool(names) or known.hour_of(begins) is not None)
+    if len(others) > is_begun and not found:
+        raise _no_access_log(known, file, next((line for line in others if line in names), others[0]))
+    return [name for name, _ in found.most_common()]
 
 
-def _without_log(folder: Path) -> LogResult:
-    error = NoAccessLog(
+def _no_access_log(known: LogFormats, file: Path, line: str) -> NoAccessLog:
+    """Build the error of a file without a line that can be read, from one of its lines."""
+    if name := known.format_of(line):
+        return NoAccessLog(
+            what=f"no line at its beginning has a time that can be read: the first one fits the format {name}, but its "
+            "time is no instant",
+            where=str(file),
+            next_step="have the server log one of the times $time_local, $time_iso8601, $msec (nginx) or %t (Apache), "
+            "with their offset from UTC",
+        )
+    misfit = known.misfit_of(line)
+    return NoAccessLog(
+        what="no line at its beginning is an access log's: the first one is nearest to the format "
+        f"{misfit.format}, but "
+        + ("goes on after its last field" if misfit.field == "end" else f"its {misfit.field} does not fit"),
+        where=str(file),
+        next_step=f"name a log in one of the formats {', '.join(log_formats.NAMES)}, "
+        "or declare its own in blogdata.toml: [logs] format = '...'",
+    )
+
+
+def _nothing_in(folder: str) -> NoAccessLog:
+    return NoAccessLog(
         what="no file in it is an access log",
-        where=str(folder),
+        where=folder,
         next_step="name the folder that the logs lie in: those in its subfolders are not looked at",
     )
-    return LogResult(file=str(folder), error=error)
 
 
-def _landed(file: _File, result: LogResult, folder: Path, prepare: Callable[[Path], object]) -> LogResult:
-    try:
-        return replace(result, landed=land(file.path, folder, name=file.name, prepare=prepare))
-    except PlatformError as error:
-        return replace(result, error=_naming(error, file))
-    except OSError as error:
-        return replace(result, error=_not_landed(file.shown, error))
-
-
-def _not_landed(shown: str, error: OSError) -> LogNotLanded:
-    return LogNotLanded(
-        what=f"it cannot be copied: {error.strerror or error}",
-        where=shown,
-        next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",
-    )
-
-
-def _naming(error: PlatformError, file: _File) -> PlatformError:
+def _error(error: PlatformError | OSError, log: NamedLog) -> PlatformError:
     """Return an error that names what the person has named, and not the spooled copy of a pipe."""
-    if error.where != str(file.path) or file.shown == str(file.path):
+    if isinstance(error, OSError):
+        return LogNotLanded(
+            what=f"it cannot be copied: {error.strerror or error}",
+            where=log.file,
+            next_step="make room in the landing zone, or mend what fails, and repeat the command: nothing lands twice",
+        )
+    if error.where != str(log.path) or log.file == str(log.path):
         return error
-    return type(error)(what=error.what, where=file.shown, next_step=error.remedy)
+    return type(error)(what=error.what, where=log.file, next_step=error.remedy)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 from blogdata.patterns.ingestion import log_formats
-from blogdata.patterns.ingestion.combined_log import hour_of_combined
-from blogdata.patterns.ingestion.log_queue import SplitLog, split_all
-from blogdata.patterns.ingestion.log_splitter import unsplit_logs
+from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
 from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known, splitting
 
@@ -28,4 +25,4 @@ def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
         return []
     erase_known(settings, landing, pending)
     with splitting(settings):
-        return list(split_all(landing, partial(hour_of_combined, known=known), now=datetime.now(timezone.utc)))
+        return list(split_all(landing, known.hour_of, now=datetime.now(timezone.utc)))

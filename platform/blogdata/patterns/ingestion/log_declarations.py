@@ -1,18 +1,21 @@
-"""Compiles the declarations of log formats, of nginx (`log_format`) and Apache (`LogFormat`), into regular expressions.
+"""Compiles declarations of log formats: strings of nginx and Apache, `#Fields` lines, and objects of JSON.
 
 The expressions are Java's (Spark); :func:`in_python` makes them Python's, with the same meaning.
 
 Whether a line begins with the virtual host or with the visitor's address is decided once, for all formats: a host that
 is read as an address would make the whole blog one visitor.
 
-Sources: nginx, "Module ngx_http_log_module"; Apache HTTP Server, "Module mod_log_config"; RFC 3164 for the prefix of
-syslog.
+Sources: nginx, "Module ngx_http_log_module"; Apache HTTP Server, "Module mod_log_config"; W3C, "Extended Log File
+Format"; Amazon CloudFront, "Standard log file fields"; IIS, "W3C logging"; RFC 3164 for the prefix of syslog.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from blogdata.errors import ConfigurationError
 
@@ -25,66 +28,43 @@ PIECES = ("method", "target", "query", "date")
 """Fields that a format may have in place of `request` and of the day in `time`."""
 CAPTURED = (*FIELDS, *PIECES)
 
-_NGINX_FIELDS = {
-    "remote_addr": "address",
-    "remote_user": "user",
-    "time_local": "time",
-    "time_iso8601": "time",
-    "msec": "time",
-    "request_method": "method",
-    "request_uri": "target",
-    "uri": "target",
-    "args": "query",
-    "query_string": "query",
-    "body_bytes_sent": "bytes",
-    "bytes_sent": "bytes",
-    "proxy_add_x_forwarded_for": "address",
-    "http_x_forwarded_for": "forwarded",
-    "http_forwarded": "forwarded",
-    "http_referer": "referrer",
-    "http_user_agent": "agent",
-    "http_host": "host",
-    "server_name": "host",
-    "server_port": "port",
-    "request_time": "duration",
+HEADER = "#Fields:"
+_TOKENS = {
+    "address": ("remote_addr", "proxy_add_x_forwarded_for", "h", "a", "c-ip"),
+    "user": ("remote_user", "u"),
+    "ident": ("l",),
+    "date": ("date",),
+    "time": (
+        *("time_local", "time_iso8601", "msec", "t", "{sec}t", "{%s}t", "{%d/%b/%Y:%H:%M:%S %z}t", "time"),
+        *("{%d/%b/%Y:%T %z}t", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%T%z}t", "{%FT%T%z}t"),
+    ),
+    "request": ("request", "r"),
+    "method": ("request_method", "m", "cs-method"),
+    "target": ("request_uri", "uri", "U", "cs-uri", "cs-uri-stem"),
+    "query": ("args", "query_string", "q", "cs-uri-query"),
+    "status": ("status", "s", "sc-status"),
+    "bytes": ("body_bytes_sent", "bytes_sent", "b", "B", "O", "sc-bytes"),
+    "host": ("host", "http_host", "server_name", "v", "V", "{host}i", "cs-host", "cs(host)", "x-host-header"),
+    "port": ("server_port", "p"),
+    "forwarded": (
+        *("http_x_forwarded_for", "http_forwarded", "{x-forwarded-for}i", "{forwarded}i"),
+        *("x-forwarded-for", "cs(x-forwarded-for)"),
+    ),
+    "referrer": ("http_referer", "{referer}i", "cs(referer)"),
+    "agent": ("http_user_agent", "{user-agent}i", "cs(user-agent)"),
+    "duration": ("request_time", "D", "T"),
 }
-_APACHE_FIELDS = {
-    "h": "address",
-    "a": "address",
-    "l": "ident",
-    "u": "user",
-    "t": "time",
-    "{sec}t": "time",
-    "{%s}t": "time",
-    "{%d/%b/%Y:%H:%M:%S %z}t": "time",
-    "{%d/%b/%Y:%T %z}t": "time",
-    "{%Y-%m-%dT%H:%M:%S%z}t": "time",
-    "{%Y-%m-%dT%T%z}t": "time",
-    "{%FT%T%z}t": "time",
-    "r": "request",
-    "m": "method",
-    "U": "target",
-    "q": "query",
-    "s": "status",
-    "b": "bytes",
-    "B": "bytes",
-    "O": "bytes",
-    "v": "host",
-    "V": "host",
-    "{host}i": "host",
-    "p": "port",
-    "D": "duration",
-    "T": "duration",
-    "{x-forwarded-for}i": "forwarded",
-    "{forwarded}i": "forwarded",
-    "{referer}i": "referrer",
-    "{user-agent}i": "agent",
-}
+_FIELDS = {token: field for field, tokens in _TOKENS.items() for token in tokens}
+"""Variables of nginx, directives of Apache and columns to the fields that they are."""
 _ONE_ADDRESS = ("http_x_real_ip", "http_cf_connecting_ip", "{x-real-ip}i", "{cf-connecting-ip}i")
 """Headers with the one address that a proxy forwards."""
 _IN_QUOTES = ("request", "forwarded", "referrer", "agent")
 _NGINX_TOKEN = re.compile(r"\$\{?(\w+)\}?")
 _APACHE_TOKEN = re.compile(r"%!?[\d,]*[<>]?((?:\{[^}]*\})?[a-zA-Z])")
+_UNQUOTED = re.compile(r"(?<=[:,\[])\s*([$%][^\s,\"\]}]+\}?[a-zA-Z]?)\s*(?=[,\]}])")
+_VARIABLE = re.compile(rf"\[?(?:{_NGINX_TOKEN.pattern}|{_APACHE_TOKEN.pattern})\]?")
+_DIRECTIVE = re.compile(r"log_?format\s", re.IGNORECASE)
+_STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
 _TEXT = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
@@ -94,18 +74,19 @@ _PATTERNS = {
     "host": r"(?:\[[0-9A-Fa-f:.]++\]|[^\s:,]++)",
     "port": r"\d++",
     "time": r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
-    "time_iso8601": _ISO_TIME,
-    "{%Y-%m-%dT%H:%M:%S%z}t": _ISO_TIME,
-    "{%Y-%m-%dT%T%z}t": _ISO_TIME,
-    "{%FT%T%z}t": _ISO_TIME,
-    "msec": _SECONDS,
-    "{sec}t": _SECONDS,
-    "{%s}t": _SECONDS,
+    **dict.fromkeys(("time_iso8601", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%T%z}t", "{%FT%T%z}t"), _ISO_TIME),
+    **dict.fromkeys(("msec", "{sec}t", "{%s}t"), _SECONDS),
     "method": r"[A-Z-]++",
     "status": r"\d{3}",
     "bytes": r"(?:\d+|-)",
     "duration": r"\d+(?:\.\d+)?",
     "rest": r".*+",
+}
+_IN_COLUMNS = {
+    "date": r"\d{4}-\d\d-\d\d",
+    "time": r"\d\d:\d\d:\d\d(?:\.\d++)?+",
+    **{field: _PATTERNS[field] for field in ("method", "status", "bytes")},
+    "s-ip": r"[0-9A-Fa-f.:%]++",
 }
 # What proxies have forwarded, in front of the address that the last of them has seen: `10.0.0.2, 198.51.100.1`.
 # Of thousands, what is repeated gives nothing back: otherwise Java's recursion would be as deep.
@@ -154,9 +135,10 @@ class LogFormatUnusable(ConfigurationError):
 
 @dataclass(frozen=True, kw_only=True)
 class LogFormat:
-    """A log format, compiled.
+    """A log format of text, compiled.
 
     Args:
+        steps: The fields of a line, each with the expression up to its end.
         groups: Those of :data:`CAPTURED` that the format has, in the order of the expression's groups.
         guard: Expression for what a line must or must not begin with.
         coding: How the server encodes a space in the agent: `percent` (%20), `plus`, or nothing for as it is.
@@ -179,6 +161,36 @@ class LogFormat:
         return self.before + self.guard + "".join(pattern for _, pattern in self.steps[:count])
 
 
+@dataclass(frozen=True, kw_only=True)
+class JsonFormat:
+    """A log format of JSON objects.
+
+    Args:
+        paths: Fields to the keys of the places where the value may be; the first one that has any counts.
+    """
+
+    name: str
+    paths: Mapping[str, tuple[tuple[str | int, ...], ...]]
+
+    @property
+    def dashes(self) -> tuple[str, ...]:
+        """The fields whose absence is known, since the object has all headers: there is none, as a dash says."""
+        return tuple(
+            name for name in ("referrer", "agent") if any("headers" in path for path in self.paths.get(name, ()))
+        )
+
+    def read(self, document: object) -> dict[str, str]:
+        """Read the fields that an object has."""
+        found = dict.fromkeys(self.dashes, "-")
+        for field, paths in self.paths.items():
+            texts = (_text_at(document, path) for path in paths)
+            if (value := next((text for text in texts if text is not None), None)) is not None:
+                found[field] = value
+        # Traefik's ClientHost is the whole list that was forwarded, if one was.
+        before, comma, address = found.get("address", "").rpartition(",")
+        return {"forwarded": before, **found, "address": address.removeprefix(" ")} if comma else found
+
+
 def in_python(pattern: str) -> str:
     """Return an expression without possessive quantifiers, which Python has since 3.11 only.
 
@@ -187,23 +199,35 @@ def in_python(pattern: str) -> str:
     return re.sub(r"(?<=[*+?}])\+", "", pattern)
 
 
-def compile_format(name: str, declaration: str, *, declared: bool = False) -> LogFormat:
-    """Compile a declaration as a server's configuration has it.
+def declaration_in(text: str) -> str:
+    """Return the declaration in a directive of a server's configuration; any other text as it is."""
+    text = text.strip()
+    if not _DIRECTIVE.match(text):
+        return text
+    # nginx joins all strings of a `log_format`; Apache's `LogFormat` has one, and perhaps a quoted name.
+    strings = re.findall(_STRING, text, re.DOTALL)[: None if text.startswith("log_") else 1]
+    return re.sub(r"\\(['\"\\\n])", lambda escaped: escaped[1].strip("\n"), "".join(one[1:-1] for one in strings))
+
+
+def compile_text(name: str, declaration: str, *, own: bool = False) -> LogFormat:
+    """Compile nginx's string (`$remote_addr - …`), Apache's (`%h %l …`, its quotes escaped or not) or a `#Fields` line.
 
     Args:
-        declaration: nginx's string (`$remote_addr - …`) or Apache's (`%h %l …`, its quotes escaped or not).
+        own: Whether it is the deployment's own: its lines may begin like what syslog or a container writes.
 
     Raises:
-        LogFormatUnusable: A field of a request is missing or cannot be told from what follows it.
+        LogFormatUnusable: A field of a request is missing, or cannot be told from what follows it.
     """
+    if declaration.startswith(HEADER):
+        return _compile_columns(name, declaration)
     literals, tokens = _parts(declaration)
     fields = [field for _, field in tokens]
     if "forwarded" not in fields:
-        fields = ["forwarded" if field in _ONE_ADDRESS else field for field in fields]
+        fields = ["forwarded" if token in _ONE_ADDRESS else field for token, field in tokens]
     if "address" not in fields:
         # A server that logs only what its proxy has forwarded: the last address is the one that the proxy has seen.
         fields = ["address" if field == "forwarded" else field for field in fields]
-    _require(fields, declaration)
+    _require(declaration, fields)
     # Bytes with and without headers, a host as asked for and as configured: the first one counts.
     fields = [
         f"further {name}" if name in (*OPTIONAL, *PIECES) and name in fields[:at] else name
@@ -241,20 +265,25 @@ def compile_format(name: str, declaration: str, *, declared: bool = False) -> Lo
     # What follows the last field that is needed may be missing: servers have added fields over the years.
     steps[-1] = (last, f"(?:{pattern})?+" if last == "rest" else pattern + _literal(literals[-1].rstrip()))
     first = (fields[0], fields[1])
-    guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if declared else _GUARDS
+    guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if own else _GUARDS
     return LogFormat(
         name=name,
         steps=tuple(steps),
         groups=tuple(groups),
         guard="" if literals[0] or literals[1] not in (" ", ":") else guards.get(first, ""),
-        before=_PERHAPS_PREFIX if declared else PREFIX,
+        before=_PERHAPS_PREFIX if own else PREFIX,
     )
 
 
-def field_of(token: str) -> str:
-    """Return the field that a variable of nginx or a directive of Apache, without its sign, stands for."""
-    name = _normal(token)
-    return _NGINX_FIELDS.get(token) or _APACHE_FIELDS.get(name, token)
+def reads_columns(declaration: str, header: str) -> bool:
+    """Return whether the format of a `#Fields` line reads lines with the columns of another one.
+
+    What follows its last field of a request may be missing or another one, unless it is such a field, too.
+    """
+    known, found = _columns(declaration), _columns(header)
+    needed = max(at for at, column in enumerate(known, start=1) if column in _FIELDS)
+    is_open = len(known) > needed and not any(column in _FIELDS for column in found[needed:])
+    return known == found or (is_open and known[:needed] == found[:needed])
 
 
 def unusable(declaration: str, what: str) -> LogFormatUnusable:
@@ -268,12 +297,76 @@ def unusable(declaration: str, what: str) -> LogFormatUnusable:
     )
 
 
-def _require(fields: list[str], declaration: str) -> None:
-    needed = ["address", "time", "status"]
-    needed += ["method", "target"] if "request" not in fields and "method" in fields else ["request"]
-    if strange := next((field for field in fields if "time" not in fields and field.endswith("}t")), None):
-        known = ", ".join(f"%{name}" for name in _APACHE_FIELDS if name.endswith("}t"))
-        raise unusable(declaration, f"the time %{strange} is none of %t, {known}")
+def _columns(declaration: str) -> list[str]:
+    return declaration.removeprefix(HEADER).lower().split()
+
+
+def _compile_columns(name: str, declaration: str) -> LogFormat:
+    """Compile a `#Fields` line; a space or a tabulator separates columns, and no value has either."""
+    columns = _columns(declaration)
+    fields = [_FIELDS.get(column, "") for column in columns]
+    _require(declaration, fields, ("date", "time", "address", "method", "target", "status"))
+    # CloudFront's own host comes first, the one that was asked for later.
+    taken = {field: at for at, field in enumerate(fields) if field}
+    last = max(taken.values())
+    steps, groups = [], []
+    for at, column in enumerate(columns[: last + 1]):
+        field = fields[at]
+        is_read = bool(field) and taken[field] == at
+        pattern = _IN_COLUMNS.get(field or column, r"[^\s]++")
+        captured = f"({pattern})" if is_read else pattern
+        steps.append((field if is_read else column, captured if at == 0 else rf"[ \t]{captured}"))
+        groups += [field] if is_read else []
+    if last + 1 < len(columns):
+        steps[-1] = (steps[-1][0], steps[-1][1] + r"(?:[ \t].*+)?+")
+    coding = "percent" if "x-edge-location" in columns else "plus"
+    return LogFormat(name=name, steps=tuple(steps), groups=tuple(groups), coding=coding)
+
+
+def compile_object(name: str, declaration: str) -> JsonFormat:
+    """Compile an object as the server's configuration has it, with variables or directives as values.
+
+    Raises:
+        LogFormatUnusable: It is not JSON, or a field of a request is missing.
+    """
+    quoted = _UNQUOTED.sub(r'"\1"', declaration.replace('\\"', '"'))
+    try:
+        document = json.loads(quoted)
+    except ValueError as error:
+        raise unusable(declaration, f"it is not one JSON object: {error}") from error
+    paths: dict[str, tuple[tuple[str | int, ...], ...]] = {}
+    for path, value in _leaves(document):
+        variable = _VARIABLE.fullmatch(value)
+        field = _field_of(variable[1] or variable[2]) if variable else ""
+        if field in CAPTURED:
+            paths.setdefault(field, (path,))
+    _require(declaration, [*paths])
+    return JsonFormat(name=name, paths=paths)
+
+
+def _leaves(value: object, above: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(inner, (*above, key))
+    elif isinstance(value, str):
+        yield above, value
+
+
+def _text_at(document: Any, path: tuple[str | int, ...]) -> str | None:
+    for key in path:
+        if isinstance(document, dict) and isinstance(key, str):
+            document = document.get(key)
+        else:
+            is_there = isinstance(document, list) and isinstance(key, int) and key < len(document)
+            document = document[key] if is_there else None
+    if isinstance(document, str):
+        return document
+    return str(document) if isinstance(document, (int, float)) and not isinstance(document, bool) else None
+
+
+def _require(declaration: str, fields: list[str], needed: tuple[str, ...] = ("address", "time", "status")) -> None:
+    if "method" not in needed:
+        needed += ("method", "target") if "request" not in fields and "method" in fields else ("request",)
     for field in needed:
         if fields.count(field) != 1:
             raise unusable(declaration, f"it does not have the {field} of a request once")
@@ -284,19 +377,24 @@ def _parts(declaration: str) -> tuple[list[str], list[tuple[str, str]]]:
     if "$" in declaration:
         # nginx writes a dash where Apache has the name that identd knows.
         parts = _NGINX_TOKEN.split(re.sub(r"(?<= )-(?= )", "$ident", declaration.replace("\\t", "\t")))
-        return parts[::2], [(name, field_of(name)) for name in parts[1::2]]
-    plain = declaration.replace('\\"', '"').replace("\\t", "\t").replace("%%", "\0")
-    # A query that follows its path is read with it.
-    parts = _APACHE_TOKEN.split(plain.replace("%t", "[%t]").replace("%U%q", "%U"))
-    if strange := next((text for text in parts[::2] if "%" in text), None):
-        raise unusable(declaration, f"this is no directive: {strange[strange.index('%') :]}")
-    names = [_normal(name) for name in parts[1::2]]
-    return [text.replace("\0", "%") for text in parts[::2]], [(name, field_of(name)) for name in names]
+    else:
+        plain = declaration.replace('\\"', '"').replace("\\t", "\t").replace("%%", "\0")
+        # A query that follows its path is read with it.
+        parts = _APACHE_TOKEN.split(plain.replace("%t", "[%t]").replace("%U%q", "%U"))
+        if strange := next((text for text in parts[::2] if "%" in text), None):
+            raise unusable(declaration, f"this is no directive: {strange[strange.index('%') :]}")
+    names = [_known(name) for name in parts[1::2]]
+    return [text.replace("\0", "%") for text in parts[::2]], [(name, _field_of(name)) for name in names]
 
 
-def _normal(directive: str) -> str:
+def _field_of(token: str) -> str:
+    """Return the field that a variable of nginx or a directive of Apache, without its sign, stands for."""
+    return _FIELDS.get(_known(token), token)
+
+
+def _known(token: str) -> str:
     """Return a directive of Apache in the way in which it is known: the names of headers have no case."""
-    return directive.lower() if directive.endswith("}i") else directive
+    return token.lower() if token.endswith("}i") else token
 
 
 def _literal(text: str) -> str:

@@ -1,8 +1,10 @@
 """The formats of access logs: those that have a name, and those that a deployment declares.
 
-A format is the string that the server's own configuration has (:mod:`.log_declarations`), the `#Fields` line of a log
-in columns (:mod:`.log_columns`), or where the fields are in an object (:mod:`.json_logs`). Each line is read by the
-first format that it fits. A further text format is a further line of :data:`DECLARED`.
+A format is the string that the server's own configuration has, the `#Fields` line of a log in columns, or where the
+fields are in an object (:mod:`.log_declarations`). Each line is read by the first format that it fits. A further named
+format is a further entry of :data:`TEXTS` or :data:`OBJECTS`, and nothing else.
+
+Sources: Caddy, "Structured logging" and "log (Caddyfile directive)"; Traefik, "Access logs: list of available fields".
 """
 
 from __future__ import annotations
@@ -11,28 +13,30 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from datetime import datetime, timedelta, timezone
+from functools import cache, cached_property, lru_cache
 from urllib.parse import unquote
 
-from blogdata.patterns.ingestion import json_logs, log_columns
-from blogdata.patterns.ingestion.json_logs import JsonFormat, compile_json
-from blogdata.patterns.ingestion.log_columns import HEADER, compile_columns, reads_columns
 from blogdata.patterns.ingestion.log_declarations import (
     CAPTURED,
+    HEADER,
     OPTIONAL,
     PIECES,
     PREFIX,
+    JsonFormat,
     LogFormat,
-    compile_format,
+    compile_object,
+    compile_text,
+    declaration_in,
     in_python,
+    reads_columns,
 )
-from blogdata.patterns.ingestion.log_directives import declaration_in
 
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
 _NGINX = (
     '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
 )
-_USUAL = {
+TEXTS = {
     "combined": _COMBINED,
     "common": '%h %l %u %t "%r" %>s %b',
     "combined_duration": f"{_COMBINED} %D",
@@ -43,8 +47,6 @@ _USUAL = {
     "main_quoted_duration": f'{_NGINX} "$http_x_forwarded_for" "$request_time"',
     "vhost_combined": '%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"',
     "host_combined": f"$host {_NGINX}",
-}
-_RARE = {
     "traefik": f'{_NGINX} $number "$router" "$server" ${{request_time}}ms',
     "ingress_nginx": f"{_NGINX} $request_length $request_time [$proxy_upstream_name] [$alternative_name]"
     " $upstream_addr $upstream_response_length $upstream_response_time $upstream_status $req_id",
@@ -53,10 +55,59 @@ _RARE = {
     ' "$http_user_agent" $rest',
     "s3": '$owner $bucket [$time_local] $remote_addr $requester $request_id $operation $key "$request" $status $error'
     ' $bytes_sent $object_size $total_time $turn_around_time "$http_referer" "$http_user_agent" $rest',
-    **log_columns.DECLARED,
+    "cloudfront": f"{HEADER} date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status"
+    " cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header"
+    " cs-protocol cs-bytes time-taken x-forwarded-for ssl-protocol ssl-cipher x-edge-response-result-type"
+    " cs-protocol-version fle-status fle-encrypted-fields c-port time-to-first-byte x-edge-detailed-result-type"
+    " sc-content-type sc-content-len sc-range-start sc-range-end",
+    "iis": f"{HEADER} date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent)"
+    " cs(Referer) sc-status sc-substatus sc-win32-status time-taken",
 }
-DECLARED = {**_USUAL, **_RARE}
 """The named formats of text; `$request_time` and `%D` are both a number."""
+RARE = ("traefik", "ingress_nginx", "alb", "s3", "cloudfront", "iis")
+"""Those that are tried for a line that fits none of the others."""
+OBJECTS: Mapping[str, Mapping[str, str]] = {
+    "caddy": {
+        "address": "request.client_ip request.remote_ip request.remote_addr",
+        "time": "ts",
+        "method": "request.method",
+        "target": "request.uri",
+        "status": "status",
+        "bytes": "size",
+        "host": "request.host",
+        "forwarded": "request.headers.X-Forwarded-For.0",
+        "referrer": "request.headers.Referer.0",
+        "agent": "request.headers.User-Agent.0",
+    },
+    "traefik_json": {
+        "address": "ClientHost",
+        "time": "StartUTC StartLocal time",
+        "method": "RequestMethod",
+        "target": "RequestPath",
+        "status": "DownstreamStatus",
+        "bytes": "DownstreamContentSize",
+        "host": "RequestHost",
+        "forwarded": "request_X-Forwarded-For",
+        "referrer": "request_Referer",
+        "agent": "request_User-Agent",
+    },
+    "nginx_json": {
+        "address": "remote_addr remote_ip remote_address client_ip clientip client ip",
+        "time": "time_local time_iso8601 msec @timestamp timestamp time ts date",
+        "request": "request request_line",
+        "method": "request_method method",
+        "target": "request_uri uri path url",
+        "query": "args query_string",
+        "status": "status status_code response",
+        "bytes": "body_bytes_sent bytes_sent bytes size",
+        "host": "host http_host server_name vhost",
+        "forwarded": "http_x_forwarded_for x_forwarded_for xff",
+        "referrer": "http_referrer http_referer referrer referer",
+        "agent": "http_user_agent user_agent useragent agent",
+    },
+}
+"""The named formats of objects: the places of each field, the first one that has a value counts."""
+NAMES = (*TEXTS, *OBJECTS)
 OWN = "declared"
 """The name of every format that the deployment declares."""
 COMMENT = "comment"
@@ -64,12 +115,24 @@ COMMENT = "comment"
 UNKNOWN = "log"
 """The name where a line fits no format."""
 COMMENTS = r"^#[A-Z][A-Za-z-]*: "
-_MARK = "\ufeff"
-_PREFIX = re.compile(in_python(f"^{PREFIX}"), re.ASCII)
 OBJECT = "object"
 """What is wrong with a line that begins like a JSON object, but is none."""
 REQUIRED = ("address", "time", "request", "status")
-NAMES = (*DECLARED, *(one.name for one in json_logs.NAMED))
+_MARK = "\ufeff"
+_PREFIX = re.compile(in_python(f"^{PREFIX}"), re.ASCII)
+_QUOTED_USER = rb'"(?:[^"\\\n]|\\.)*" '
+# Brackets are of the visitor in lines that have their time as JSON, in columns, or by ISO 8601.
+_OTHERWISE = rb"\{|(?:[^\s.]+ )?\d{4}-\d\d-\d\d[T \t]"
+_STAMP = re.compile(
+    rb"(?!%s(?:%s))" % (in_python(PREFIX).encode(), _OTHERWISE)
+    + in_python(PREFIX).encode()
+    + rb"\S+ \S+ (?:%s|[^\[\n]*)" % _QUOTED_USER
+    + rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:[0-5]\d):(?:[0-5]\d|60) ([+-]\d\d[0-5]\d)\](?= \"|\s*\Z)"
+)
+_ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d):[0-5]\d(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
+_SECONDS = re.compile(r"\d{9,11}(?:\.\d+)?", re.ASCII)
+_FARTHEST = timedelta(hours=18)
+"""The largest offset that Spark reads: a line has a time if and only if it has an hour."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,28 +143,19 @@ class Misfit:
         field: Its first field that does not fit; `end` if the line goes on after the last one.
     """
 
-    pattern: str
     format: str
     field: str
+    pattern: str = ""
 
     @property
     def reason(self) -> str:
         """The reason of the line's rejection, such as `not_combined_log:time`."""
         return f"not_{self.format}_log:{self.field}"
 
-    @property
-    def problem(self) -> str:
-        """What is wrong with the line, as the end of a sentence."""
-        return "goes on after its last field" if self.field == "end" else f"its {self.field} does not fit"
-
 
 @dataclass(frozen=True, kw_only=True)
 class LogFormats:
-    """The formats that lines are read by, in the order in which they are tried.
-
-    Args:
-        rare: Those that are tried for a line that fits none of these.
-    """
+    """The formats that lines are read by, in the order in which they are tried; the rare ones after all others."""
 
     usual: tuple[LogFormat, ...]
     rare: tuple[LogFormat, ...]
@@ -127,7 +181,7 @@ class LogFormats:
                     # Formats with the same beginning: the first one is the most common one.
                     found.setdefault(misfit.pattern, ((fits, one in self.usual, count), misfit))
         ordered = [misfit for _, misfit in sorted(found.values(), key=lambda each: each[0], reverse=True)]
-        return (*ordered, Misfit(pattern="", format="combined", field="address"))
+        return (*ordered, Misfit(format="combined", field="address"))
 
     def format_of(self, line: str) -> str | None:
         """Return the name of the first format that a line fits, None if it fits none."""
@@ -139,17 +193,28 @@ class LogFormats:
         found = self._found(line)
         return found[1] if found else None
 
+    def hour_of(self, line: bytes) -> str | None:
+        """Read the UTC hour in which a line was logged, such as `2026-01-31T05`; None if it has no readable time.
+
+        Where the time is in brackets, as in most formats, only the beginning of a line is parsed, up to the time stamp:
+        a request or user agent that is truncated or full of invalid bytes does not affect the time.
+        """
+        line = line.lstrip(b"\0").removeprefix(_MARK.encode()).lstrip(b"\0")
+        if found := _STAMP.match(line):
+            return _hour(found[1].decode(), found[2].decode())
+        read = self.read(line.rstrip(b"\r\n").decode(errors="replace"))
+        return _hour_of_text(read["time"]) if read and "time" in read else None
+
     def misfit_of(self, line: str) -> Misfit:
         """Return where a line that fits no format departs from the nearest one."""
         line = _bare(line)
         if not _body(line).startswith("{"):
             return next(one for one in self.misfits if re.match(in_python(one.pattern), line, re.ASCII))
-        document = _object_of(_body(line))
-        if document is None:
-            return Misfit(pattern="", format=self.objects[-1].name, field=OBJECT)
-        reads = [(_whole(one.read(document)), one.name) for one in self.objects]
-        fields, name = max(reads, key=lambda each: sum(bool(each[0].get(field)) for field in REQUIRED))
-        return Misfit(pattern="", format=name, field=next(field for field in REQUIRED if not fields.get(field)))
+        reads = self._reads(_body(line))
+        if not reads:
+            return Misfit(format=self.objects[-1].name, field=OBJECT)
+        name, fields = max(reads, key=lambda read: sum(bool(read[1].get(field)) for field in REQUIRED))
+        return Misfit(format=name, field=next(field for field in REQUIRED if not fields.get(field)))
 
     def has_columns(self, header: str) -> bool:
         """Whether some format reads lines with the columns of a `#Fields` line."""
@@ -161,29 +226,24 @@ class LogFormats:
         if re.match(COMMENTS, body):
             return COMMENT, {}
         if body.startswith("{"):
-            document = _object_of(body)
-            reads = [] if document is None else [(one.name, _whole(one.read(document))) for one in self.objects]
-            return next((read for read in reads if all(read[1].get(field) for field in REQUIRED)), None)
+            return next((read for read in self._reads(body) if all(read[1].get(field) for field in REQUIRED)), None)
         for one, pattern in self._patterns:
             if found := pattern.fullmatch(line):
                 captured = {name: text for name, text in zip(one.groups, found.groups(), strict=True) if text}
                 return one.name, _whole(captured, one.coding)
         return None
 
+    def _reads(self, line: str) -> list[tuple[str, dict[str, str]]]:
+        """Read an object by each format of objects; nothing if the line is none."""
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            return []
+        return [(one.name, _whole(one.read(document))) for one in self.objects if isinstance(document, dict)]
+
     @cached_property
     def _patterns(self) -> list[tuple[LogFormat, re.Pattern[str]]]:
         return [(one, re.compile(in_python(one.line) + r"\s*", re.ASCII)) for one in self.texts]
-
-
-@cache
-def any_line(formats: tuple[LogFormat, ...]) -> tuple[str, dict[str, tuple[int, ...]]]:
-    """Build the expression for a line of any of these formats, with the numbers of the groups of each captured field.
-
-    At most one of the groups of a field takes part in a match; all others are empty.
-    """
-    groups = [field for one in formats for field in one.groups]
-    numbers = {name: tuple(at for at, field in enumerate(groups, start=1) if field == name) for name in CAPTURED}
-    return f"(?:{'|'.join(one.line for one in formats)})", numbers
 
 
 @cache
@@ -194,26 +254,23 @@ def formats(declared: tuple[str, ...] = ()) -> LogFormats:
         LogFormatUnusable: A declaration cannot be compiled.
     """
     declared = tuple(declaration_in(one) for one in declared)
-    own = [_compiled(OWN, one) for one in declared]
+    own = [compile_text(OWN, one, own=True) for one in declared if not one.startswith("{")]
+    named = [compile_text(name, declaration) for name, declaration in TEXTS.items()]
+    objects = [compile_object(OWN, one) for one in declared if one.startswith("{")]
     return LogFormats(
-        usual=(*(one for one in own if isinstance(one, LogFormat)), *_named(_USUAL)),
-        rare=_named(_RARE),
-        objects=(*(one for one in own if isinstance(one, JsonFormat)), *json_logs.NAMED),
-        headers=(*log_columns.DECLARED.values(), *(one for one in declared if one.startswith(HEADER))),
+        usual=(*own, *(one for one in named if one.name not in RARE)),
+        rare=tuple(one for one in named if one.name in RARE),
+        objects=(*objects, *map(_of_paths, OBJECTS)),
+        headers=tuple(one for one in (*TEXTS.values(), *declared) if one.startswith(HEADER)),
     )
 
 
-def _named(declarations: Mapping[str, str]) -> tuple[LogFormat, ...]:
-    compiled = [_compiled(name, declaration) for name, declaration in declarations.items()]
-    return tuple(one for one in compiled if isinstance(one, LogFormat))
-
-
-def _compiled(name: str, declaration: str) -> LogFormat | JsonFormat:
-    if declaration.startswith(HEADER):
-        return compile_columns(name, declaration)
-    if declaration.startswith("{"):
-        return compile_json(name, declaration)
-    return compile_format(name, declaration, declared=name == OWN)
+def _of_paths(name: str) -> JsonFormat:
+    paths = {
+        field: tuple(tuple(int(key) if key.isdecimal() else key for key in path.split(".")) for path in places.split())
+        for field, places in OBJECTS[name].items()
+    }
+    return JsonFormat(name=name, paths=paths)
 
 
 def _whole(captured: Mapping[str, str], coding: str = "") -> dict[str, str]:
@@ -249,9 +306,22 @@ def _body(line: str) -> str:
     return _PREFIX.sub("", line, count=1)
 
 
-def _object_of(line: str) -> object | None:
+def _hour_of_text(time: str) -> str | None:
+    """Compute the UTC hour of a time that is a stamp, as ISO 8601, or in seconds since 1970."""
+    if found := _STAMP.match(f"- - [{time}]".encode()):
+        return _hour(found[1].decode(), found[2].decode())
+    if iso := _ISO.fullmatch(time):
+        return _hour(iso[1], iso[2])
+    return f"{datetime.fromtimestamp(float(time), timezone.utc):%Y-%m-%dT%H}" if _SECONDS.fullmatch(time) else None
+
+
+@lru_cache(maxsize=4096)
+def _hour(minute: str, zone: str) -> str | None:
+    """Compute the UTC hour of a minute such as `17/May/2015:10:05`; cached, as many lines share it."""
     try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
+        local = datetime.strptime(f"{minute}{zone}", f"{'%d/%b/%Y:' if '/' in minute else '%Y-%m-%dT'}%H:%M%z")
+        instant = local.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
         return None
-    return document if isinstance(document, dict) else None
+    is_read = abs(local.utcoffset() or timedelta()) <= _FARTHEST and min(local.year, instant.year) >= 1000
+    return f"{instant:%Y-%m-%dT%H}" if is_read else None

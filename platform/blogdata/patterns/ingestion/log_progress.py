@@ -1,7 +1,7 @@
-"""How much of an access log is split: a small file beside the log, and the parts themselves if that file is lost.
+"""How much of an access log is split: a small file beside the log, and the parts themselves.
 
 The file lies in the landing zone, where producers write, too: it is believed only if it has the form that
-:func:`write` gives it. One that is lost or damaged is no loss, because the parts show the same.
+:func:`write` gives it. If it is lost or damaged, the log is split again from its beginning, into the same parts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO
 from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
-from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, shortened, write_whole
+from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, shortened, skip, write_whole
 from blogdata.publish.partitions import Grain
 
 PROGRESS = ".replicated"
@@ -51,9 +51,10 @@ class Taken:
     source_mtime_ns: int
     erased_sha256: str | None = None
 
-    def begins(self, sha256: str) -> bool:
-        """Return whether a digest is that of the bytes taken, before or after lines of them were erased."""
-        return sha256 in (self.sha256, self.erased_sha256)
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """The digests that the bytes taken may have, before and after lines of them were erased."""
+        return (self.sha256,) if self.erased_sha256 is None else (self.sha256, self.erased_sha256)
 
 
 def file_of(log: Path) -> Path:
@@ -94,55 +95,27 @@ def parts(landing: Path, prefix: str, *, since: str = "") -> list[tuple[int, Pat
 
 
 def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
-    """List the hidden files in which interrupted calls were writing parts of a log.
-
-    Args:
-        prefix: As in :func:`parts`.
-        since: As in :func:`parts`.
-    """
+    """List the hidden files in which interrupted calls were writing parts of a log."""
     return _in_hours(landing, f".{prefix}-*.log*.partial", since)
 
 
-def recovered(log: Path, own: Sequence[tuple[int, Path]]) -> Taken | None:
-    """Find the progress of a log again from its parts, which are compared with it.
-
-    Parts of hours whose folders were removed may be missing. A part behind one that overlaps it, or that ends within a
-    line, does not count: it has to be taken again.
-
-    Args:
-        own: Its parts, as of :func:`parts`.
-
-    Returns:
-        The progress; None if there are no parts.
+def require_same(log: Path, own: Sequence[tuple[int, Path]]) -> None:
+    """Refuse a log without progress that does not have at a part's place what is in the part.
 
     Raises:
-        LogRewritten: The log does not have at a part's place what is in the part.
+        LogRewritten: It does not.
     """
-    taken: list[tuple[int, Path]] = []
-    covered = 0
-    for offset, path in own:
-        if offset < covered:
-            covered = taken.pop()[0]
-            break
-        if not ends_a_line(path):
-            covered = offset
-            break
-        taken.append((offset, path))
-        covered = offset + path.stat().st_size
-    if not own:
-        return None
-    digest = hashlib.sha256()
     with content(log) as file:
         position = 0
-        for offset, path in taken:
-            position += take(file, offset - position, digest)
-            if position != offset or not _goes_on_with(file, path, digest):
-                raise rewritten(log)
-            position += path.stat().st_size
-        if position + take(file, covered - position, digest) != covered:
-            raise rewritten(log)
-    hour = f"{taken[-1][1].parent.parent.name[5:]}T{taken[-1][1].parent.name[5:]}" if taken else None
-    return Taken(covered=covered, sha256=digest.hexdigest(), hour=hour, source_size=-1, source_mtime_ns=0)
+        for offset, path in own:
+            # The begin of a line makes way anyway; a part may overlap one that an interrupted call has written.
+            if offset >= position and path.suffix == ".log":
+                skip(file, offset - position)
+                position = offset + path.stat().st_size
+                with path.open("rb") as part:
+                    while block := part.read(BLOCK):
+                        if file.read(len(block)) != block:
+                            raise rewritten(log)
 
 
 def require_new(log: Path) -> None:
@@ -151,10 +124,9 @@ def require_new(log: Path) -> None:
     Raises:
         LogTaken: It does; its lines would be taken twice.
     """
-    others = sorted(_others(log))
     digest, position = hashlib.sha256(), 0
     with content(log) as file:
-        for covered, sha256, name in others:
+        for covered, sha256, name in sorted(_others(log)):
             position += take(file, covered - position, digest)
             if position < covered:
                 return
@@ -176,6 +148,15 @@ def rewritten(log: Path) -> LogRewritten:
     )
 
 
+def take(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:
+    """Add the next bytes of a file to a digest, up to a number of them; return how many there were."""
+    taken = 0
+    while taken < count and (block := file.read(min(BLOCK, count - taken))):
+        digest.update(block)
+        taken += len(block)
+    return taken
+
+
 def _in_hours(landing: Path, names: str, since: str) -> list[Path]:
     days = [day for day in landing.glob("visits/date=*") if day.name >= f"date={since[:10]}"]
     return [path for day in days for path in day.glob(f"hour=*/{names}")]
@@ -186,16 +167,16 @@ def _read(file: Path) -> Taken | None:
         return None
     try:
         found = json.loads(file.read_bytes())
-        # Earlier releases kept the part of an incomplete line, too; it is found by its offset.
-        believed = {name: found[name] for name in ("covered", "sha256", "hour", "source_size", "source_mtime_ns")}
+        # Earlier releases kept more.
+        known = {name: found[name] for name in Taken.__dataclass_fields__ if name in found}
+        numbers = [known[name] for name in ("covered", "source_size", "source_mtime_ns")]
+        hour, sha256, erased = known["hour"], known["sha256"], known.get("erased_sha256")
     except (ValueError, TypeError, KeyError):
         return None
-    numbers, hour = (believed["covered"], believed["source_size"], believed["source_mtime_ns"]), believed["hour"]
     is_hour = hour is None or (isinstance(hour, str) and start_of_key(hour, Grain.HOUR) is not None)
     are_numbers = all(type(number) is int for number in numbers) and numbers[0] >= 0
-    erased = found.get("erased_sha256")
-    are_digests = isinstance(believed["sha256"], str) and (erased is None or isinstance(erased, str))
-    return Taken(**believed, erased_sha256=erased) if are_numbers and is_hour and are_digests else None
+    are_digests = isinstance(sha256, str) and (erased is None or isinstance(erased, str))
+    return Taken(**known) if are_numbers and is_hour and are_digests else None
 
 
 def _others(log: Path) -> Iterator[tuple[int, str, str]]:
@@ -203,31 +184,4 @@ def _others(log: Path) -> Iterator[tuple[int, str, str]]:
     for file in own.parent.glob("*.json"):
         taken = None if file == own else _read(file)
         if taken is not None and taken.covered:
-            yield from ((taken.covered, sha256, file.stem) for sha256 in (taken.sha256, taken.erased_sha256) if sha256)
-
-
-def take(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:
-    """Add the next bytes of a file to a digest, up to a number of them; return how many there were."""
-    taken = 0
-    while taken < count and (block := file.read(min(BLOCK, count - taken))):
-        digest.update(block)
-        taken += len(block)
-    return taken
-
-
-def _goes_on_with(file: IO[bytes], part: Path, digest: hashlib._Hash) -> bool:
-    with part.open("rb") as expected:
-        while block := expected.read(BLOCK):
-            if file.read(len(block)) != block:
-                return False
-            digest.update(block)
-    return True
-
-
-def ends_a_line(part: Path) -> bool:
-    """Return whether a part ends in a line feed."""
-    with part.open("rb") as file:
-        if not part.stat().st_size:
-            return False
-        file.seek(-1, 2)
-        return file.read(1) == b"\n"
+            yield from ((taken.covered, sha256, file.stem) for sha256 in taken.digests)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from shutil import copyfileobj
 from typing import IO
 
 from blogdata.errors import PlatformError
@@ -47,31 +48,27 @@ class LogNotSplit(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogPart:
-    """Consecutive lines of a log that were logged in one hour.
-
-    Args:
-        offset: Start in the (decompressed) log, bytes.
-    """
-
-    path: Path
-    hour: str
-    offset: int
-    bytes: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class SplitReport:
     """What one call of :func:`split_by_hour` took from a log.
 
     Args:
+        parts: Files of consecutive lines that were logged in one hour, to that hour.
         empty_hours: Hours between the log's lines in which nothing was logged; flagged, without a file.
     """
 
-    parts: tuple[LogPart, ...]
+    parts: Mapping[Path, str]
     empty_hours: tuple[str, ...]
     lines: int
     unreadable: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitLog:
+    """What was taken from one log in :func:`split_all`, or why it could not be split."""
+
+    log: Path
+    report: SplitReport | None = None
+    fault: PlatformError | None = None
 
 
 def unsplit_logs(landing: Path) -> list[Path]:
@@ -110,6 +107,32 @@ def _judged(path: Path, zone: str) -> Path | StrayLink | Obstacle | None:
     return path if readable else Obstacle(path=printable(str(path)), why="may not be read")
 
 
+def split_all(landing: Path, hour_of: HourOf, *, now: datetime) -> Iterator[SplitLog]:
+    """Split the logs that are new or have changed, the oldest first; one that cannot be split stops no other."""
+    logs = oldest_first(unsplit_logs(landing), hour_of, now=now)
+    for at, log in enumerate(logs, start=1 - len(logs)):
+        # Lines are ordered by the time at which they were taken: within one call, too, by that of their log.
+        taken_at = now + timedelta(seconds=at)
+        try:
+            yield SplitLog(log=log, report=split_by_hour(log, landing, hour_of, now=now, taken_at=taken_at))
+        except PlatformError as error:
+            yield SplitLog(log=log, fault=error)
+
+
+def oldest_first(logs: Iterable[Path], hour_of: HourOf, *, now: datetime) -> list[Path]:
+    """Sort logs by the hour of their first readable line, those of one hour by when they were last written to."""
+    newest = key_of(now, Grain.HOUR)
+
+    def age(log: Path) -> tuple[str, int, str]:
+        try:
+            return _first_hour(log, hour_of, newest) or "", log.stat().st_mtime_ns, log.name
+        except (PlatformError, *DAMAGED):
+            # Whoever reads it meets the same error, and reports it.
+            return "", 0, log.name
+
+    return sorted(logs, key=age)
+
+
 def split_by_hour(
     log_file: Path,
     landing: Path,
@@ -123,14 +146,10 @@ def split_by_hour(
     The hour of a line is the latest hour logged so far in the file. A line whose time cannot be read, or lies
     after `now`, stays with the line before it; such lines at the start go with the first readable line. The name of a
     part contains the time at which it was first taken (Keyed Idempotency), which distinguishes it from later parts.
-    A part of whole lines never changes once it has its name, so that a stream may read it at once.
 
     Args:
         hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
         now: Current time, timezone-aware; its hour is used for a log without a readable time.
-
-    Returns:
-        What this call took from the log.
 
     Raises:
         LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
@@ -151,86 +170,74 @@ def split_by_hour(
 
 
 def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: str) -> SplitReport:
-    newest, prefix = key_of(now, Grain.HOUR), _prefix(log)
-    taken = log_progress.read(log)
+    newest, prefix, taken = key_of(now, Grain.HOUR), _prefix(log), log_progress.read(log)
     since = (taken and taken.hour) or ""
     _remove(log_progress.unfinished(landing, prefix, since=since), landing)
+    before = log_progress.parts(landing, prefix, since=since)
     # What is appended later sorts later, however soon after a call, and with however many others, a log is split again.
-    before = [re.fullmatch(PART, path.name) for _, path in log_progress.parts(landing, prefix, since=since)]
-    taken_at = max([taken_at, *(part[2] for part in before if part is not None)])
+    stamps = [part[2] for _, path in before if (part := re.fullmatch(PART, path.name))]
     try:
-        if taken is None and (taken := log_progress.recovered(log, log_progress.parts(landing, prefix))) is None:
-            log_progress.require_new(log)
-        survey = _survey(log, taken)
-        hour = (taken and taken.hour) or first_hour(log, hour_of, newest)
+        status = log.stat()
+        if taken is None:
+            # Of an interrupted call, or its progress is lost.
+            log_progress.require_same(log, before) if before else log_progress.require_new(log)
+        start, digest = taken.covered if taken else 0, hashlib.sha256()
+        end, size = _survey(log, taken, digest)
+        hour = since or _first_hour(log, hour_of, newest) or newest
     except DAMAGED as error:
         raise LogUnreadable(
             what=f"the log cannot be read to its end: {error}",
             where=str(log),
             next_step="land an undamaged copy of it, or a decompressed one",
         ) from error
-    run = _Run(
-        log=log, prefix=prefix, landing=landing, hour_of=hour_of, newest=newest, hour=hour or newest, stamp=taken_at
-    )
-    run.split(survey)
-    # The part of a once incomplete last line that has moved, and stale parts of an interrupted call.
-    kept = {part.path for part in run.parts}
-    later = [path for offset, path in log_progress.parts(landing, prefix, since=since) if offset >= survey.start]
-    _remove((path for path in later if path not in kept), landing)
-    empty = _flag(landing, run)
-    settled = Taken(
-        covered=survey.complete,
-        sha256=run.digest.hexdigest(),
-        hour=run.settled_hour if survey.complete > survey.start else (taken.hour if taken else None),
-        source_size=survey.status[0],
-        source_mtime_ns=survey.status[1],
-    )
-    log_progress.write(log, settled)
-    return SplitReport(
-        parts=tuple(run.parts),
-        empty_hours=empty,
-        lines=run.lines,
-        unreadable=run.unreadable,
-    )
-
-
-@dataclass(kw_only=True)
-class _Survey:
-    """Size of a log, end of its last complete line, and checksum of the bytes taken before."""
-
-    start: int
-    size: int
-    complete: int
-    digest: hashlib._Hash
-    status: tuple[int, int]
-
-
-def _survey(log: Path, taken: Taken | None) -> _Survey:
-    stat = log.stat()
-    start = taken.covered if taken else 0
-    digest = hashlib.sha256()
+    taken_at = max([taken_at, *stamps])
+    run = _Run(prefix=prefix, landing=landing, hour_of=hour_of, newest=newest, hour=hour, stamp=taken_at)
     with content(log) as file:
-        position = log_progress.take(file, start, digest)
-        if taken and (position < start or not taken.begins(digest.hexdigest())):
-            raise log_progress.rewritten(log)
-        complete = start
-        while block := file.read(BLOCK):
-            feed = block.rfind(b"\n")
-            complete = position + feed + 1 if feed >= 0 else complete
-            position += len(block)
-    return _Survey(
-        start=start, size=position, complete=complete, digest=digest, status=(stat.st_size, stat.st_mtime_ns)
+        skip(file, start)
+        run.write(file, start, end, digest)
+        settled = run.hour if end > start else since or None
+        run.write(file, end, size, ending=UNENDED)
+    # The part of a once incomplete last line that has moved, and stale parts of an interrupted call.
+    later = [path for offset, path in log_progress.parts(landing, prefix, since=since) if offset >= start]
+    _remove((path for path in later if path not in run.parts), landing)
+    empty = _flag(landing, run)
+    progress = Taken(
+        covered=end,
+        sha256=digest.hexdigest(),
+        hour=settled,
+        source_size=status.st_size,
+        source_mtime_ns=status.st_mtime_ns,
     )
+    log_progress.write(log, progress)
+    return SplitReport(parts=run.parts, empty_hours=empty, lines=run.lines, unreadable=run.unreadable)
 
 
-def first_hour(log: Path, hour_of: HourOf, newest: str) -> str | None:
+def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int, int]:
+    """Read a log to its end; return the end of its last complete line, and its size.
+
+    Args:
+        digest: Gets the bytes that were taken before.
+    """
+    covered = taken.covered if taken else 0
+    with content(log) as file:
+        position = end = log_progress.take(file, covered, digest)
+        if taken and (position < covered or digest.hexdigest() not in taken.digests):
+            raise log_progress.rewritten(log)
+        while block := file.read(BLOCK):
+            if b"\n" in block:
+                end = position + block.rindex(b"\n") + 1
+            position += len(block)
+    return end, position
+
+
+def _first_hour(log: Path, hour_of: HourOf, newest: str) -> str | None:
     """Return the hour of the first readable line of a log that was not logged after the newest hour."""
     with content(log) as file:
-        hours = (hour_of(piece) for piece, begins in _pieces(file, None) if begins)
+        hours = (hour_of(piece) for piece, begins in _pieces(file) if begins)
         return next((hour for hour in hours if hour is not None and hour <= newest), None)
 
 
-def _pieces(file: IO[bytes], size: int | None) -> Iterator[tuple[bytes, bool]]:
+def _pieces(file: IO[bytes], size: int | None = None) -> Iterator[tuple[bytes, bool]]:
     """Iterate over lines, very long ones in pieces; each comes with whether it begins a line."""
     begins = True
     while piece := file.readline(BLOCK if size is None else min(BLOCK, size)):
@@ -243,104 +250,55 @@ def _pieces(file: IO[bytes], size: int | None) -> Iterator[tuple[bytes, bool]]:
 class _Run:
     """One pass over the new bytes of a log; parts are renamed to their final names one after the other."""
 
-    log: Path
     prefix: str
     landing: Path
     hour_of: HourOf
     newest: str
     hour: str
     stamp: str
-    settled_hour: str = ""
-    parts: list[LogPart] = field(default_factory=list)
+    parts: dict[Path, str] = field(default_factory=dict)
     passed: list[tuple[str, str]] = field(default_factory=list)
     lines: int = 0
     unreadable: int = 0
-    digest: hashlib._Hash = field(default_factory=hashlib.sha256)
 
-    def split(self, survey: _Survey) -> None:
-        self.digest = survey.digest
-        with content(self.log) as file:
-            skip(file, survey.start)
-            self._write(file, survey.start, survey.complete)
-            self.settled_hour = self.hour
-            settled = self.digest.copy()
-            self._write(file, survey.complete, survey.size, UNENDED)
-            self.digest = settled
-
-    def _write(self, file: IO[bytes], begin: int, end: int, ending: str = "") -> None:
+    def write(
+        self, file: IO[bytes], begin: int, end: int, digest: hashlib._Hash | None = None, *, ending: str = ""
+    ) -> None:
         """Write one part for each hour of a byte range."""
         position = begin
-        out: IO[bytes] | None = None
-        target = begun = None
-        try:
-            for piece, begins in _pieces(file, end - begin):
-                if (begins and self._moves(piece)) or out is None:
-                    if out is not None and target is not None and begun is not None:
-                        out.close()
-                        self._name(target, begun, position)
-                    folder = _folder(self.landing, self.hour)
-                    require_within([folder], self.landing)
-                    target, begun = self._target(folder, position, ending), position
-                    out = hidden(target).open("wb")
-                out.write(piece)
-                self.digest.update(piece)
-                position += len(piece)
-        finally:
-            if out is not None:
-                out.close()
-        if target is not None and begun is not None:
-            self._name(target, begun, position)
+        for hour, pieces in groupby(self._with_hours(file, end - begin), key=itemgetter(0)):
+            folder = _folder(self.landing, hour)
+            require_within([folder], self.landing)
+            target = self._target(folder, position, ending)
+            with hidden(target).open("wb") as out:
+                for _, piece in pieces:
+                    out.write(piece)
+                    position += len(piece)
+                    if digest is not None:
+                        digest.update(piece)
+            # What has landed already keeps its times, so that nothing is stale because of it.
+            if same_bytes(hidden(target), target):
+                hidden(target).unlink()
+            else:
+                hidden(target).replace(target)
+            self.parts[target] = hour
 
-    def _moves(self, piece: bytes) -> bool:
-        """Count a line, and return whether it was logged in a later hour than the line before."""
-        self.lines += 1
-        hour = self.hour_of(piece)
-        if hour is None or hour > self.newest:
-            self.unreadable += 1
-            return False
-        if hour <= self.hour:
-            return False
-        self.passed.append((self.hour, hour))
-        self.hour = hour
-        return True
+    def _with_hours(self, file: IO[bytes], size: int) -> Iterator[tuple[str, bytes]]:
+        """Iterate over lines with their hours, which never go back, and count them."""
+        for piece, begins in _pieces(file, size):
+            hour = self.hour_of(piece) if begins else self.hour
+            self.lines += begins
+            if hour is None or hour > self.newest:
+                self.unreadable += 1
+            elif hour > self.hour:
+                self.passed.append((self.hour, hour))
+                self.hour = hour
+            yield self.hour, piece
 
     def _target(self, folder: Path, position: int, ending: str = "") -> Path:
         # An earlier call may have crashed, or its progress may be lost: its part is the same one, and keeps its name.
         taken = sorted(folder.glob(f"{self.prefix}-*{position:012d}.log{ending}"))
-        if not ending:
-            # Earlier releases gave the begin of a line such a name, and a stream may have read it.
-            taken = [path for path in taken if log_progress.ends_a_line(path) or not re.fullmatch(PART, path.name)]
         return taken[0] if taken else folder / f"{self.prefix}-{self.stamp}-{position:012d}.log{ending}"
-
-    def _name(self, target: Path, begun: int, end: int) -> None:
-        partial, rest = hidden(target), None
-        if same_bytes(partial, target):
-            partial.unlink()
-        elif size := _begun_by(target, partial):
-            # A call that crashed has written the first lines, and a stream may have read them: they stay as they are.
-            rest = self._target(target.parent, begun + size)
-            with partial.open("rb") as lines, hidden(rest).open("wb") as others:
-                lines.seek(size)
-                copyfileobj(lines, others, BLOCK)
-            partial.unlink()
-        else:
-            partial.replace(target)
-        until = end if rest is None else begun + size
-        day, hour = target.parent.parent.name[5:], target.parent.name[5:]
-        self.parts.append(LogPart(path=target, hour=f"{day}T{hour}", offset=begun, bytes=until - begun))
-        if rest is not None:
-            self._name(rest, until, end)
-
-
-def _begun_by(part: Path, longer: Path) -> int:
-    """Return the size of a part if it is whole lines with which another file begins, and else 0."""
-    if not part.is_file() or not log_progress.ends_a_line(part):
-        return 0
-    with part.open("rb") as first, longer.open("rb") as file:
-        while block := first.read(BLOCK):
-            if file.read(len(block)) != block:
-                return 0
-        return first.tell()
 
 
 def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
@@ -351,7 +309,7 @@ def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
         silent += [hour for hour in hours if len(hours) <= LONGEST_SILENCE_HOURS and _is_bare(landing, hour)]
     for hour in silent:
         mark(_folder(landing, hour), allow_empty=True)
-    for hour in dict.fromkeys(part.hour for part in run.parts):
+    for hour in dict.fromkeys(run.parts.values()):
         mark(_folder(landing, hour))
     return tuple(silent)
 

@@ -28,6 +28,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -212,7 +213,13 @@ def _settled(
     known = log_comparison.alike(staged, copies) or log_comparison.within(staged, copies)
     if known is not None and known.relation != "grown":
         return Replicated(path=known.copy, outcome=known.relation)
-    _require_new_lines(source, staged, [one for one in copies if not known or one != known.copy], known)
+    others = [copy for copy in copies if not known or copy != known.copy]
+    if twice := log_comparison.repeated(staged, others, behind=known.bytes if known else 0):
+        raise LinesRepeated(
+            what=f"from its byte {twice[1]:,} on (decompressed) it has the lines that landed as {twice[0].name}",
+            where=str(source),
+            next_step="nothing of it landed; land the logs that it was put together of, each as a file of its own",
+        )
     if known is not None:
         if known.at:
             replica = _prepended(known, staged)
@@ -226,33 +233,20 @@ def _settled(
     return Replicated(path=target, outcome=outcome, replica=replica)
 
 
-def _require_new_lines(source: Path, log: Path, copies: list[Path], known: Known | None) -> None:
-    twice = log_comparison.repeated(log, copies, behind=known.bytes if known else 0)
-    if twice is not None:
-        raise LinesRepeated(
-            what=f"from its byte {twice.at:,} on (decompressed) it has the lines that landed as {twice.copy.name}",
-            where=str(source),
-            next_step="nothing of it landed; land the logs that it was put together of, each as a file of its own",
-        )
-
-
 def _prepended(known: Known, log: Path) -> Replica:
     """Put what a copy has before a log begins in it before the log, decompressed."""
-    whole = hidden(log)
+    whole, status = hidden(log), log.stat()
     with content(known.copy) as before, content(log) as rest, whole.open("wb") as writing:
         left = known.at
         while left and (block := before.read(min(BLOCK, left))):
             writing.write(block)
             left -= len(block)
-        while block := rest.read(BLOCK):
-            writing.write(block)
+        shutil.copyfileobj(rest, writing, BLOCK)
         writing.flush()
         os.fsync(writing.fileno())
-    status = log.stat()
     os.utime(whole, ns=(status.st_mtime_ns, status.st_mtime_ns))
-    replica = Replica(bytes=whole.stat().st_size, sha256=checksum(whole))
     whole.replace(log)
-    return replica
+    return Replica(bytes=log.stat().st_size, sha256=checksum(log))
 
 
 def _is_empty(copy: Path, source: Path) -> bool:
