@@ -19,7 +19,6 @@ import dagster as dg
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.progress import RunProgress
 from blogdata.cli.screen import Screen
-from blogdata.orchestration import dead_runs
 from blogdata.services import config, dagster_home
 from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
 
@@ -43,7 +42,7 @@ def bronze__visits(context):
 def gold__campaign_audience_hourly(context, above):
     context.log_event(published("gold.campaign_audience_hourly", 2, 1.0))
 
-@dg.job(executor_def=dead_runs.in_process(config.load().steps_at_once))
+@dg.job(executor_def=dg.in_process_executor)
 def refresh():
     gold__campaign_audience_hourly(bronze__visits())
 
@@ -64,11 +63,9 @@ FIGURES = [
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("columns", "at_once"), [(80, 2), pytest.param(140, 1, marks=pytest.mark.campaign)])
-def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path, columns: int, at_once: int) -> None:
+def test_lines_are_whole_and_the_status_moves_while_a_step_runs(tmp_path: Path) -> None:
     clocks = set()
-    environment = {"BLOGDATA_HOME": str(tmp_path), "BLOGDATA_STEPS_AT_ONCE": str(at_once)}
-    with on_terminal([sys.executable, "-c", RUN], columns=columns, **environment) as terminal:
+    with on_terminal([sys.executable, "-c", RUN], columns=80, BLOGDATA_HOME=str(tmp_path)) as terminal:
         for lines in terminal.changes():
             clocks |= {line.split()[-1] for line in lines if "computing what is stale of bronze.visits" in line}
     # Output of the steps appears between the lines of the run, when it is printed; what one stream prints may follow

@@ -67,7 +67,6 @@ _ENVIRONMENT = {
     "BLOGDATA_WRITES": ("spark", "writes"),
     "SPARK_REMOTE": ("spark", "remote"),
     "BLOGDATA_DAGSTER_STORAGE": ("dagster", "storage"),
-    "BLOGDATA_STEPS_AT_ONCE": ("dagster", "steps_at_once"),
     "BLOGDATA_PARTNER": ("partner", "url"),
     "BLOGDATA_POSTGRES": ("postgres", "url"),
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
@@ -82,7 +81,7 @@ _FILE_KEYS = {
     "landing": {"ready", "longest_line", "largest_file"},
     "java": {"use", "maven_mirror"},
     "spark": {"mode", "remote", "master", "heap", "port", "start_seconds", "writes", "conf"},
-    "dagster": {"storage", "secret", "steps_at_once"},
+    "dagster": {"storage", "secret"},
     "secrets": secret_settings.KEYS,
     "postgres": postgres_settings.KEYS,
     "tables": table_settings.KEYS,
@@ -163,7 +162,6 @@ class Settings:
     dagster_storage: str | None = None
     dagster_secret: str | None = None
     secrets: SecretSettings = field(default_factory=SecretSettings)
-    steps_at_once: int = 1
     alerts: AlertSettings = field(default_factory=AlertSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)
     copies: tuple[Export, ...] = ()
@@ -240,7 +238,6 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
         tables=table_settings.parse(values.get("tables", {})),
         dagster_storage=storage,
         dagster_secret=postgres_settings.password(dagster, storage, example="dagster"),
-        steps_at_once=setting_values.whole(dagster, "steps_at_once", 1, 1, 8),
         alerts=alert_settings.parse(channels, values.get("alerting", {}), file=file),
         partner=partner_settings.parse(values.get("partner", {})),
         copies=copy_settings.parse(values.get("copies", {}), home=home),
