@@ -17,7 +17,6 @@ from assets.streams import STREAMS
 from blogdata.cli import remedies
 from blogdata.cli.pipeline import Pipeline
 from blogdata.operations.job import RUNS
-from blogdata.orchestration import dead_runs
 from blogdata.orchestration.calendar import calendar
 from blogdata.orchestration.dataset import AssetBuilder
 from blogdata.orchestration.refresh_request import Request
@@ -57,7 +56,7 @@ def build(settings: Settings) -> dg.Definitions:
         *[sink.asset(partitions, lineage.version) for sink in sinks],
     ]
     resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}
-    refresh = jobs.refresh(lineage, sinks, settings.steps_at_once).with_top_level_resources(resources)
+    refresh = jobs.refresh(lineage, sinks).with_top_level_resources(resources)
     sensors, schedules = instigators([refresh, *jobs.refreshed(refreshed)], automatic=settings.run_automatically)
     return dg.Definitions(
         assets=[
@@ -78,7 +77,7 @@ def build(settings: Settings) -> dg.Definitions:
         sensors=sensors,
         resources=resources,
         # All steps share one process and one Spark session: a step has no startup cost.
-        executor=dead_runs.in_process(settings.steps_at_once),
+        executor=dg.in_process_executor.configured({"retries": {"enabled": {}}}),
     )
 
 

@@ -15,7 +15,7 @@ from blogdata.orchestration import dead_runs
 )
 def end_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """Check the processes of the runs that are under way."""
-    dead = dead_runs.settle(context.instance)
+    dead = dead_runs.settle(context.instance, launched=True)
     for run in dead:
         context.log.warning(f"run {run} has failed: its process is no more")
     return dg.SkipReason(f"{len(dead)} runs were dead" if dead else "no run is dead")

@@ -24,10 +24,10 @@ from quality.data_docs import data_docs as data_docs_of_newest
 from quality.profiles import profiles as profiles_of_new
 
 
-def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed], at_once: int = 1) -> dg.JobDefinition:
+def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
     """Build the job over the whole lineage."""
     served = [(sink.contract, sink.step()) for sink in sinks]
-    return refresh_job(code, first=split_access_logs, served=served, at_once=at_once)
+    return refresh_job(code, first=split_access_logs, served=served)
 
 
 def refreshed(assets: Sequence[dg.AssetsDefinition]) -> list[dg.UnresolvedAssetJobDefinition]:

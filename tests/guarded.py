@@ -47,7 +47,6 @@ class Guarded:
         settings: Settings of its deployment.
         port: Where it listens on the loopback interface.
         token: The owner's token, which it requires from programs.
-        viewer: The token for who only looks.
         sockets: Folder of the code server's socket.
         instance: Dagster's storage.
     """
@@ -55,7 +54,6 @@ class Guarded:
     settings: Settings
     port: int
     token: str
-    viewer: str
     sockets: Path
     instance: dg.DagsterInstance
 
@@ -124,7 +122,6 @@ def serving(home: Path) -> Iterator[Guarded]:
             settings=settings,
             port=port,
             token=secrets.read(settings, dagster_home.UI_TOKEN).reveal(),
-            viewer=secrets.read(settings, dagster_home.UI_VIEWER).reveal(),
             sockets=folder,
             instance=stack.enter_context(dagster_home.open_instance(settings)),
         )
@@ -142,8 +139,7 @@ def read_only(served: Guarded) -> Iterator[Guarded]:
 def _listening(settings: Settings, workspace: Path, *, read_only: bool) -> Iterator[int]:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    hosts = ui_guard.hosts_of("127.0.0.1", port, ["blog.example.com"])
-    with ui_server.server(settings, workspace=workspace, hosts=hosts, read_only=read_only) as found:
+    with ui_server.server(settings, workspace=workspace, read_only=read_only) as found:
         thread = threading.Thread(target=found.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

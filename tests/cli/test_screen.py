@@ -13,7 +13,6 @@ import dagster as dg
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.progress import RunProgress
 from blogdata.cli.screen import Screen
-from blogdata.orchestration import dead_runs
 from blogdata.services import config, dagster_home
 from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
 
@@ -37,7 +36,7 @@ def bronze__visits(context):
 def gold__campaign_audience_hourly(context, above):
     context.log_event(published("gold.campaign_audience_hourly", 2, 1.0))
 
-@dg.job(executor_def=dead_runs.in_process(config.load().steps_at_once))
+@dg.job(executor_def=dg.in_process_executor)
 def refresh():
     gold__campaign_audience_hourly(bronze__visits())
 

@@ -88,7 +88,6 @@ def of_newest_run(deployment: Deployment, counted: Counting, jobs: Path) -> Cost
         counted: The counts taken while it ran.
         jobs: Job log of the tests' Spark server.
     """
-    assert deployment.settings.steps_at_once == 1, "what a step has cost is found by when it began and ended"
     with deployment.session() as spark:
         session = f"_Session_{spark.session_id}_"
     steps, events = _steps(deployment)

@@ -27,7 +27,6 @@ def stay() -> None:
 def test_an_interrupted_run_is_completed_by_the_next(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("BLOGDATA_STEPS_AT_ONCE", "2")
     made = deploy("interrupted")
     made.land("2026-01-05T10", [event("10:05", "/a"), event("10:06", "/b")])
     monkeypatch.setenv("BLOGDATA_HOME", str(made.settings.home))

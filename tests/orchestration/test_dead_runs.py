@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
 import psutil
 import pytest
-from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.events import EngineEventData
-from dagster._core.execution.api import execute_run_iterator
 from dagster._core.test_utils import create_run_for_test
 
 from blogdata.orchestration import dead_runs
@@ -30,9 +28,9 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def under_way(instance: dg.DagsterInstance, pid: int) -> dg.DagsterRun:
+def under_way(instance: dg.DagsterInstance, pid: int, tags: Mapping[str, str] = MappingProxyType({})) -> dg.DagsterRun:
     """A run that a process has begun, with the note of its process."""
-    run: dg.DagsterRun = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
+    run: dg.DagsterRun = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=dict(tags))
     instance.report_engine_event("begun", run, EngineEventData({"pid": dg.MetadataValue.text(str(pid))}))
     return run
 
@@ -52,7 +50,7 @@ def test_a_clock_change_ends_no_living_run(
         run = under_way(instance, process.pid)
         booted = psutil.boot_time()
         monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + seconds)
-        assert dead_runs.settle(instance) == []
+        assert dead_runs.settle(instance, launched=True) == []
         assert status(instance, run) == dg.DagsterRunStatus.STARTED
         process.communicate(b"")
 
@@ -62,9 +60,9 @@ def test_a_run_whose_process_was_killed_has_failed(instance: dg.DagsterInstance)
         run = under_way(instance, process.pid)
         process.kill()
         process.wait()
-        assert dead_runs.settle(instance) == [run.run_id]
+        assert dead_runs.settle(instance, launched=True) == [run.run_id]
     assert status(instance, run) == dg.DagsterRunStatus.FAILURE
-    assert dead_runs.settle(instance) == []
+    assert dead_runs.settle(instance, launched=True) == []
 
 
 @pytest.mark.parametrize("begun", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED])
@@ -76,11 +74,11 @@ def test_a_run_killed_before_it_began_has_failed(
         tags = dead_runs.own()
         monkeypatch.undo()
         run: dg.DagsterRun = create_run_for_test(instance, status=begun, tags=tags)
-        assert dead_runs.settle(instance) == []
+        assert dead_runs.settle(instance, launched=True) == []
         process.kill()
         process.wait()
         again = create_run_for_test(instance, status=begun, tags=tags, parent_run_id=run.run_id, root_run_id=run.run_id)
-        assert dead_runs.settle(instance) == [run.run_id]
+        assert dead_runs.settle(instance, launched=True) == [run.run_id]
     assert status(instance, run) == dg.DagsterRunStatus.FAILURE
     assert status(instance, again) == begun, "Dagster will begin the retry, whoever began the first run"
 
@@ -92,40 +90,31 @@ def test_a_reused_process_number_keeps_no_run_alive(
     monkeypatch.setattr(time, "time", lambda: noted)
     run = under_way(instance, os.getpid())
     monkeypatch.undo()
-    assert dead_runs.settle(instance) == [run.run_id]
+    assert dead_runs.settle(instance, launched=True) == [run.run_id]
 
 
-def killed(instance: dg.DagsterInstance) -> dg.DagsterRun:
+def killed(instance: dg.DagsterInstance, tags: Mapping[str, str] = MappingProxyType({})) -> dg.DagsterRun:
     """A run whose process was killed."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        run = under_way(instance, process.pid)
+        run = under_way(instance, process.pid, tags)
         process.kill()
     return run
 
 
-def test_another_machines_run_is_left_alone(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = killed(instance)
-    instance.add_run_tags(run.run_id, {dead_runs.HOST: "another"})
-    assert dead_runs.settle(instance) == []
-    assert status(instance, run) == dg.DagsterRunStatus.STARTED
+def test_a_run_is_settled_on_its_own_host_only(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "another")
-    assert dead_runs.settle(instance) == [run.run_id]
+    typed = killed(instance, tags=dead_runs.own())
+    monkeypatch.undo()
+    launched = killed(instance)
+    assert dead_runs.settle(instance, launched=False) == []
+    assert dead_runs.settle(instance, launched=True) == [launched.run_id]
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
+    monkeypatch.setattr(psutil, "Process", gone)
+    assert dead_runs.settle(instance, launched=False) == [typed.run_id]
 
 
-def test_every_run_notes_its_machine(instance: dg.DagsterInstance) -> None:
-    @dg.op
-    def nothing() -> None: ...
-
-    job = dg.JobDefinition(
-        name="noted",
-        graph_def=dg.GraphDefinition(name="noted", node_defs=[nothing]),
-        executor_def=dead_runs.in_process(),
-    )
-    run = instance.create_run_for_job(job)
-    assert [event for event in execute_run_iterator(InMemoryJob(job), run, instance) if event.is_job_success]
-    noted = instance.get_run_by_id(run.run_id)
-    assert noted is not None
-    assert noted.tags[dead_runs.HOST] == socket.gethostname()
+def gone(pid: int) -> psutil.Process:
+    raise psutil.NoSuchProcess(pid)
 
 
 def test_a_run_ending_meanwhile_keeps_its_status(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +126,7 @@ def test_a_run_ending_meanwhile_keeps_its_status(instance: dg.DagsterInstance, m
         return logs(*args, **kwargs)
 
     monkeypatch.setattr(instance, "all_logs", ends)
-    assert dead_runs.settle(instance) == []
+    assert dead_runs.settle(instance, launched=True) == []
     assert status(instance, run) == dg.DagsterRunStatus.SUCCESS
 
 

@@ -1,4 +1,4 @@
-"""Dagster's storage with persistent connections stores the same data as Dagster's own, in the same files."""
+"""Dagster's event log with open connections stores the same data as Dagster's own, in the same files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlalchemy.engine import Engine
 
 from blogdata.services import dagster_home
 from blogdata.services.config import Settings
-from blogdata.services.dagster_storage import KeptEventLog, KeptRuns, KeptSchedules
+from blogdata.services.dagster_storage import KeptEventLog
 
 KEY = dg.AssetKey("thing")
 WRITES_AND_IS_KILLED = """
@@ -67,16 +67,11 @@ def run_once(instance: dg.DagsterInstance) -> str:
     return dg.materialize([thing], instance=instance).run_id
 
 
-def test_dagster_opens_the_storage_that_the_file_names(instance: dg.DagsterInstance) -> None:
-    assert isinstance(instance.event_log_storage, KeptEventLog)
-    assert isinstance(instance.run_storage, KeptRuns)
-    assert isinstance(instance.schedule_storage, KeptSchedules)
-
-
 def test_dagsters_own_storage_shares_the_same_files(instance: dg.DagsterInstance, home: Path, tmp_path: Path) -> None:
     first = run_once(instance)
     (tmp_path / "dagster.yaml").write_text(json.dumps({"storage": {"sqlite": {"base_dir": str(home)}}}))
     with dg.DagsterInstance.from_config(str(tmp_path)) as own:
+        assert isinstance(instance.event_log_storage, KeptEventLog)
         assert not isinstance(own.event_log_storage, KeptEventLog)
         assert materialized(own, KEY) == 1
         assert messages(own, first) == messages(instance, first)
@@ -117,23 +112,6 @@ def test_run_watchers_receive_each_event(instance: dg.DagsterInstance, home: Pat
         tell(instance, "watched", 2)
         assert all_there.wait(20), heard
         other.end_watch_event_logs("watched", hear)
-
-
-def test_only_run_logs_use_normal_synchronous_mode(instance: dg.DagsterInstance) -> None:
-    tell(instance, "run")
-    log, runs, schedules = instance.event_log_storage, instance.run_storage, instance.schedule_storage
-    found = {}
-    for name, connection in {
-        "run": log.run_connection("run"),  # type: ignore[attr-defined]
-        "index": log.index_connection(),  # type: ignore[attr-defined]
-        "runs": runs.connect(),  # type: ignore[attr-defined]
-        "schedules": schedules.connect(),  # type: ignore[union-attr]
-    }.items():
-        with connection as opened:
-            pragmas = ("journal_mode", "synchronous")
-            found[name] = tuple(opened.exec_driver_sql(f"PRAGMA {pragma}").scalar() for pragma in pragmas)
-    normal, full = ("wal", 1), ("wal", 2)
-    assert found == {"run": normal, "index": full, "runs": full, "schedules": full}
 
 
 def test_events_of_a_run_share_their_connections(instance: dg.DagsterInstance) -> None:

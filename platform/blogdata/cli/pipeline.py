@@ -282,7 +282,7 @@ class Pipeline:
             dagster_home.open_instance(self._settings) as instance,
         ):
             left_behind = dagster_home.left_behind(self._settings)
-            dead_runs.settle(instance)
+            dead_runs.settle(instance, launched=False)
             for file in left_behind:
                 file.unlink(missing_ok=True)
             with dagster_home.execution_marker(self._settings):

@@ -55,35 +55,30 @@ class RunProgress:
         self.interrupted = False
         self._screen = screen
         self._outcome = outcome
-        self._steps: dict[str, dict[str, _Published]] = {}
+        self._published: dict[str, _Published] = {}
 
     def see(self, event: dg.DagsterEvent) -> None:
-        """Process an event of the run; those of steps that run side by side come mixed."""
-        step = event.step_key or ""
+        """Process an event of the run."""
         if event.event_type == dg.DagsterEventType.STEP_START:
-            self._steps[step] = {}
-            self._show_status()
+            self._published = {}
+            self._screen.status(f"computing what is stale of {_dataset(event)}")
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
-            self._materialized(event, self._steps.setdefault(step, {}))
+            self._materialized(event)
         elif event.event_type == dg.DagsterEventType.STEP_SUCCESS:
-            self._published(step)
+            self._show_published()
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             self._check(event)
         elif event.is_step_failure:
-            self._published(step)
+            self._show_published()
             self.interrupted = self.interrupted or _was_interrupted(event)
             self._outcome.problems.append(_what_failed(event))
         elif event.is_run_failure and self._outcome.ok:
             self._outcome.problems.append(event.message or "the run failed")
 
-    def _show_status(self) -> None:
-        if self._steps:
-            self._screen.status(f"computing what is stale of {', '.join(map(_dataset, self._steps))}")
-
-    def _materialized(self, event: dg.DagsterEvent, published: dict[str, _Published]) -> None:
+    def _materialized(self, event: dg.DagsterEvent) -> None:
         materialization = event.step_materialization_data.materialization
         figures = materialization.metadata
-        found = published.setdefault(".".join(materialization.asset_key.path), _Published())
+        found = self._published.setdefault(".".join(materialization.asset_key.path), _Published())
         if materialization.asset_key.path[0] == "landing":
             counted = [f"{_figure(figures[name]):,.0f} {what}" for name, what in _LANDED if name in figures]
             found.landed = counted[0] if counted else "done"
@@ -92,8 +87,8 @@ class RunProgress:
         found.rows += int(_figure(written))
         found.seconds = _figure(figures.get("seconds"))
 
-    def _published(self, step: str) -> None:
-        for dataset, found in self._steps.pop(step, {}).items():
+    def _show_published(self) -> None:
+        for dataset, found in self._published.items():
             if found.landed is not None:
                 self._outcome.steps.append({"dataset": dataset, "rows": 0, "seconds": 0.0, "landed": found.landed})
                 self._screen.print(f"  {dataset:<{DATASET}} {found.landed:>17} landed")
@@ -103,7 +98,6 @@ class RunProgress:
             self._outcome.steps.append({"dataset": dataset, "rows": rows, "seconds": round(seconds, 2)})
             rate = f" {rows / seconds:>10,.0f} rows/s" if rows and seconds else ""
             self._screen.print(f"  {dataset:<{DATASET}} {rows:>12,} rows {seconds:>7.1f} s{rate}")
-        self._show_status()
 
     def _check(self, event: dg.DagsterEvent) -> None:
         evaluation = event.asset_check_evaluation_data
@@ -125,8 +119,8 @@ def _plain(metadata: Any) -> dict[str, Any]:
     return {name: value.value for name, value in metadata.items()}
 
 
-def _dataset(step: str | None) -> str:
-    return (step or "").replace("__", ".", 1)
+def _dataset(event: dg.DagsterEvent) -> str:
+    return (event.step_key or "").replace("__", ".", 1)
 
 
 def _was_interrupted(event: dg.DagsterEvent) -> bool:
@@ -144,7 +138,7 @@ def _first_error(event: dg.DagsterEvent) -> SerializableErrorInfo | None:
 def _what_failed(event: dg.DagsterEvent) -> str:
     data = event.step_failure_data
     if data.user_failure_data is not None and data.user_failure_data.description:
-        return f"{_dataset(event.step_key or '')}: {data.user_failure_data.description}"
+        return f"{_dataset(event)}: {data.user_failure_data.description}"
     error = _first_error(event)
     message = error.message.strip() if error else "failed"
-    return f"{_dataset(event.step_key or '')}: {message} (the run's log is in the UI: blogdata ui)"
+    return f"{_dataset(event)}: {message} (the run's log is in the UI: blogdata ui)"

@@ -35,12 +35,6 @@ _END_SECONDS, _STEP_SECONDS = 60.0, 10.0
 def ui(
     port: Annotated[int, typer.Option(help="Port of the web server")] = 3000,
     host: Annotated[str, typer.Option(help="Address the web server listens at")] = "127.0.0.1",
-    name: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Further name by which browsers reach it, through a proxy: blog.example.com; may be repeated"
-        ),
-    ] = None,
     automatic: Annotated[
         bool,
         typer.Option("--automatic", help="Everything runs by itself: what lands, what follows from it, the clock"),
@@ -51,9 +45,6 @@ def ui(
     open_: Annotated[
         bool, typer.Option("--open", help="Sign a browser in; where the UI is already served, only that")
     ] = False,
-    viewer: Annotated[
-        bool, typer.Option("--viewer", help="Only print a link for somebody who may look, and start or change nothing")
-    ] = False,
 ) -> None:
     """Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.
 
@@ -61,9 +52,6 @@ def ui(
     """
     settings = load()
     home = dagster_home.render(settings)
-    if viewer:
-        _invite(settings, home)
-        return
     if open_ and dagster_home.is_ui_served(home):
         _sign_in(settings, home, opened=True)
         return
@@ -71,8 +59,7 @@ def ui(
     if settings.spark.mode == "local":
         server = spark_connect.running_server(settings)
         console.print(f"Spark is ready at {spark_probe.without_token(server.url)}")
-    hosts = sorted(ui_guard.hosts_of(host, port, name or ()))
-    web = [*("--listener", str(listener.fileno())), *(word for one in hosts for word in ("--host", one))]
+    web = ["--listener", str(listener.fileno())]
     with _alone(home, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"):
         _settle(settings)
         # A shell that starts this in the background may have it ignore interrupts, and its children would inherit that.
@@ -157,22 +144,6 @@ def _sign_in(settings: Settings, home: Path, *, opened: bool) -> None:
         webbrowser.open(page.as_uri())
 
 
-def _invite(settings: Settings, home: Path) -> None:
-    """Print a link that signs somebody in who only looks.
-
-    Raises:
-        ConfigurationError: The UI is not served.
-    """
-    if not dagster_home.is_ui_served(home):
-        raise ConfigurationError(
-            what="the UI of this deployment is not served", where=str(settings.home), next_step="serve it: blogdata ui"
-        )
-    link = ui_guard.sign_in_link(
-        str(dagster_home.ui_address(home)), secrets.read(settings, dagster_home.UI_VIEWER).reveal()
-    )
-    console.print(f"to look, for ten minutes from now: {link}")
-
-
 @contextmanager
 def _alone(home: Path, address: str) -> Iterator[None]:
     """Lock the UI of a deployment: two daemons would conflict over its sensors; the error names the first's address."""
@@ -195,7 +166,7 @@ def _settle(settings: Settings) -> None:
     from blogdata.orchestration import dead_runs
 
     with dagster_home.open_instance(settings) as instance:
-        dead_runs.settle(instance)
+        dead_runs.settle(instance, launched=True)
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -6,22 +6,22 @@ import argparse
 import contextlib
 import socket
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import uvicorn
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
+from starlette.types import Receive, Scope, Send
 
 from blogdata.cli.code_locations import PLATFORM
 from blogdata.cli.moved_days import followed
 from blogdata.orchestration import external_events
 from blogdata.planning.history import Span
-from blogdata.services import dagster_home, ends_with_parent, heartbeat, secrets, ui_guard, ui_viewer
+from blogdata.services import dagster_home, ends_with_parent, heartbeat, secrets, ui_guard
 from blogdata.services.config import Settings, load
-from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext, WorkspaceRequestContext
-from blogdata.services.ui_guard import Receive, Scope, Send
+from blogdata.services.dagster_internals import WorkspaceFileTarget, WorkspaceProcessContext
 from quality.contracts import CONTRACTS
 
 WAY_IN = "On its machine, as the user it belongs to, type: blogdata ui --open"
@@ -32,26 +32,9 @@ _POLL_MILLISECONDS = 2_000
 _SHUTDOWN_SECONDS = 5
 
 
-class Workspace(WorkspaceProcessContext):
-    """Dagster's workspace, which is read-only for requests of who only looks."""
-
-    def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
-        """Return what a request may do with the workspace."""
-        if not ui_viewer.only_looks(source):
-            return super().create_request_context(source)
-        return WorkspaceRequestContext(
-            instance=self.instance,
-            current_workspace=self.get_current_workspace(),
-            process_context=self,
-            version=self.version,
-            source=source,
-            read_only=True,
-        )
-
-
 @contextmanager
 def server(
-    settings: Settings, *, workspace: Path, hosts: Collection[str], read_only: bool, days: Span | None = None
+    settings: Settings, *, workspace: Path, read_only: bool, days: Span | None = None
 ) -> Iterator[uvicorn.Server]:
     """Open Dagster's storage and the workspace, and build the server over them.
 
@@ -63,16 +46,13 @@ def server(
         instance.optimize_for_webserver(*_STORAGE_LIMITS)
         target = WorkspaceFileTarget([str(workspace)])
         with (
-            Workspace(instance, target, version=__version__, read_only=read_only) as found,
+            WorkspaceProcessContext(instance, target, version=__version__, read_only=read_only) as found,
             followed(settings, days, lambda: found.reload_code_location(PLATFORM)) if days else nullcontext(),
         ):
             app = create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS)
             guard = ui_guard.UiGuard(
                 app=app,
                 token=secrets.read(settings, dagster_home.UI_TOKEN).reveal(),
-                viewed=ui_viewer.Viewing(app=app),
-                viewer=secrets.read(settings, dagster_home.UI_VIEWER).reveal(),
-                hosts=frozenset(hosts),
                 healthy=lambda: heartbeat.is_beating(instance, time.time()),
                 way_in=WAY_IN,
             )
@@ -95,17 +75,16 @@ def main() -> None:
     ends_with_parent.end_with_parent()
     options = argparse.ArgumentParser()
     options.add_argument("--listener", type=int, required=True, help="Number of the open socket it listens at")
-    options.add_argument("--host", action="append", required=True, help="A value of Host that means this server")
     options.add_argument("--workspace", type=Path, required=True)
     options.add_argument("--read-only", action="store_true")
     options.add_argument("--days", required=True, help="Days that have partitions, like 2026-01-05..2026-01-07")
     given = options.parse_args()
     first, _, last = given.days.partition("..")
-    hosts, days = given.host, Span(first=first, last=last or None)
+    days = Span(first=first, last=last or None)
     with (
         # The server raises the interrupt again once it has ended.
         contextlib.suppress(KeyboardInterrupt),
-        server(load(), workspace=given.workspace, hosts=hosts, read_only=given.read_only, days=days) as found,
+        server(load(), workspace=given.workspace, read_only=given.read_only, days=days) as found,
     ):
         found.run(sockets=[socket.socket(fileno=given.listener)])
 

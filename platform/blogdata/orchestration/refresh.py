@@ -14,7 +14,7 @@ import dagster as dg
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.orchestration import dead_runs, turns
+from blogdata.orchestration import turns
 from blogdata.orchestration.carried_checks import ShownChecks
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import (
@@ -51,15 +51,18 @@ MOST_AGAIN = 96
 _ASKED = ""
 """State of a partition that a person requested: it runs whether or not it lacks any."""
 Served = tuple[Contract, dg.OpDefinition]
+CONTINUE_PAST_FAILURES = dg.in_process_executor.configured(
+    {"retries": {"enabled": {}}, "step_dependency_config": {"require_upstream_step_success": False}},
+    name="continue_past_failures",
+)
+"""A step runs even if an upstream step failed after yielding its output."""
 
 
 class NotReady(PlatformError):
     """Raised when an upstream dataset failed a blocking check in the same run."""
 
 
-def refresh_job(
-    code: LineageCode, *, first: dg.OpDefinition, served: Sequence[Served] = (), at_once: int = 1
-) -> dg.JobDefinition:
+def refresh_job(code: LineageCode, *, first: dg.OpDefinition, served: Sequence[Served] = ()) -> dg.JobDefinition:
     """Build the job."""
 
     @dg.graph(name=JOB)
@@ -79,7 +82,7 @@ def refresh_job(
     return refresh.to_job(
         name=JOB,
         description="Compute whatever is stale, from the landing zone to what is served: every dataset, any partitions",
-        executor_def=dead_runs.continue_past_failures(at_once),
+        executor_def=CONTINUE_PAST_FAILURES,
         tags=ARRIVING,
     )
 

@@ -1,7 +1,6 @@
 """What a run of the job `refresh` was asked for, and what its steps found out together."""
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Any, cast
 
 import dagster as dg
@@ -39,7 +38,6 @@ class Request(dg.ConfigurableResource["Request"]):
     retry_waiting: bool = True
     lane: str = Lane.ALL.value
     few_again: int = 0
-    _lock: Any = PrivateAttr(default_factory=Lock)
     _blocked: set[str] = PrivateAttr(default_factory=set)
     _found: dict[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -66,8 +64,6 @@ class Request(dg.ConfigurableResource["Request"]):
         return self.since or self._once("begun", look)
 
     def _once(self, name: str, look: Callable[[], Any]) -> Any:
-        # Of the first steps, which run side by side, one looks, before any of them changes what is found.
-        with self._lock:
-            if name not in self._found:
-                self._found[name] = look()
-            return self._found[name]
+        if name not in self._found:
+            self._found[name] = look()
+        return self._found[name]

@@ -291,7 +291,6 @@ class Settings:
     dagster_storage: Annotated[types.Database | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
     dagster_secret: Annotated[types.Name | None, at("dagster.secret")] = None
     secrets: SecretSettings = field(default_factory=SecretSettings)
-    steps_at_once: Annotated[int, Field(ge=1, le=8), at("dagster.steps_at_once", "BLOGDATA_STEPS_AT_ONCE")] = 1
     alerts: Annotated[tuple[ChannelSettings, ...], AfterValidator(_unique)] = ()
     alerting: AlertingSettings = field(default_factory=AlertingSettings)
     partner: PartnerSettings = field(default_factory=PartnerSettings)

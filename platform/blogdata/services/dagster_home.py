@@ -31,8 +31,6 @@ _OPENING_SECONDS = 120.0
 _UI_ADDRESS = "ui.address"
 UI_TOKEN = "ui"
 """Name of the secret that signs browsers in, and that programs send to the UI."""
-UI_VIEWER = "ui-viewer"
-"""Name of the secret that does so for who only looks."""
 
 
 def render(settings: Settings) -> Path:

@@ -33,7 +33,7 @@ def lines(settings: Settings) -> Iterator[str]:
         host = urlsplit(f"//{address}").hostname or ""
         who = (
             "whoever has the token in the home may launch, wipe and backfill, unless it is served with --read-only; "
-            "whoever has the viewer's may look, and with that for events have what is stale computed"
+            "whoever has that for events may have what is stale computed"
         )
         yield f"Dagster's UI: {_from({host})}; {who}"
     for name, folder in (("home", settings.home), ("lake", settings.lake), ("landing zone", settings.landing)):

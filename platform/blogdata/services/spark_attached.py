@@ -79,11 +79,9 @@ def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterat
     except Exception as error:
         if not spark_probe.is_lost(error):
             raise
-        with _lock:
-            # Another step may have attached again meanwhile.
-            attached = _attached.get(settings)
-            if attached is not None and attached.session is held:
-                drop(settings)
+        attached = _attached.get(settings)
+        if attached is not None and attached.session is held:
+            drop(settings)
         url = attached.url if attached is not None else settings.spark.remote
         raise spark_probe.lost(error, url or "the local Spark server") from error
 
