@@ -10,6 +10,7 @@ import pytest
 from blogdata.patterns.ingestion.landed_lines import measure_all
 from blogdata.patterns.ingestion.landed_links import LinkRefused
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import SplitReport, refused_logs, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan

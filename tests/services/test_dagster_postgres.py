@@ -193,5 +193,5 @@ def test_an_invalid_address_is_refused_without_showing_it(tmp_path: Path) -> Non
     with pytest.raises(ConfigurationError) as refused:
         config.load(wrong)
     assert "secret-word" not in str(refused.value)
-    assert "sqlite" in refused.value.next_step
+    assert "postgresql://user@host" in refused.value.next_step
     assert config.load({**wrong, "BLOGDATA_DAGSTER_STORAGE": "sqlite"}).dagster_storage is None
