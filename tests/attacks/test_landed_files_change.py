@@ -20,7 +20,7 @@ import published
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion import landed_content, published_files, readiness_marker, vanished_lines
 from blogdata.patterns.ingestion.landed_content import Line
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition
+from blogdata.patterns.ingestion.landed_partition import Lack
 from blogdata.patterns.ingestion.readiness_marker import late_files, scan
 from blogdata.patterns.ingestion.vanished_lines import Loss
 from blogdata.planning import touched
@@ -138,8 +138,8 @@ def lake(tmp_path: Path) -> LakeResource:
     return made
 
 
-def publish(lake: LakeResource, record: Callable[[LandedPartition], str]) -> None:
-    """Publish the rows of the hour from its current files, with the file record of the given release."""
+def publish(lake: LakeResource) -> None:
+    """Publish the rows of the hour from its current files."""
     (partition,) = scan(lake.landing_path / "visits", Grain.HOUR)
     files = [partition.folder / file.name for file in partition.files]
     rows = [line._asdict() for line in landed_content.landed_lines(files, lake.landing_path)]
@@ -156,7 +156,7 @@ def publish(lake: LakeResource, record: Callable[[LandedPartition], str]) -> Non
         "bronze.visits",
         "arrival_hour",
         {HOUR: len(rows)},
-        landed={HOUR: record(partition)},
+        landed={HOUR: published_files.state_of(partition)},
         measures={HOUR: {"dead": 0, "max_event_time": None}},
         breakdowns={"event_hours": []},
         content=content,
@@ -184,16 +184,8 @@ def rewrite(file: Path, content: str) -> None:
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-RECORDS = {
-    "now": published_files.state_of,
-    "earlier": lambda partition: f"{partition.fingerprint}.{partition.changes}",
-    "earliest": lambda partition: partition.fingerprint,
-}
-
-
-@pytest.mark.parametrize("release", RECORDS)
-def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource, release: str) -> None:
-    publish(lake, RECORDS[release])
+def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource) -> None:
+    publish(lake)
     assert (stale(lake), found_touched(lake)) == ([], [])
     folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
     rewrite(folder / "a.json", "1\n7\n")
@@ -203,13 +195,12 @@ def test_a_rewrite_with_the_same_size_and_time_is_noticed(lake: LakeResource, re
     assert "the next run compares their content" in warning
     assert compare(lake) == {"bronze.visits": [HOUR]}
     assert (stale(lake), found_touched(lake)) == ([HOUR], [])
-    publish(lake, published_files.state_of)
+    publish(lake)
     assert (stale(lake), found_touched(lake)) == ([], [])
 
 
-@pytest.mark.parametrize("release", RECORDS)
-def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource, release: str) -> None:
-    publish(lake, RECORDS[release])
+def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource) -> None:
+    publish(lake)
     folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
 
     def replace_folder() -> None:
@@ -222,7 +213,7 @@ def test_touched_files_of_the_same_content_are_compared_once(lake: LakeResource,
         lambda: os.link(folder / "b.json", folder / ".linked"),
         replace_folder,
     )
-    for touch in touches[release != "now" :]:  # earlier releases recorded the times, too
+    for touch in touches:
         touch()
         assert (stale(lake), found_touched(lake)) == ([], [HOUR])
         assert compare(lake) == {}
@@ -237,7 +228,7 @@ def restore(folder: Path) -> None:
 def test_an_unreadable_touched_file_is_left_to_the_run(lake: LakeResource) -> None:
     folder = lake.landing_path / "visits" / "date=2026-01-05" / "hour=10"
     write(folder, {"c.json.gz": ["4"]})
-    publish(lake, published_files.state_of)
+    publish(lake)
     file = folder / "c.json.gz"
     before = file.stat()
     file.write_bytes(b"x" * before.st_size)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,9 @@ from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.traces import exported
 from blogdata.errors import ConfigurationError
 from blogdata.operations import copies
-from blogdata.operations.export import ROLES, write
-from blogdata.operations.replicate import READER
+from blogdata.operations.export import write
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
-from blogdata.services import config, exports
+from blogdata.services import exports
 from blogdata.services.exports import Export
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment
@@ -158,40 +156,6 @@ def test_a_folder_of_another_user_is_refused(deployment: Deployment, outside: Pa
     os.chown(folder, NOBODY, -1)
     with pytest.raises(ConfigurationError, match="it belongs to another user"):
         written(deployment, "partner", folder)
-
-
-def test_other_folders_are_refused(deployment: Deployment, analysts: Path, outside: Path) -> None:
-    (outside / "notes").mkdir()
-    (outside / "notes" / "of mine").touch()
-    for folder, told in {
-        deployment.settings.home / "x": "its folder is to be elsewhere",
-        analysts: "it is for the role analyst",
-        outside: "it is within the folder of another role",
-        outside / "notes": "there are other files",
-    }.items():
-        with pytest.raises(ConfigurationError, match=told):
-            written(deployment, "partner", folder)
-    with pytest.raises(ConfigurationError, match="this machine has no group no-such-group"):
-        written(deployment, "partner", outside / "x", "no-such-group")
-    assert not (outside / "x").exists()
-    assert (outside / "notes" / "of mine").exists()
-
-
-def test_the_settings_name_readers_folders_and_groups(tmp_path: Path) -> None:
-    file, where = tmp_path / "blogdata.toml", {"BLOGDATA_HOME": str(tmp_path)}
-    file.write_text('[copies.analyst]\nfolder = "../of analysts"\ngroup = "analysts"\n')
-    readers = {field.name for field in fields(config.ReaderSettings)}
-    (named,) = copies.named(config.load(overrides=where), readers)
-    assert named == Export(role="analyst", folder=tmp_path.parent / "of analysts", group="analysts")
-    assert {*ROLES, READER} == readers
-    for text, told in {
-        '[copies.analyst]\nfolder = "x"': "group is missing",
-        '[copies]\nanalyst = "x"': "analyst is a section",
-        '[copies.owner]\nfolder = "x"\ngroup = "y"': "no setting is called owner",
-    }.items():
-        file.write_text(text)
-        with pytest.raises(ConfigurationError, match=told):
-            config.load(overrides=where)
 
 
 def test_copies_of_persons_go_when_somebody_is_forgotten(deployment: Deployment, analysts: Path) -> None:

