@@ -34,7 +34,6 @@ from blogdata.publish.partitions import Grain, coarser
 from blogdata.publish.target import Engine
 from blogdata.publish.write_faults import ConcurrentWrite
 from evidence import test_claims, test_ledger
-from evidence.test_ledger import died, hundred
 from evidence.test_ledger import lake as counted
 from laws import test_laws
 from laws.test_laws import World, begun
@@ -44,7 +43,7 @@ from planning.test_complete import lake as all_hours_but_one
 from planning.test_expiry import published
 from planning.test_late_rows import settled
 
-__all__ = ("all_hours_but_one", "begun", "counted", "died", "hundred", "published", "settled")
+__all__ = ("all_hours_but_one", "begun", "counted", "published", "settled")
 Seed = Callable[[pytest.MonkeyPatch], None]
 DEFECTS: dict[str, Defect] = {}
 
@@ -68,7 +67,7 @@ class Defect:
     @property
     def needs_spark(self) -> bool:
         """Whether the test writes by Spark."""
-        return bool(self.writer) or (self.noticed_by.__module__ == test_ledger.__name__ and "above" not in self.given)
+        return bool(self.writer)
 
 
 def defect(noticed_by: Callable[..., None], writer: str = "", **given: Any) -> Callable[[Seed], Seed]:
@@ -94,18 +93,18 @@ def rows_that_vanished_between_two_layers_are_no_problem(monkeypatch: pytest.Mon
     monkeypatch.setattr(Entry, "missing", property(lambda self: min(0, missing(self))))
 
 
-@defect(test_ledger.test_a_row_deleted_outside_the_platform_is_found, lake="counted")
+@defect(test_ledger.test_rows_deleted_or_added_outside_the_platform_are_found, lake="counted")
 def rows_that_are_gone_from_a_table_are_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "_problem", lambda entry, rows_there: None)
 
 
-@defect(test_ledger.test_rows_in_an_unpublished_partition_are_found, lake="counted")
+@defect(test_ledger.test_rows_deleted_or_added_outside_the_platform_are_found, lake="counted")
 def rows_that_nobody_accounts_for_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     audit = ledger.audit
     monkeypatch.setattr(ledger, "audit", lambda *given: [line for line in audit(*given) if line.entry.version >= 0])
 
 
-@defect(test_ledger.test_a_crash_before_recording_loses_no_event)
+@defect(test_ledger.test_a_crash_before_recording_loses_no_event_and_adds_none_twice, lake="counted")
 def a_commit_whose_process_died_before_it_was_recorded_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EventLog, "_project", lambda *given: 0)
 
@@ -305,8 +304,6 @@ def _arguments(chosen: Defect, request: pytest.FixtureRequest, tmp_path: Path) -
             writer = _writer(chosen)
             root = shutil.copytree(request.getfixturevalue("begun")(writer), tmp_path / "world")
             found[name] = World(request.getfixturevalue("spark"), root, writer)
-        elif name == "events":
-            found[name] = EventLog(found["lake"])
         else:
             found[name] = request.getfixturevalue(name)
     return found
