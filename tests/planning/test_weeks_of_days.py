@@ -16,7 +16,7 @@ from blogdata.lake.unneeded import MARGIN, READABLE
 from blogdata.orchestration.expiry import Retention
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.maintenance import Upkeep, maintain
-from blogdata.orchestration.upkeep import Vacuuming
+from blogdata.orchestration.vacuuming import Vacuuming
 from blogdata.patterns.ingestion import published_files
 from blogdata.planning.expiry import PartitionExpired
 from blogdata.planning.graph import Graph

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from assets.gold import frozen_visitors
 from assets.gold.frozen_visitors import Returning
 from assets.transforms.weekly_visits import PURPOSE, user_bucket
-from blogdata.lake.lake import Lake, Stored
+from blogdata.lake.lake import Lake
+from blogdata.lake.stored import Stored
 from blogdata.patterns.storage import bucket
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.publish import tables
