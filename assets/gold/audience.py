@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from assets.transforms import campaign_counts, visitor_sketches
 from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Stored
+from blogdata.lake.stored import Stored
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from blogdata.lake.lake import Lake, Stored
+from blogdata.lake.lake import Lake
 from blogdata.lake.members import Member
+from blogdata.lake.stored import Stored
 from blogdata.patterns.idempotency.fast_metadata_cleaner import Frozen
 from blogdata.patterns.storage import bucket
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether

@@ -16,7 +16,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake import store
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.maintenance import OWN, Due, Inspection, look
-from blogdata.orchestration.upkeep import Vacuuming
+from blogdata.orchestration.vacuuming import Vacuuming
 from table_files import data_files
 
 NOW = datetime(2026, 1, 5, tzinfo=timezone.utc)

@@ -304,8 +304,6 @@ def _arguments(chosen: Defect, request: pytest.FixtureRequest, tmp_path: Path) -
             writer = _writer(chosen)
             root = shutil.copytree(request.getfixturevalue("begun")(writer), tmp_path / "world")
             found[name] = World(request.getfixturevalue("spark"), root, writer)
-        elif name == "events":
-            found[name] = EventLog(found["lake"])
         else:
             found[name] = request.getfixturevalue(name)
     return found

@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from assets.transforms.weekly_visits import PURPOSE, user_bucket
-from blogdata.lake.lake import Lake, Stored
+from blogdata.lake.lake import Lake
+from blogdata.lake.stored import Stored
 from blogdata.patterns.storage import bucket
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.publish import tables

@@ -285,16 +285,6 @@ class Lake(Store):
         return companions.agreeing(self, list(datasets))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stored:
-    """Some partitions of a table, at the version that is read."""
-
-    lake: Lake
-    dataset: str
-    version: int
-    partitions: Sequence[str]
-
-
 def _among(column: str, values: Iterable[str]) -> str:
     return f'"{column}" IN ({", ".join(map(arrow.text, sorted(values)))})'
 

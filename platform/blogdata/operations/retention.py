@@ -18,7 +18,7 @@ from blogdata.orchestration.expiry import Expired, Retention
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.maintenance import Done, Fault, Upkeep, maintain
 from blogdata.orchestration.metadata import table
-from blogdata.orchestration.upkeep import Vacuuming
+from blogdata.orchestration.vacuuming import Vacuuming
 from blogdata.patterns.data_value import lake_views
 from blogdata.planning import clock
 from blogdata.publish import refused

@@ -72,6 +72,7 @@ class Retention:
 
         Raises:
             ConfigurationError: A companion is to be kept for another time than its main dataset.
+            ExpiryContended: Other processes changed a table first at every try; transient.
         """
         look = Snapshot(self.zone, self.events)
         left = {
