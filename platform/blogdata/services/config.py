@@ -288,7 +288,7 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     tables: TableSettings = field(default_factory=TableSettings)
-    dagster_storage: Annotated[types.Database | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
+    dagster_storage: Annotated[types.Storage | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
     dagster_secret: Annotated[types.Name | None, at("dagster.secret")] = None
     secrets: SecretSettings = field(default_factory=SecretSettings)
     steps_at_once: Annotated[int, Field(ge=1, le=8), at("dagster.steps_at_once", "BLOGDATA_STEPS_AT_ONCE")] = 1

@@ -143,6 +143,7 @@ def _address(example: str, *schemes: str) -> AfterValidator:
 HttpAddress = Annotated[str, _address("https://example.com", "https", "http")]
 MavenAddress = Annotated[str, _address("https://maven.example.com/root or file:///srv/maven", "https", "http", "file")]
 Database = Annotated[str, _address("postgresql://user@host:5432/database", "postgresql", "postgres")]
+Storage = Annotated[str, _address("postgresql://user@host:5432/database, or sqlite", "postgresql", "postgres")]
 
 
 def _remote(address: str | None, info: ValidationInfo) -> str | None:
