@@ -101,7 +101,7 @@ class TableSettings:
     devices: types.TableName | None = None
     users: Annotated[types.TableName | None, AfterValidator(_loaded_by_time)] = None
     legacy_visits: Annotated[types.TableName | None, AfterValidator(_loaded_by_time)] = None
-    overlap: Annotated[float, types.duration("0s")] = 21600.0
+    overlap: types.Duration = 21600.0
     provider_visits: types.Folder | None = None
 
     @property
@@ -153,7 +153,7 @@ class PartnerSettings:
     url: Annotated[types.HttpAddress | None, at("url", "BLOGDATA_PARTNER")] = None
     secret: types.Name | None = None
     mode: Literal["bins", "individual", "bulk"] = "bins"
-    wait: Annotated[float, types.duration("0s")] = 3600.0
+    wait: types.Duration = 3600.0
     timeout: Annotated[float, Field(ge=0.1, le=600)] = 30.0
     patience: Annotated[float, Field(ge=0, le=3600)] = 60.0
 
@@ -244,7 +244,7 @@ class ChannelSettings:
 class AlertingSettings:
     """After how many seconds it is told again what still stands, and the name of the deployment in messages."""
 
-    repeat_after: Annotated[float, types.duration("60s")] = 86_400.0
+    repeat_after: types.Pause = 86_400.0
     name: str = ""
 
 
@@ -278,8 +278,8 @@ class Settings:
     lake: Annotated[types.Folder, AfterValidator(_store_folder), at("paths.lake", "BLOGDATA_LAKE")]
     jars: Annotated[types.Folder, at("paths.jars", "BLOGDATA_JARS")]
     ready: Annotated[Readiness, at("landing.ready", "BLOGDATA_LANDING_READY")] = "flag"
-    longest_line: Annotated[int, types.size("1g"), at("landing.longest_line", "BLOGDATA_LONGEST_LINE")] = 16 << 20
-    largest_file: Annotated[int, types.size("1024g"), at("landing.largest_file", "BLOGDATA_LARGEST_FILE")] = 8 << 30
+    longest_line: Annotated[types.LineSize, at("landing.longest_line", "BLOGDATA_LONGEST_LINE")] = 16 << 20
+    largest_file: Annotated[types.FileSize, at("landing.largest_file", "BLOGDATA_LARGEST_FILE")] = 8 << 30
     java: Annotated[JavaChoice, at("java.use", "BLOGDATA_JAVA")] = "auto"
     java_home: Annotated[str | None, at(variable="JAVA_HOME")] = None
     search_path: Annotated[str, at(variable="PATH")] = ""
@@ -288,7 +288,7 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     postgres: PostgresSettings = field(default_factory=PostgresSettings)
     tables: TableSettings = field(default_factory=TableSettings)
-    dagster_storage: Annotated[types.Database | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
+    dagster_storage: Annotated[types.Storage | None, _sqlite, at("dagster.storage", "BLOGDATA_DAGSTER_STORAGE")] = None
     dagster_secret: Annotated[types.Name | None, at("dagster.secret")] = None
     secrets: SecretSettings = field(default_factory=SecretSettings)
     alerts: Annotated[tuple[ChannelSettings, ...], AfterValidator(_unique)] = ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,11 +57,9 @@ def drop(settings: Settings, export: Export) -> None:
     _write(settings, [one for one in known(settings) if one.folder != export.folder])
 
 
-@contextmanager
-def alone(settings: Settings) -> Iterator[None]:
+def alone(settings: Settings) -> AbstractContextManager[None]:
     """Be the only process that writes or removes copies; others wait."""
-    with locked(settings.home / ".exports.lock"):
-        yield
+    return locked(settings.home / ".exports.lock")
 
 
 def _unfit(settings: Settings, export: Export, before: dict[Path, Export]) -> str | None:

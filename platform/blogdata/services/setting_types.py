@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -87,7 +87,9 @@ def amount(text: str, units: Mapping[str, int]) -> int:
     return int(match[1]) * units[match[2]] if match else -1
 
 
-def _between(units: Mapping[str, int], least: str, most: str) -> Callable[[object], int]:
+def _between(units: Mapping[str, int], least: str, most: str) -> BeforeValidator:
+    """Accept texts like `64m` in some units, as bytes or seconds."""
+
     def check(value: object) -> int:
         found = amount(str(value), units)
         if not amount(least, units) <= found <= amount(most, units):
@@ -97,20 +99,22 @@ def _between(units: Mapping[str, int], least: str, most: str) -> Callable[[objec
             )
         return found
 
-    return check
+    return BeforeValidator(check)
 
 
-def size(most: str) -> BeforeValidator:
-    """Accept a number of bytes like `500k`, `64m` or `8g`; a unit is 1024 times the one before."""
-    return BeforeValidator(_between(BYTES, "1k", most))
+LineSize = Annotated[int, _between(BYTES, "1k", "1g")]
+FileSize = Annotated[int, _between(BYTES, "1k", "1024g")]
+Duration = Annotated[float, _between(SECONDS, "0s", "9999d")]
+Pause = Annotated[float, _between(SECONDS, "60s", "9999d")]
 
 
-def duration(least: str) -> BeforeValidator:
-    """Accept a duration like `30m`, `4h` or `1d`, as seconds."""
-    return BeforeValidator(_between(SECONDS, least, "9999d"))
+def _heap(text: str) -> str:
+    if amount(text, BYTES) < 512 << 20:
+        raise refusal("is not a heap Spark can start with", 'write at least "512m", in units of m, g')
+    return text.lower()
 
 
-Heap = Annotated[str, AfterValidator(lambda text: text.lower() if _between(BYTES, "512m", "9999g")(text) else text)]
+Heap = Annotated[str, AfterValidator(_heap)]
 """Memory as Spark writes it: `2g`."""
 
 
@@ -139,6 +143,7 @@ def _address(example: str, *schemes: str) -> AfterValidator:
 HttpAddress = Annotated[str, _address("https://example.com", "https", "http")]
 MavenAddress = Annotated[str, _address("https://maven.example.com/root or file:///srv/maven", "https", "http", "file")]
 Database = Annotated[str, _address("postgresql://user@host:5432/database", "postgresql", "postgres")]
+Storage = Annotated[str, _address("postgresql://user@host:5432/database, or sqlite", "postgresql", "postgres")]
 
 
 def _remote(address: str | None, info: ValidationInfo) -> str | None:
