@@ -261,16 +261,15 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> LogFormat
         closing = after[:1] if quoted or field == "time" else ""
         literals[number + 1] = after[len(closing) :]
         steps.append((field, _literal(before) + captured + _literal(closing)))
-    last, pattern = steps[-1]
     # What follows the last field that is needed may be missing: servers have added fields over the years.
+    last, pattern = steps[-1]
     steps[-1] = (last, f"(?:{pattern})?+" if last == "rest" else pattern + _literal(literals[-1].rstrip()))
-    first = (fields[0], fields[1])
     guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if own else _GUARDS
     return LogFormat(
         name=name,
         steps=tuple(steps),
         groups=tuple(groups),
-        guard="" if literals[0] or literals[1] not in (" ", ":") else guards.get(first, ""),
+        guard="" if literals[0] or literals[1] not in (" ", ":") else guards.get((fields[0], fields[1]), ""),
         before=_PERHAPS_PREFIX if own else PREFIX,
     )
 
@@ -309,18 +308,17 @@ def _compile_columns(name: str, declaration: str) -> LogFormat:
     # CloudFront's own host comes first, the one that was asked for later.
     taken = {field: at for at, field in enumerate(fields) if field}
     last = max(taken.values())
-    steps, groups = [], []
+    steps = []
     for at, column in enumerate(columns[: last + 1]):
         field = fields[at]
         is_read = bool(field) and taken[field] == at
         pattern = _IN_COLUMNS.get(field or column, r"[^\s]++")
         captured = f"({pattern})" if is_read else pattern
         steps.append((field if is_read else column, captured if at == 0 else rf"[ \t]{captured}"))
-        groups += [field] if is_read else []
     if last + 1 < len(columns):
         steps[-1] = (steps[-1][0], steps[-1][1] + r"(?:[ \t].*+)?+")
     coding = "percent" if "x-edge-location" in columns else "plus"
-    return LogFormat(name=name, steps=tuple(steps), groups=tuple(groups), coding=coding)
+    return LogFormat(name=name, steps=tuple(steps), groups=tuple(sorted(taken, key=taken.__getitem__)), coding=coding)
 
 
 def compile_object(name: str, declaration: str) -> JsonFormat:
