@@ -321,7 +321,7 @@ def _hour(minute: bytes, zone: bytes) -> str | None:
     """Compute the UTC hour of a minute such as `17/May/2015:10:05`; cached, as many lines share it."""
     try:
         layout = "%d/%b/%Y:%H:%M%z" if b"/" in minute else "%Y-%m-%dT%H:%M%z"
-        local = datetime.strptime((minute + zone).decode(), layout)
+        local = datetime.strptime((minute + zone).decode(), layout)  # noqa: DTZ007 - it has %z
         instant = local.astimezone(timezone.utc)
     except (ValueError, OverflowError):
         return None
