@@ -109,8 +109,6 @@ PREFIX = f"{_MARKS}(?:(?={_ADDRESS} )|(?!{_ADDRESS} )(?:{_SYSLOG}|{_CONTAINER}|(
 """What may stand before a line: NUL bytes, as `copytruncate` leaves them, or a byte order mark; and what syslog writes,
 such as `Oct  3 21:59:42 web1 nginx: `, or what runs containers writes before an object or a line with its time in
 brackets, such as `2022-10-03T19:59:42.123456789Z stdout F `, `[pod/blog-5f/nginx] ` and `web-1  | `."""
-_PERHAPS_PREFIX = f"{_MARKS}(?:{_SYSLOG})?+(?:{_CONTAINER})??"
-"""The same before a line of a declared format, which may begin so itself: where it does not fit without."""
 _NAMED_HOST = r"(?=[0-9.]*+[^\s:0-9.])[^\s:\[,\"]++"
 _HOST = rf"(?:{_NAMED_HOST}|\[[0-9A-Fa-f:.]++\])"
 _HOST_FIRST = (
@@ -148,7 +146,6 @@ class LogFormat:
     steps: tuple[tuple[str, str], ...]
     groups: tuple[str, ...]
     guard: str = ""
-    before: str = PREFIX
     coding: str = ""
 
     @property
@@ -158,7 +155,7 @@ class LogFormat:
 
     def prefix(self, count: int) -> str:
         """Return the expression for the beginning of a line, up to and with so many fields."""
-        return self.before + self.guard + "".join(pattern for _, pattern in self.steps[:count])
+        return PREFIX + self.guard + "".join(pattern for _, pattern in self.steps[:count])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +210,7 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> LogFormat
     """Compile nginx's string (`$remote_addr - …`), Apache's (`%h %l …`, its quotes escaped or not) or a `#Fields` line.
 
     Args:
-        own: Whether it is the deployment's own: its lines may begin like what syslog or a container writes.
+        own: Whether it is the deployment's own: a host that comes first may then be an address.
 
     Raises:
         LogFormatUnusable: A field of a request is missing, or cannot be told from what follows it.
@@ -261,17 +258,15 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> LogFormat
         closing = after[:1] if quoted or field == "time" else ""
         literals[number + 1] = after[len(closing) :]
         steps.append((field, _literal(before) + captured + _literal(closing)))
-    last, pattern = steps[-1]
     # What follows the last field that is needed may be missing: servers have added fields over the years.
+    last, pattern = steps[-1]
     steps[-1] = (last, f"(?:{pattern})?+" if last == "rest" else pattern + _literal(literals[-1].rstrip()))
-    first = (fields[0], fields[1])
     guards = {**_GUARDS, ("host", "address"): _DECLARED_HOST_FIRST} if own else _GUARDS
     return LogFormat(
         name=name,
         steps=tuple(steps),
         groups=tuple(groups),
-        guard="" if literals[0] or literals[1] not in (" ", ":") else guards.get(first, ""),
-        before=_PERHAPS_PREFIX if own else PREFIX,
+        guard="" if literals[0] or literals[1] not in (" ", ":") else guards.get((fields[0], fields[1]), ""),
     )
 
 
@@ -309,18 +304,17 @@ def _compile_columns(name: str, declaration: str) -> LogFormat:
     # CloudFront's own host comes first, the one that was asked for later.
     taken = {field: at for at, field in enumerate(fields) if field}
     last = max(taken.values())
-    steps, groups = [], []
+    steps = []
     for at, column in enumerate(columns[: last + 1]):
         field = fields[at]
         is_read = bool(field) and taken[field] == at
         pattern = _IN_COLUMNS.get(field or column, r"[^\s]++")
         captured = f"({pattern})" if is_read else pattern
         steps.append((field if is_read else column, captured if at == 0 else rf"[ \t]{captured}"))
-        groups += [field] if is_read else []
     if last + 1 < len(columns):
         steps[-1] = (steps[-1][0], steps[-1][1] + r"(?:[ \t].*+)?+")
     coding = "percent" if "x-edge-location" in columns else "plus"
-    return LogFormat(name=name, steps=tuple(steps), groups=tuple(groups), coding=coding)
+    return LogFormat(name=name, steps=tuple(steps), groups=tuple(sorted(taken, key=taken.__getitem__)), coding=coding)
 
 
 def compile_object(name: str, declaration: str) -> JsonFormat:

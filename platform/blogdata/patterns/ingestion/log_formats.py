@@ -9,6 +9,7 @@ Sources: Caddy, "Structured logging" and "log (Caddyfile directive)"; Traefik, "
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Mapping
@@ -199,9 +200,9 @@ class LogFormats:
         Where the time is in brackets, as in most formats, only the beginning of a line is parsed, up to the time stamp:
         a request or user agent that is truncated or full of invalid bytes does not affect the time.
         """
-        line = line.lstrip(b"\0").removeprefix(_MARK.encode()).lstrip(b"\0")
+        line = line.lstrip(b"\0").removeprefix(codecs.BOM_UTF8).lstrip(b"\0")
         if found := _STAMP.match(line):
-            return _hour(found[1].decode(), found[2].decode())
+            return _hour(found[1], found[2])
         read = self.read(line.rstrip(b"\r\n").decode(errors="replace"))
         return _hour_of_text(read["time"]) if read and "time" in read else None
 
@@ -309,17 +310,18 @@ def _body(line: str) -> str:
 def _hour_of_text(time: str) -> str | None:
     """Compute the UTC hour of a time that is a stamp, as ISO 8601, or in seconds since 1970."""
     if found := _STAMP.match(f"- - [{time}]".encode()):
-        return _hour(found[1].decode(), found[2].decode())
+        return _hour(found[1], found[2])
     if iso := _ISO.fullmatch(time):
-        return _hour(iso[1], iso[2])
+        return _hour(iso[1].encode(), iso[2].encode())
     return f"{datetime.fromtimestamp(float(time), timezone.utc):%Y-%m-%dT%H}" if _SECONDS.fullmatch(time) else None
 
 
 @lru_cache(maxsize=4096)
-def _hour(minute: str, zone: str) -> str | None:
+def _hour(minute: bytes, zone: bytes) -> str | None:
     """Compute the UTC hour of a minute such as `17/May/2015:10:05`; cached, as many lines share it."""
     try:
-        local = datetime.strptime(f"{minute}{zone}", f"{'%d/%b/%Y:' if '/' in minute else '%Y-%m-%dT'}%H:%M%z")
+        layout = "%d/%b/%Y:%H:%M%z" if b"/" in minute else "%Y-%m-%dT%H:%M%z"
+        local = datetime.strptime((minute + zone).decode(), layout)  # noqa: DTZ007 - it has %z
         instant = local.astimezone(timezone.utc)
     except (ValueError, OverflowError):
         return None

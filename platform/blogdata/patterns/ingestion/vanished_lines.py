@@ -83,7 +83,7 @@ def loss(
     lacking = {
         file: lines
         for file, lines in published.items()
-        if landed.get(file, 0) < lines and not _is_replaced(file, lines, landed)
+        if landed.get(file, 0) < lines and not _is_replaced(file, landed)
     }
     if not lacking or _is_delivered_anew(published, landed):
         return None
@@ -118,17 +118,11 @@ def _vanished(lacking: Collection[str], published: Iterable[Line], landed: Itera
     return sum(max(0, count - max(0, free[line])) for line, count in wanted.items())
 
 
-def _is_replaced(file: str, lines: int, landed: Collection[str]) -> bool:
+def _is_replaced(file: str, landed: Collection[str]) -> bool:
     name = _name(file)
-    if part := re.fullmatch(PART, name):
-        return file not in landed and (name.endswith(UNENDED) or (lines == 1 and _is_taken_again(part, landed)))
+    if re.fullmatch(PART, name):
+        return file not in landed and name.endswith(UNENDED)
     return name.startswith(REPLAY_PREFIX) and any(_name(other)[:_STEM] == name[:_STEM] for other in landed)
-
-
-def _is_taken_again(part: re.Match[str], landed: Collection[str]) -> bool:
-    """Return whether another part begins at the same place of the same log: earlier releases named all parts alike."""
-    others = (re.fullmatch(PART, _name(file)) for file in landed)
-    return any(other is not None and (other[1], other[3]) == (part[1], part[3]) for other in others)
 
 
 def _is_delivered_anew(published: Mapping[str, int], landed: Mapping[str, int]) -> bool:
