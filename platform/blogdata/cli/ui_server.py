@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import dagster as dg
 import uvicorn
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from blogdata.cli.code_locations import PLATFORM
 from blogdata.cli.moved_days import followed
@@ -50,24 +53,27 @@ def server(
             followed(settings, days, lambda: found.reload_code_location(PLATFORM)) if days else nullcontext(),
         ):
             app = create_app_from_workspace_process_context(found, live_data_poll_rate=_POLL_MILLISECONDS)
-            guard = ui_guard.UiGuard(
-                app=app,
-                token=secrets.read(settings, dagster_home.UI_TOKEN).reveal(),
-                healthy=lambda: heartbeat.is_beating(instance, time.time()),
-                way_in=WAY_IN,
+            # Senders of events have a token of their own, and reach nothing else.
+            events = secrets.read(settings, external_events.TOKEN).reveal()
+            routes = [external_events.route(settings.landing, events, CONTRACTS), _health(instance)]
+            app.router.routes[:0] = routes
+            token = secrets.read(settings, dagster_home.UI_TOKEN).reveal()
+            app.add_middleware(ui_guard.UiGuard, token=token, open=routes, way_in=WAY_IN)
+            yield uvicorn.Server(
+                uvicorn.Config(
+                    app, log_level="warning", server_header=False, timeout_graceful_shutdown=_SHUTDOWN_SECONDS
+                )
             )
-            token = secrets.read(settings, external_events.TOKEN).reveal()
-            events = external_events.route(settings.landing, token, CONTRACTS)
 
-            async def served(scope: Scope, receive: Receive, send: Send) -> None:
-                # Senders of events have a token of their own, and reach nothing else.
-                is_event = scope["type"] == "http" and scope["path"] == external_events.PATH
-                await (events if is_event else guard)(scope, receive, send)
 
-            config = uvicorn.Config(
-                served, log_level="warning", server_header=False, timeout_graceful_shutdown=_SHUTDOWN_SECONDS
-            )
-            yield uvicorn.Server(config)
+def _health(instance: dg.DagsterInstance) -> Route:
+    """Answer anyone in one word whether the daemon is at work."""
+
+    def health(_: Request) -> Response:
+        healthy = heartbeat.is_beating(instance, time.time())
+        return PlainTextResponse("ok\n" if healthy else "not ok\n", 200 if healthy else 503)
+
+    return Route(heartbeat.PATH, health)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""Admits to Dagster's web server only its owner's browser and programs: one layer around it, for pages and sockets.
+"""Admits to Dagster's web server only its owner's browser and programs: one middleware, for pages and sockets.
 
 Dagster's web server has no login: whoever reaches its port, also by a page in the owner's browser, launches runs as the
-owner. What this layer passes on
+owner. What is passed on
 
 - brings the session cookie, which a sign-in link sets, or the token itself as `Authorization: Bearer`. A foreign name
   that resolves to this address (DNS rebinding) has no cookie: it belongs to the name that signed in;
@@ -13,20 +13,17 @@ Cookies know no ports: a browser that has signed in at 127.0.0.1 sends the cooki
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from blogdata.services.heartbeat import PATH
 
 LINK = "link"
 """Query parameter of a sign-in link."""
@@ -50,23 +47,24 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class UiGuard:
-    """The layer, itself an ASGI application."""
+    """The middleware.
+
+    Args:
+        open: Routes that look for themselves who asks.
+        way_in: What a stranger is told.
+    """
 
     app: ASGIApp
     token: str
-    healthy: Callable[[], bool]
+    open: Collection[Route]
     way_in: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is refused, and pass on the rest."""
-        if scope["type"] == "lifespan":
+        if scope["type"] == "lifespan" or any(route.matches(scope)[0] is Match.FULL for route in self.open):
             await self.app(scope, receive, send)
-        elif scope["type"] == "http" and scope["path"] == PATH:
-            healthy = await asyncio.to_thread(self.healthy)
-            answer = PlainTextResponse("ok\n" if healthy else "not ok\n", 200 if healthy else 503)
-            await answer(scope, receive, send)
         elif (refused := self._refused(HTTPConnection(scope))) is None:
             await self.app(scope, receive, _framed_by_itself_only(send))
         elif scope["type"] == "websocket":
@@ -78,7 +76,7 @@ class UiGuard:
         """Return the answer to a request that is not passed on."""
         is_page = asked.scope["type"] == "http"
         name = asked.headers.get("host", "").lower()
-        if any(_name_of(origin) != name for origin in asked.headers.getlist("origin")):
+        if any(one.lower() not in (f"http://{name}", f"https://{name}") for one in asked.headers.getlist("origin")):
             return PlainTextResponse("a page of another server may not ask here; a proxy passes `Host` on\n", 403)
         if is_page and asked.scope["path"].rstrip("/") == "/graphql" and asked.scope["method"] != "POST":
             return PlainTextResponse("POST it\n", 405, {"Allow": "POST"})
@@ -87,7 +85,7 @@ class UiGuard:
         scheme, _, bearer = asked.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and _same(bearer.strip(), self.token):
             return None
-        return None if _same(asked.cookies.get(COOKIE, ""), self._session()) else self._stranger(asked)
+        return None if _same(asked.cookies.get(COOKIE, ""), self._session()) else self._stranger()
 
     def _session(self) -> str:
         return _derived(self.token, "session")
@@ -95,7 +93,7 @@ class UiGuard:
     def _signed_in(self, asked: HTTPConnection) -> Response:
         until, _, signature = asked.query_params[LINK].partition(".")
         if not _same(signature, _derived(self.token, f"link {until}")) or int(until) < time.time():
-            return self._stranger(asked)
+            return self._stranger()
         # Not a redirect: of a link that another page has opened, browsers send no strict cookie to where it leads.
         page = '<!doctype html><title>Signed in</title><meta http-equiv="refresh" content="0; url=/">'
         answer = HTMLResponse(page, headers=_NOT_STORED)
@@ -103,23 +101,12 @@ class UiGuard:
         answer.set_cookie(COOKIE, self._session(), path="/", httponly=True, samesite="strict", secure=secure)
         return answer
 
-    def _stranger(self, asked: HTTPConnection) -> Response:
-        headers = {**_NOT_STORED, "WWW-Authenticate": "Bearer"}
+    def _stranger(self) -> Response:
         text = f"Dagster's UI of this deployment is its owner's. {self.way_in}"
-        if "text/html" not in asked.headers.get("accept", ""):
-            return PlainTextResponse(f"{text}\n", 401, headers)
         # Browsers send no strict cookie with a link of another page, and send it with one of this page.
         again = 'Signed in already, and followed a link? <a href="">Open it again</a>.'
-        page = f'<!doctype html><meta charset="utf-8"><title>Sign in</title><p>{text}</p><p>{again}</p>'
-        return HTMLResponse(page, 401, headers)
-
-
-def _name_of(origin: str) -> str | None:
-    """Return the name and port of an origin; None if it is no address."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return None
+        page = f'<!doctype html><meta charset="utf-8"><title>Sign in</title><p>{text}</p><p>{again}</p>\n'
+        return HTMLResponse(page, 401, {**_NOT_STORED, "WWW-Authenticate": "Bearer"})
 
 
 def _framed_by_itself_only(send: Send) -> Send:
