@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from blogdata.erasure import plan
 from blogdata.lake.lake import Lake
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 from planning.test_expiry import H, expired, hours, lake, planner
 from published import publish
 

@@ -14,7 +14,7 @@ import pytest
 
 from assets.streams import STREAMS
 from assets.transforms import visit_events
-from blogdata.erasure.search import OTHER, search
+from blogdata.erasure.search import search
 from blogdata.evidence.persons import Place, places
 from blogdata.patterns.data_flow import local_sequencer
 from blogdata.patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
@@ -190,13 +190,13 @@ def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
     assert [path for path in found.of_persons if not any(place.has(path) for place in PLACES)] == []
 
 
-def test_a_search_of_everything_packed_finds_no_other_place(found: Found) -> None:
-    """Compressed state of streams included: what the bytes of a file do not show."""
-    seen = search(found.home, [value.token for value in found.planted.every if value.identifies], PLACES)
-    assert {trace.path for trace in seen.traces} >= set(found.of_persons)
-    assert [trace for trace in seen.traces if trace.place == OTHER] == []
-    assert seen.unsearched == ()
-    assert any(trace.how == "RocksDB's blocks" for trace in seen.traces)
+def test_the_search_of_an_erasure_finds_no_other_place_and_does_not_read_the_state_of_streams(found: Found) -> None:
+    seen = search(found.home, [value.token for value in found.planted.every if value.identifies])
+    assert {*seen.traces} >= set(found.of_persons)
+    assert [path for path in seen.traces if not any(place.has(path) for place in PLACES)] == []
+    (state,) = [place for place in PLACES if place.name == "state of streams"]
+    assert seen.unsearched
+    assert [path for path in seen.unsearched if not state.has(path)] == []
 
 
 @pytest.mark.parametrize("place", CERTAIN, ids=lambda place: place.name)

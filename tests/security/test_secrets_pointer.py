@@ -29,7 +29,7 @@ from blogdata.services import config, doctor, processes, secrets, spark_launch
 from blogdata.services.config import Settings
 from blogdata.services.java import Java
 from blogdata.services.spark_conf import SparkParts
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 from blogdata.suppression.suppression_list import ListUnusable, SuppressionList
 from openbao_server import Bao, openbao
 

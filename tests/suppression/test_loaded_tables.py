@@ -18,7 +18,7 @@ from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.services import config
 from blogdata.services.config import Settings
 from blogdata.services.table_settings import TableSettings
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 from blogdata.suppression.suppression_list import SuppressionList
 
 BOB = Identifiers(user_ids=frozenset({"user-bob-1"}), logins=frozenset({"bob"}))

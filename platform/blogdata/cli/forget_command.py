@@ -9,9 +9,10 @@ import typer
 
 from blogdata.cli.output import TextGrid, agreed, console, existing
 from blogdata.erasure import persons as found_persons
-from blogdata.erasure.journal import Journal
+from blogdata.erasure.clearing import look as search_everything
+from blogdata.errors import ConfigurationError
 from blogdata.services.config import Settings
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 
 if TYPE_CHECKING:
     from blogdata.operations.forget import Looked
@@ -38,16 +39,12 @@ def forget(
     search: Annotated[
         bool, typer.Option("--search", help="Only search all files for the given values; exit code 1 if any is found")
     ] = False,
-    certificates: Annotated[
-        bool, typer.Option("--certificates", help="Only list the certificates of past erasures")
-    ] = False,
 ) -> None:
     """Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.
 
     Without a person it goes on with an erasure that was interrupted.
     """
-    from blogdata.cli import forget_shown
-    from blogdata.operations.forget import alone, remaining, text_of
+    from blogdata.operations.forget import alone, text_of
 
     settings = existing()
     given = Identifiers(
@@ -59,10 +56,8 @@ def forget(
     )
     if file is not None:
         given |= found_persons.given_in(text_of(file), str(file))
-    if search or certificates:
-        if certificates:
-            forget_shown.certificates(settings)
-        elif forget_shown.search(settings, given):
+    if search:
+        if _are_found(settings, given):
             raise typer.Exit(1)
         return
     with alone(settings):
@@ -71,13 +66,32 @@ def forget(
         from blogdata.cli.pipeline import Pipeline
         from blogdata.operations.forget_steps import go_on
 
-        go_on(settings, Journal.of(settings), console.print, Pipeline(settings, command="blogdata forget"))
-    console.print("forgotten: they do not come back; what was done where: blogdata forget --certificates")
-    if left := remaining(settings):
-        console.print(
-            f"files that still have a value of theirs: {', '.join(left)}; look, and remove what should not stay: "
-            "blogdata forget --search, with the values"
+        left = go_on(settings, console.print, Pipeline(settings, command="blogdata forget"))["files_with_values"]
+    console.print("forgotten: they do not come back")
+    if left:
+        console.print(f"files that still have a value of theirs: {', '.join(left)}; remove what should not stay")
+
+
+def _are_found(settings: Settings, given: Identifiers) -> bool:
+    """Search all files for given values, and show where they are, and what was not searched; never a value."""
+    if not given.values():
+        raise ConfigurationError(
+            what="no value to search for is given",
+            where="blogdata forget --search",
+            next_step="name values: a user id, --login, --email, --visit, --address or --file",
         )
+    found = search_everything(settings, given.values())
+    table = TextGrid()
+    table.add_column("file")
+    table.add_column("found in")
+    for path, how in found.traces.items():
+        table.add_row(path, how)
+    if found.traces:
+        console.print(table)
+    for path, why in found.unsearched.items():
+        console.print(f"not searched: {path}: {why}")
+    console.print(f"{found.files:,} files were searched; {len(found.traces):,} of them have a value")
+    return bool(found.traces)
 
 
 def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool) -> bool:

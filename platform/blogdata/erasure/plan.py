@@ -8,17 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blogdata.erasure import taking_out
-from blogdata.erasure.current_rows import Rows
-from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion import erased_lines
-from blogdata.patterns.ingestion.landed_lines import faults_of
+from blogdata.erasure.persons import named_in
+from blogdata.erasure.rows import Rows, has_lines, without_landed_files
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.reach import landed_input
 from blogdata.publish.contract import Contract, Wanted
 from blogdata.publish.partitions import Grain
-from blogdata.suppression.identifiers import Identifiers
-from blogdata.suppression.landed_persons import Reader
+from blogdata.suppression.landed_persons import FIELDS, Identifiers, Kind, kind_of
 from blogdata.suppression.suppression_list import Suppressed
 
 REASON = "a person is forgotten"
@@ -30,7 +26,10 @@ class ErasurePlan:
     """What an erasure will change.
 
     Args:
+        lines: Landed file to the number of lines that go.
         registered: The newest time at which any of the persons registered, by these lines; None: none says so.
+        taken_out: Dataset to the number of rows that go and are not computed again.
+        left: Place that is not reached, to the reason.
     """
 
     lines: Mapping[Path, int]
@@ -51,7 +50,13 @@ def look(
     """Plan an erasure."""
     landing, suppressed = planner.look.zone.folder, Suppressed.of(persons, secrets.token_bytes())
     registered: list[float] = []
-    lines = {file: count for file in files if (count := _count(file, landing, suppressed, registered))}
+    lines: dict[Path, int] = {}
+    for file in files:
+        is_of_users = kind_of(file, landing) is Kind.USERS
+        gone = [named for named in named_in(file, landing) if suppressed.goes(named, is_of_users=is_of_users)]
+        if gone:
+            lines[file] = len(gone)
+            registered += [named.at for named in gone if is_of_users and named.at is not None]
     sources = {
         source.table: (contract, source.grain)
         for contract in landed
@@ -62,13 +67,13 @@ def look(
         table, *folders = file.relative_to(landing).parts
         if table in sources:
             contract, grain = sources[table]
-            asked[contract.dataset][_key(folders, grain)] = REASON
-    published = {name: {key for key in keys if key in planner.look.published(name)} for name, keys in asked.items()}
-    runs = planned(planner, {name: dict.fromkeys(keys, REASON) for name, keys in published.items()})
-    gone = taking_out.without_landed_files(planner.look, landed)
+            if (key := _key(folders, grain)) in planner.look.published(contract.dataset):
+                asked[contract.dataset][key] = REASON
+    runs = planned(planner, asked)
+    expired = without_landed_files(planner.look, landed)
     rows = Rows(lake=planner.look.events.lake, events=planner.look.events, landing=landing, persons=persons)
     found = {contract.dataset: rows.of(contract) for contract in kept}
-    found |= {contract.dataset: rows.of(contract, gone.get(contract.dataset, ())) for contract in landed}
+    found |= {contract.dataset: rows.of(contract, expired.get(contract.dataset, ())) for contract in landed}
     return ErasurePlan(
         lines=lines,
         registered=max(registered, default=None),
@@ -122,31 +127,10 @@ def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, s
         contract.dataset: "its rows do not say from which address they came"
         for contract in contracts
         if rows.persons.addresses
-        and not rows.has_addresses(contract)
+        and not has_lines(contract)
+        and not any(FIELDS.get(column.name) == "addresses" for column in contract.columns)
         and rows.lake.version(contract.dataset) is not None
     }
-
-
-def derived(lake: Lake, unknown: Collection[str]) -> bool:
-    """Return whether given values are ids that were made from requests in access logs: no landed line has them."""
-    if not unknown or lake.version("silver.visits") is None:
-        return False
-    found = lake.columns("silver.visits", ("user_id", "visit_id"))
-    return any(value in unknown for name in ("user_id", "visit_id") for value in found[name].to_pylist())
-
-
-def _count(file: Path, landing: Path, suppressed: Suppressed, registered: list[float]) -> int:
-    """Count the lines that go, and add the times at which their users registered."""
-    reader, count = Reader(file, landing), 0
-    with faults_of(file):
-        for offset, line in erased_lines.lines(file):
-            raw = erased_lines.raw_of(offset, line)
-            if raw and not erased_lines.is_erased(raw):
-                named = reader.named(offset, raw)
-                if suppressed.goes(named, is_of_users=reader.is_of_users):
-                    count += 1
-                    registered += [named.at] if reader.is_of_users and named.at is not None else []
-    return count
 
 
 def _key(folders: Sequence[str], grain: Grain) -> str:

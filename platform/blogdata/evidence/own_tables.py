@@ -4,7 +4,6 @@ The event log copies what the tables' commits say about themselves, so its publi
 it alone has (findings, observations, notes of replays and of columns that were read) is taken from those of its files
 that can be read: it only ever grows, and a compaction copies its rows, so every row of every file belongs to it, once.
 The files that the newest compaction replaced are kept as a second copy.
-A certificate of an erasure is one commit, so each lies whole in one file; those in files that can be read stay.
 Claims are of processes that are at work now; they are forgotten.
 """
 
@@ -17,14 +16,12 @@ from types import MappingProxyType
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blogdata.errors import PlatformError
-from blogdata.evidence import claims, erasure_certificates
+from blogdata.evidence import claims
 from blogdata.evidence.claims import PARTITION_STATE
 from blogdata.evidence.damage import Damage, DamageKind, damage_of, inspect, of_the_log
-from blogdata.evidence.erasure_certificates import CERTIFICATES
 from blogdata.evidence.event import EXPIRED, PUBLICATION, RESTORATION, SCHEMA, Event, table_of
 from blogdata.evidence.events import EVENTS, published
 from blogdata.evidence.repair import put_aside
@@ -35,7 +32,6 @@ OWN: Mapping[str, str] = MappingProxyType(
     {
         EVENTS: "The event log",
         PARTITION_STATE: "Claims on partitions",
-        CERTIFICATES: "Certificates of erasures",
     }
 )
 """The platform's own tables: what writes them compacts them, too."""
@@ -48,7 +44,7 @@ def inspect_own(lake: Lake, datasets: Iterable[str]) -> Mapping[str, Sequence[Da
     Returns:
         Table to its damage; without the tables that are whole.
     """
-    found = {name: list(inspect(lake, name, _partition_of(name))) for name in OWN}
+    found = {name: list(inspect(lake, name, _PARTITION)) for name in OWN}
     if not found[EVENTS]:
         found[EVENTS] = list(_unrecorded(lake, datasets))
     return {name: damages for name, damages in found.items() if damages}
@@ -62,7 +58,7 @@ def mend_own(lake: Lake, table: str, datasets: Iterable[str]) -> str:
     """
     folder = lake.folder(table)
     assert folder is not None
-    damaged = inspect(lake, table, _partition_of(table))
+    damaged = inspect(lake, table, _PARTITION)
     gone = [damage for damage in damaged if damage.partition is not None and not damage.file.exists()]
     version = log_anew.begin(folder)
     unreadable: list[Path] = []
@@ -70,16 +66,13 @@ def mend_own(lake: Lake, table: str, datasets: Iterable[str]) -> str:
         rows, unreadable = _events(lake, folder, datasets)
         done = f"{rows.num_rows} events were taken from all of its files and from the tables' commits"
         lost = "findings and notes"
-    elif table == CERTIFICATES:
-        rows, unreadable = _certificates(folder)
-        done, lost = f"{rows.num_rows} lines were taken from all of its files", "certificates"
     else:
         rows, lost = claims.SCHEMA.empty_table(), ""
         done = "claims on partitions are forgotten: a run that is at work now may meet another one"
     if lost:
         files = len(gone) + len(unreadable)
         done += f"; {lost} of {files} of its files are lost" if files else "; no file of it is lost"
-    log_anew.complete(folder, version, rows, partition_by=[_PARTITION] if _partition_of(table) else [])
+    log_anew.complete(folder, version, rows, partition_by=[_PARTITION])
     for file in unreadable:
         put_aside(file)
     for damage in of_the_log(folder / "_delta_log"):
@@ -125,17 +118,6 @@ def _events(lake: Lake, folder: Path, datasets: Iterable[str]) -> tuple[pa.Table
     return every.take(sorted(first.values())).cast(SCHEMA), unreadable
 
 
-def _certificates(folder: Path) -> tuple[pa.Table, list[Path]]:
-    """Gather the certificates, each from one file: what was compacted or written twice stands in several."""
-    files, unreadable = _read(folder.glob("*.parquet"))
-    tables, known = [erasure_certificates.SCHEMA.empty_table()], set[str]()
-    for rows in files.values():
-        new = set(rows["certificate"].to_pylist()) - known
-        tables.append(rows.filter(pc.is_in(rows["certificate"], pa.array(sorted(new), pa.string()))))
-        known |= new
-    return pa.concat_tables(tables, promote_options="permissive").cast(erasure_certificates.SCHEMA), unreadable
-
-
 def _read(files: Iterable[Path]) -> tuple[dict[Path, pa.Table], list[Path]]:
     """Read the files that are whole, each by itself: the names of its folders are no columns; and list the others."""
     found: dict[Path, pa.Table] = {}
@@ -146,10 +128,6 @@ def _read(files: Iterable[Path]) -> tuple[dict[Path, pa.Table], list[Path]]:
         else:
             found[file] = pq.ParquetFile(file).read()
     return found, unreadable
-
-
-def _partition_of(table: str) -> str | None:
-    return None if table == CERTIFICATES else _PARTITION
 
 
 def _published(lake: Lake, dataset: str) -> Iterator[tuple[datetime, Sequence[Event]]]:

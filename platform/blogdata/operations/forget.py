@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 
-from blogdata.erasure import certificates, plan
 from blogdata.erasure import persons as found_persons
+from blogdata.erasure import plan
 from blogdata.erasure.journal import Erasure, Journal
 from blogdata.erasure.persons import SharedValue
 from blogdata.erasure.plan import ErasurePlan
@@ -34,7 +36,7 @@ from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 from quality.contracts import GRAPH, LANDED
 from resources.zone import zone_of
 
@@ -123,7 +125,7 @@ class Looked:
 
     def begin(self, settings: Settings) -> None:
         """Record the erasure; from now on it only goes forward."""
-        Journal.of(settings).begin(
+        Journal.of(settings).write(
             Erasure(persons=self.found.persons, at=clock.now().timestamp(), registered=self.made.registered)
         )
 
@@ -165,10 +167,11 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Looke
         SharedValue: A value leads to others, too; the error quotes it.
         MadeOfRequests: An id does not lead to landed lines.
     """
-    lake = Lake(root=str(settings.lake))
     files, unreadable = found_persons.landed_files(settings.landing, bounds_of(settings))
     found = found_persons.find(settings.landing, files, given, shared_stays=shared_stays)
-    if plan.derived(lake, found.unknown):
+    lake, ids = Lake(root=str(settings.lake)), pa.array(sorted(found.unknown), pa.string())
+    visits = lake.columns("silver.visits", ("user_id", "visit_id")) if found.unknown else pa.table({})
+    if any(pc.any(pc.is_in(column.cast(pa.string()), ids)).as_py() for column in visits.columns):
         raise MadeOfRequests(
             what="an id was made of the address and the agent of requests in access logs: no landed line has it",
             where=", ".join(sorted(found.unknown)),
@@ -179,18 +182,6 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Looke
     made = plan.look(planner, files, found.persons, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN)
     left = {**made.left, **{error.where: error.what for error in unreadable}}
     return Looked(found=found, made=made, look=snapshot, left=left)
-
-
-def remaining(settings: Settings) -> list[str]:
-    """List the places in which the search at the end of the newest erasure still found values, with their files."""
-    lines = certificates.certificates(Lake(root=str(settings.lake)))
-    return [
-        f"{line.place} ({line.files_with_values:,})"
-        for line in lines
-        if line.certificate == lines[-1].certificate
-        and line.files_with_values
-        and not line.place.startswith(certificates.WHOLE)
-    ]
 
 
 def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str, Any]:
@@ -209,15 +200,25 @@ def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str,
             shown = [f"{place}: {rows or 0:,.0f} rows" for place, _, _, rows, _ in looked.rows()]
             context.log.info("\n".join([f"known by: {looked.known_by}", *shown]))
             looked.require_reached(config.leave)
-            _require_confirmed(config, looked)
+            if config.confirmation != config.request:
+                raise NotConfirmed(
+                    what=f"nobody has confirmed that the persons of {config.request} ({looked.known_by}) are to be "
+                    "forgotten",
+                    where="confirmation",
+                    next_step="nothing was erased; the log says what would go; to forget them for good: "
+                    f"confirmation={config.request}",
+                )
             looked.begin(settings)
         if file is not None:
             file.write_bytes(b"")
         runs = getattr(context.resources, RUNS)(command="job forget")
-        go_on(settings, Journal.of(settings), context.log.info, runs)
+        issued = go_on(settings, context.log.info, runs)
         if file is not None:
             file.unlink()
-    return {"result": "forgotten: they do not come back", "files_with_values": ", ".join(remaining(settings)) or "none"}
+    return {
+        "result": "forgotten: they do not come back",
+        "files_with_values": ", ".join(issued["files_with_values"]) or "none",
+    }
 
 
 def _file(settings: Settings, request: str) -> Path:
@@ -261,16 +262,6 @@ def _looked(settings: Settings, config: ForgetConfig, given: Identifiers) -> Loo
             where=config.request,
             next_step=Remedy("name the persons on the terminal, which quotes the value: ", GoOnForgetting()),
         ) from None
-
-
-def _require_confirmed(config: ForgetConfig, looked: Looked) -> None:
-    if config.confirmation != config.request:
-        raise NotConfirmed(
-            what=f"nobody has confirmed that the persons of {config.request} ({looked.known_by}) are to be forgotten",
-            where="confirmation",
-            next_step="nothing was erased; the log says what would go; to forget them for good: "
-            f"confirmation={config.request}",
-        )
 
 
 job = operation(

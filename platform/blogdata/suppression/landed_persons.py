@@ -15,7 +15,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
@@ -45,7 +45,9 @@ _OF_LOGS = {
 _CADDYS_LOGIN = {"user_id": "logins"}
 _TIMES = ("event_time", "display_time")
 _TIMES_OF_LOGS = ("time", "time_iso8601", "time_local", "timestamp", "@timestamp", "StartUTC", "ts")
-_LOGGED = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\]|\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)")
+_LOGGED = re.compile(
+    r"\b(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\b|\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\],\"]*)"
+)
 REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
 """Least characters of an id that is taken for one wherever it stands."""
@@ -62,7 +64,31 @@ _MOST_NAMES = 8
 """Words of which the login of one person consists, at most."""
 
 Values = Mapping[str, frozenset[str]]
-"""Names of the fields of :class:`blogdata.suppression.identifiers.Identifiers` to values."""
+"""Names of the fields of :class:`Identifiers` to values."""
+
+
+@dataclass(frozen=True)
+class Identifiers:
+    """What persons are known by: the values that an erasure has to remove."""
+
+    user_ids: frozenset[str] = frozenset()
+    logins: frozenset[str] = frozenset()
+    emails: frozenset[str] = frozenset()
+    visit_ids: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+
+    def __or__(self, other: Identifiers) -> Identifiers:
+        """Return what these and other persons are known by."""
+        others = other.by_kind()
+        return Identifiers(**{kind: values | others[kind] for kind, values in self.by_kind().items()})
+
+    def by_kind(self) -> dict[str, frozenset[str]]:
+        """Return the values by the names of the arguments."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def values(self) -> frozenset[str]:
+        """Return all of them that are not empty."""
+        return frozenset().union(*self.by_kind().values()) - {""}
 
 
 class Kind(Enum):
@@ -161,7 +187,7 @@ class Reader:
             fields=fields,
             words=_words(text, logins=None if is_anybodys else (), is_log=self._kind is Kind.LOG),
             at=None if self._kind is Kind.LOG else _seconds(at),
-            logged=_logged(f"[{at}]") if self._kind is Kind.LOG else None,
+            logged=_logged(str(at)) if self._kind is Kind.LOG else None,
         )
 
     def _of_csv(self, offset: int, text: str) -> Named:
@@ -257,7 +283,7 @@ def _logged(text: str) -> float | None:
     """Return when a request was logged: the first time in a text, as servers write it; None without one."""
     found = _LOGGED.search(text)
     if found is None or found[1] is None:
-        return _seconds(found[2].rstrip("],")) if found else None
+        return _seconds(found[2]) if found else None
     try:
         return datetime.strptime(found[1], "%d/%b/%Y:%H:%M:%S %z").timestamp()
     except ValueError:

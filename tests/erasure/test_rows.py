@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import toy
-from blogdata.erasure.current_rows import Rows, take_out
+from blogdata.erasure.rows import Rows, take_out
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.publish.changes import Overwrite
@@ -20,7 +20,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 
 USER, OTHERS = "user-zq4711canary", ("user-zq4711canar", "USER-zq4711canary", "user-zq4711canary ", "o'neil\\")
 """Who is forgotten, and whose ids are nearly the same."""
