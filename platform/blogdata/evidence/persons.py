@@ -42,7 +42,7 @@ OUTSIDE_TABLES = (
         files=("landing/*/.*",),
         values="what a killed process had not landed yet",
         always=False,
-        cleared="the platform's own are removed, those of producers are named by the search",
+        cleared="the platform's own are removed, those of producers stay and are named",
     ),
     Place(
         name="landed visit events and requests",
@@ -74,13 +74,13 @@ OUTSIDE_TABLES = (
         files=("lake/refused/*.parquet",),
         values="the rows that an audit refused, all columns, also as limits in the footers of the files; for 14 days",
         always=False,
-        cleared="batches with a value are removed whole",
+        cleared="removed, all of them",
     ),
     Place(
         name="state of streams",
         files=("checkpoints/*/state/*",),
         values="what a stream remembers of open sessions and of displays that wait for events",
-        cleared="a stream whose state has a value begins anew; open sessions are lost from its state",
+        cleared="removed: each stream begins anew, and sessions that were open are lost from its state",
     ),
     Place(
         name="outbox of the partner's feed",
@@ -94,21 +94,21 @@ OUTSIDE_TABLES = (
         files=("landing/_events/*",),
         values="what a sender puts into an event, until its run exists; no value of a visit is expected there",
         always=False,
-        cleared="refused ones with a value are removed; the search names events that wait",
+        cleared="refused ones are removed; events that wait stay and are named",
     ),
     Place(
         name="journal of an erasure under way",
-        files=("forgetting.sqlite*",),
+        files=("forgetting.json",),
         values="all that persons who are being forgotten are known by; until the erasure has ended",
         always=False,
-        cleared="overwritten and removed at the end",
+        cleared="removed at the end",
     ),
     Place(
         name="Spark's log and temporary files",
         files=("services/spark/*",),
         values="rows on which Spark fails; spilled and shuffled rows while the server runs",
         always=False,
-        cleared="files with a value are removed, once the server is stopped",
+        cleared="the server is stopped, and they are removed; it starts when it is needed next",
     ),
 )
 
