@@ -86,14 +86,17 @@ def test_a_value_that_no_line_has_is_named(tmp_path: Path) -> None:
     assert found(tmp_path, user_ids="user-bob nobody", logins="no-one").unknown == {"nobody", "no-one"}
 
 
-def test_a_file_of_persons_is_read() -> None:
+def test_a_file_of_persons_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "requests.txt"
     text = "# of May\nuser-bob\n\n login: ann \nurn:x\nemail:a@b.example\nvisit:v\naddress:9.9.9.9\n"
-    assert given_in(text, "requests.txt") == Identifiers(
+    file.write_text(text)
+    assert given_in(file) == Identifiers(
         user_ids=frozenset({"user-bob", "urn:x"}),
         logins=frozenset({"ann"}),
         emails=frozenset({"a@b.example"}),
         visit_ids=frozenset({"v"}),
         addresses=frozenset({"9.9.9.9"}),
     )
+    file.write_text("# none\n")
     with pytest.raises(ConfigurationError, match="nobody is named"):
-        given_in("# none\n", "requests.txt")
+        given_in(file)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blogdata.cli.output import TextGrid, agreed, console, existing
-from blogdata.erasure import persons as found_persons
 from blogdata.erasure.clearing import look as search_everything
+from blogdata.erasure.persons import given_in
 from blogdata.errors import ConfigurationError
 from blogdata.services.config import Settings
 from blogdata.suppression.landed_persons import Identifiers
@@ -44,7 +44,7 @@ def forget(
 
     Without a person it goes on with an erasure that was interrupted.
     """
-    from blogdata.operations.forget import alone, text_of
+    from blogdata.operations.forget import alone
 
     settings = existing()
     given = Identifiers(
@@ -55,7 +55,7 @@ def forget(
         addresses=frozenset(address or ()),
     )
     if file is not None:
-        given |= found_persons.given_in(text_of(file), str(file))
+        given |= given_in(file)
     if search:
         if _are_found(settings, given):
             raise typer.Exit(1)

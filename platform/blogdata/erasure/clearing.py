@@ -27,7 +27,7 @@ from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import companions, members, retired, unneeded
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import owners, turns
+from blogdata.orchestration import owners, turns, vacuuming
 from blogdata.orchestration.maintenance import BUSY
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
 from blogdata.patterns.data_value.outbox_account import Forgotten
@@ -77,7 +77,10 @@ class Clearing:
         remove_copies(self.settings, of_persons)
         self._leftovers_in_landing_zone()
         remove(self.settings.lake / "refused")
-        remove(self.settings.home / "dagster" / "compute_logs")
+        # The folders stay: a run that is at work goes on writing there.
+        for log in (self.settings.home / "dagster" / "compute_logs").rglob("*"):
+            if log.is_file():
+                log.unlink()
         if not left:
             # Whoever works with it begins again; its temporary files go with it.
             spark_connect.stop(self.settings)
@@ -131,7 +134,9 @@ class Clearing:
                     companions.caught_up(lake, other.dataset)
             files: list[Path] = []
             gone: list[str] = []
-            for table in tables(lake, dataset):
+            if members.is_pointer(lake.at(dataset, version)):
+                retired.remove(lake, dataset, keep=timedelta(0))
+            for table in vacuuming.tables(lake, dataset):
                 opened, folder = lake.table(table), lake.folder(table)
                 if opened is None or folder is None:
                     continue
@@ -218,16 +223,6 @@ def remove_copies(settings: Settings, contracts: Iterable[Contract]) -> None:
         for export in exports.known(settings):
             for contract in contracts:
                 role_folders.remove(export.folder, contract.dataset)
-
-
-def tables(lake: Lake, dataset: str) -> list[str]:
-    """List the tables of a dataset: its own, and those of its visible members; others are removed."""
-    table = lake.table(dataset)
-    if table is None or not members.is_pointer(table):
-        return [dataset]
-    retired.remove(lake, dataset, keep=timedelta(0))
-    locations = sorted({one.location for one in members.members_of(table).visible})
-    return [dataset, *(members.table_of(dataset, location) for location in locations)]
 
 
 @contextmanager

@@ -140,12 +140,18 @@ def _shared(shared: Mapping[tuple[str, str], Iterable[str]], next_step: str) -> 
     )
 
 
-def given_in(text: str, where: str) -> Identifiers:
+def given_in(file: Path) -> Identifiers:
     """Read persons from the lines of a file: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments.
 
     Raises:
-        ConfigurationError: No line names a person.
+        ConfigurationError: It cannot be read, or no line names a person.
     """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            what=f"the file cannot be read: {error}", where=str(file), next_step="give a text file in UTF-8"
+        ) from error
     kinds = {"user": USERS, "login": "logins", "email": "emails", "visit": "visit_ids", "address": "addresses"}
     found: defaultdict[str, set[str]] = defaultdict(set)
     for line in map(str.strip, text.splitlines()):
@@ -154,5 +160,5 @@ def given_in(text: str, where: str) -> Identifiers:
             is_named = colon and name in kinds
             found[kinds[name] if is_named else USERS].add(value.strip() if is_named else line)
     if not found:
-        raise ConfigurationError(what="nobody is named", where=where, next_step="write one person a line")
+        raise ConfigurationError(what="nobody is named", where=str(file), next_step="write one person a line")
     return Identifiers(**{kind: frozenset(values) for kind, values in found.items()})

@@ -194,7 +194,8 @@ def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str,
     settings: Settings = context.resources.deployment.settings()
     file = _file(settings, config.request) if config.request else None
     with alone(settings):
-        given = _given(file)
+        # Emptied: its erasure has begun.
+        given = found_persons.given_in(file) if file is not None and file.stat().st_size else Identifiers()
         if not is_under_way(settings, given):
             looked = _looked(settings, config, given)
             shown = [f"{place}: {rows or 0:,.0f} rows" for place, _, _, rows, _ in looked.rows()]
@@ -230,26 +231,6 @@ def _file(settings: Settings, request: str) -> Path:
             next_step="write the persons into a file there, one a line, whose name says nothing about them",
         )
     return folder / request
-
-
-def _given(file: Path | None) -> Identifiers:
-    text = "" if file is None else text_of(file)
-    # Emptied: its erasure has begun.
-    return found_persons.given_in(text, str(file)) if text else Identifiers()
-
-
-def text_of(file: Path) -> str:
-    """Read a file that names persons.
-
-    Raises:
-        ConfigurationError: It cannot be read.
-    """
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            what=f"the file cannot be read: {error}", where=str(file), next_step="give a text file in UTF-8"
-        ) from error
 
 
 def _looked(settings: Settings, config: ForgetConfig, given: Identifiers) -> Looked:

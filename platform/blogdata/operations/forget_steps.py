@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
@@ -11,7 +10,7 @@ from typing import Any
 
 from blogdata.erasure import clearing
 from blogdata.erasure.clearing import Clearing
-from blogdata.erasure.journal import CERTIFICATES, FILE, Erasure, Journal
+from blogdata.erasure.journal import FILE, Erasure, Journal
 from blogdata.erasure.persons import landed_files
 from blogdata.erasure.plan import built_anew
 from blogdata.erasure.rows import Rows, TakingOut, UnusedAddresses, without_landed_files
@@ -147,11 +146,6 @@ def certificate(settings: Settings, erasure: Erasure) -> Mapping[str, Any]:
         "not_searched": dict(found.unsearched),
         "values_too_short_to_search": len(erasure.persons.values() - values),
     }
-
-
-def certificates(settings: Settings) -> list[Mapping[str, Any]]:
-    """Read the certificates of a deployment, in the order of the erasures."""
-    return [json.loads(file.read_bytes()) for file in sorted((settings.home / CERTIFICATES).glob("*.json"))]
 
 
 def _clearing(settings: Settings, erasure: Erasure) -> Clearing:
