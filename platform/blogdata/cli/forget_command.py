@@ -15,7 +15,7 @@ from blogdata.services.config import Settings
 from blogdata.suppression.landed_persons import Identifiers
 
 if TYPE_CHECKING:
-    from blogdata.operations.forget import Looked
+    from blogdata.erasure.plan import ErasurePlan
 
 
 def forget(
@@ -96,7 +96,7 @@ def _are_found(settings: Settings, given: Identifiers) -> bool:
 
 def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool) -> bool:
     """Return whether an erasure is under way: an interrupted one, or that of these persons, if somebody agrees."""
-    from blogdata.operations.forget import is_under_way, look
+    from blogdata.operations.forget import begin, is_under_way, look
 
     if is_under_way(settings, given):
         return True
@@ -105,11 +105,11 @@ def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave:
     looked.require_reached(leave)
     wanted = yes or agreed("forget these persons for good?", otherwise="nothing was erased; do it: --yes")
     if wanted:
-        looked.begin(settings)
+        begin(settings, looked)
     return wanted
 
 
-def _show(looked: Looked) -> None:
+def _show(looked: ErasurePlan) -> None:
     console.print(f"known by: {looked.known_by}")
     if looked.found.shared:
         console.print(f"left out, since others have had them, too: {', '.join(sorted(looked.found.shared))}")

@@ -7,11 +7,11 @@ soon as the erasure's journal has the persons, and removed when the erasure has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
@@ -23,7 +23,7 @@ from blogdata.erasure import plan
 from blogdata.erasure.journal import Erasure, Journal
 from blogdata.erasure.persons import SharedValue
 from blogdata.erasure.plan import ErasurePlan
-from blogdata.errors import ConfigurationError, PlatformError, refuse_unknown
+from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import GoOnForgetting, Remedy
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -31,7 +31,6 @@ from blogdata.operations.forget_steps import NEVER_COMPUTED_AGAIN, go_on
 from blogdata.operations.job import RUNS, operation
 from blogdata.orchestration.landing import bounds_of
 from blogdata.planning import clock
-from blogdata.planning.estimate import estimate
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
@@ -44,19 +43,6 @@ REQUESTS = "erasure_requests"
 """Folder of the home with the requests."""
 _LOCK = ".forgetting.lock"
 """Name of the file in the home by which one process erases at a time."""
-_KINDS = {
-    "users": "user_ids",
-    "logins": "logins",
-    "e-mails": "emails",
-    "visits": "visit_ids",
-    "addresses": "addresses",
-}
-
-
-class NotReached(PlatformError):
-    """Raised when persons would stay somewhere, and nobody has said that this is known."""
-
-    exit_code: ClassVar[int] = 2
 
 
 class MadeOfRequests(ConfigurationError):
@@ -80,54 +66,10 @@ class ForgetConfig(dg.Config):
     leave: list[str] = Field([], description="Go on although these places are not reached")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Looked:
-    """An erasure before it begins."""
-
-    found: found_persons.Found
-    made: ErasurePlan
-    look: Snapshot
-    left: Mapping[str, str]
-
-    @property
-    def known_by(self) -> str:
-        """By how many values of which kind the persons are known."""
-        counts = ((name, len(getattr(self.found.persons, kind))) for name, kind in _KINDS.items())
-        return ", ".join(f"{count:,} {name}" for name, count in counts if count)
-
-    def rows(self) -> Iterator[tuple[str, int | None, int | None, float | None, float | None]]:
-        """List what changes: place, partitions, files, rows and seconds; None where it is not known."""
-        landing = self.look.zone.folder
-        for folder in found_persons.TABLES:
-            counts = [n for file, n in self.made.lines.items() if file.relative_to(landing).parts[0] == folder]
-            if counts:
-                yield f"landing/{folder}", None, len(counts), sum(counts), None
-        for dataset, rows in self.made.taken_out.items():
-            yield dataset, None, None, rows, None
-        for run in self.made.runs.runs:
-            guess = estimate(self.look, run)
-            yield run.task.main, len(run.keys) or 1, None, guess.rows, guess.seconds
-
-    def require_reached(self, leave: Sequence[str]) -> None:
-        """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`.
-
-        Raises:
-            NotReached: They would.
-        """
-        refuse_unknown(leave, self.left, where="leave", kind="place that is not reached")
-        if missed := {place: why for place, why in self.left.items() if place not in leave}:
-            raise NotReached(
-                what="the persons would stay in " + "; ".join(f"{place}: {why}" for place, why in missed.items()),
-                where="forget",
-                next_step="nothing was erased; remove what is named, or go on without it: "
-                + " ".join(f"--leave {place}" for place in missed),
-            )
-
-    def begin(self, settings: Settings) -> None:
-        """Record the erasure; from now on it only goes forward."""
-        Journal.of(settings).write(
-            Erasure(persons=self.found.persons, at=clock.now().timestamp(), registered=self.made.registered)
-        )
+def begin(settings: Settings, planned: ErasurePlan) -> None:
+    """Record the erasure; from now on it only goes forward."""
+    now = clock.now().timestamp()
+    Journal.of(settings).write(Erasure(persons=planned.found.persons, at=now, registered=planned.registered))
 
 
 def alone(settings: Settings) -> AbstractContextManager[None]:
@@ -160,7 +102,7 @@ def is_under_way(settings: Settings, given: Identifiers) -> bool:
     return True
 
 
-def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Looked:
+def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> ErasurePlan:
     """Find persons, and plan their erasure.
 
     Raises:
@@ -177,11 +119,9 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Looke
             where=", ".join(sorted(found.unknown)),
             next_step="give the address: all requests and visits of that address are then erased",
         )
-    snapshot = Snapshot(zone_of(settings), EventLog(lake))
-    planner = Planner(graph=GRAPH, look=snapshot)
-    made = plan.look(planner, files, found.persons, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN)
-    left = {**made.left, **{error.where: error.what for error in unreadable}}
-    return Looked(found=found, made=made, look=snapshot, left=left)
+    planner = Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(lake)))
+    made = plan.look(planner, files, found, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN)
+    return replace(made, left={**made.left, **{error.where: error.what for error in unreadable}})
 
 
 def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str, Any]:
@@ -209,7 +149,7 @@ def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str,
                     next_step="nothing was erased; the log says what would go; to forget them for good: "
                     f"confirmation={config.request}",
                 )
-            looked.begin(settings)
+            begin(settings, looked)
         if file is not None:
             file.write_bytes(b"")
         runs = getattr(context.resources, RUNS)(command="job forget")
@@ -233,7 +173,7 @@ def _file(settings: Settings, request: str) -> Path:
     return folder / request
 
 
-def _looked(settings: Settings, config: ForgetConfig, given: Identifiers) -> Looked:
+def _looked(settings: Settings, config: ForgetConfig, given: Identifiers) -> ErasurePlan:
     try:
         return look(settings, given, shared_stays=config.shared_stays)
     except (SharedValue, MadeOfRequests):
