@@ -194,11 +194,14 @@ class Clearing:
         if not mails | long:
             return
         values = "|".join(map(re.escape, sorted(mails | long, key=len, reverse=True)))
-        for file in sorted((self.settings.home / "dagster").rglob("*.db")):
+        folder = self.settings.home / "dagster"
+        # A log of writes goes with its file.
+        names = {f"{path.partition('.db')[0]}.db" for path in search(folder, mails | long).traces if ".db" in path}
+        for name in sorted(names):
             try:
-                _overwrite(file, re.compile(_ALONE.format(values)))
+                _overwrite(folder / name, re.compile(_ALONE.format(values)))
             except sqlite3.Error as error:
-                yield f"{file}: it cannot be written: {error}"
+                yield f"dagster/{name}: it cannot be written: {error}"
 
     def _leftovers_in_landing_zone(self) -> None:
         """Remove hidden files under the platform's names; those of producers may be about to land."""

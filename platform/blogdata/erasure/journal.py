@@ -85,7 +85,7 @@ class Journal:
         folder = self.home / CERTIFICATES
         folder.mkdir(exist_ok=True)
         file = folder / f"{certificate['erasure']}.json"
-        write_atomically(file, json.dumps(certificate, indent=1, ensure_ascii=False).encode())
+        write_atomically(file, json.dumps(certificate, indent=1).encode())
         self.path.unlink()
         return file
 
