@@ -206,7 +206,7 @@ def test_an_erasure_that_was_killed_goes_on(before: Before, said: Said, monkeypa
     code, plan, _ = said("forget", *persons)
     assert (code, "2 users" in plan, "bronze.users" in plan) == (0, True, True)
     assert landed_in(before.made) == before.landed
-    assert list(home.home.glob("*.sqlite")) == []
+    assert [*home.home.glob("*.sqlite"), *home.home.glob("forgetting*")] == []
 
     def dying(*_: object) -> None:
         raise Killed

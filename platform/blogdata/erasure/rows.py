@@ -139,29 +139,6 @@ def has_lines(contract: Contract) -> bool:
     return {column.name for column in contract.columns}.issuperset({*PLACE_OF_A_LINE, "raw"})
 
 
-def take_out(
-    spark: SparkSession, rows: Rows, found: pa.Table, contract: Contract, run: RunContext, engine: Engine
-) -> None:
-    """Publish the partitions of found rows anew without them; nobody else may be publishing the dataset."""
-    # What was published under a guard that a person has lifted is no worse without some of its rows.
-    lifted = frozenset(audit.name for audit in contract.audits)
-    target = Target(lake=rows.lake, contract=contract, run=run, engine=engine, lifted=lifted)
-    # A table that is older than a column has it before its rows are read.
-    there = carried(contract, rows.lake.caught_up(contract.dataset))
-    tables.enforce(spark, rows.lake, there, engine_loaded=engine is Engine.TRANSACTION)
-    entries = rows.events.publications(contract.dataset, pc.unique(found[KEY]).to_pylist())
-    for keys in _judged_alike(entries):
-        mine = {key: entries[key] for key in keys}
-        frame = rows.lake.read(spark, contract.dataset)
-        column = contract.partition_column
-        frame = frame.where(frame[column].isin(*keys)) if column else frame
-        change = Overwrite(predicate=f"{column} IN ({', '.join(map(arrow.text, keys))})" if column else "true")
-        provenance = _provenance(mine, contract, _erased(spark, frame, found, contract))
-        others = _joined(spark, frame, found, "left_anti")
-        commit = publish(others, target, change=change, partitions=keys if column else (), provenance=provenance)
-        rows.events.record(commit)
-
-
 def _judged_alike(entries: Mapping[str, Entry]) -> Iterator[list[str]]:
     """Group partitions whose rows were judged by the same lists: a commit says by which."""
     groups: defaultdict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
@@ -227,8 +204,31 @@ class TakingOut:
             found = self.rows.of(contract, partitions)
             if found is not None:
                 with self.spark() as spark:
-                    take_out(spark, self.rows, found, contract, self.run, self.engine)
+                    self._take_out(spark, found, contract)
         return []
+
+    def _take_out(self, spark: SparkSession, found: pa.Table, contract: Contract) -> None:
+        """Publish the partitions of found rows anew without them."""
+        lake, events, column = self.rows.lake, self.rows.events, contract.partition_column
+        # What was published under a guard that a person has lifted is no worse without some of its rows.
+        lifted = frozenset(audit.name for audit in contract.audits)
+        target = Target(lake=lake, contract=contract, run=self.run, engine=self.engine, lifted=lifted)
+        # A table that is older than a column has it before its rows are read.
+        there = carried(contract, lake.caught_up(contract.dataset))
+        tables.enforce(spark, lake, there, engine_loaded=self.engine is Engine.TRANSACTION)
+        entries = events.publications(contract.dataset, pc.unique(found[KEY]).to_pylist())
+        for keys in _judged_alike(entries):
+            frame = lake.read(spark, contract.dataset)
+            frame = frame.where(frame[column].isin(*keys)) if column else frame
+            erased = _erased(spark, frame, found, contract)
+            commit = publish(
+                _joined(spark, frame, found, "left_anti"),
+                target,
+                change=Overwrite(predicate=f"{column} IN ({', '.join(map(arrow.text, keys))})" if column else "true"),
+                partitions=keys if column else (),
+                provenance=_provenance({key: entries[key] for key in keys}, contract, erased),
+            )
+            events.record(commit)
 
     def of_stream(self, stream: StreamedInput) -> list[str]:
         """Take the rows out of the datasets of a stream, and remove its state; returns why not, if it is running."""
