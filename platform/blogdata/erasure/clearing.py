@@ -74,6 +74,8 @@ class Clearing:
         """
         of_persons = [one for one in self.contracts if any(column.singles_out for column in one.columns)]
         left = [*self._older_versions(of_persons), *self._outbox(), *self._texts_of_dagster()]
+        if left:
+            return left
         remove_copies(self.settings, of_persons)
         self._leftovers_in_landing_zone()
         remove(self.settings.lake / "refused")
@@ -81,12 +83,11 @@ class Clearing:
         for log in (self.settings.home / "dagster" / "compute_logs").rglob("*"):
             if log.is_file():
                 log.unlink()
-        if not left:
-            # Whoever works with it begins again; its temporary files go with it.
-            spark_connect.stop(self.settings)
-            for log in (self.settings.home / "services" / "spark").rglob("*.log*"):
-                log.unlink()
-        return left
+        # Whoever works with it begins again; its temporary files go with it.
+        spark_connect.stop(self.settings)
+        for log in (self.settings.home / "services" / "spark").rglob("*.log*"):
+            log.unlink()
+        return []
 
     @property
     def values(self) -> frozenset[str]:
