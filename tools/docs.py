@@ -20,7 +20,6 @@ from tools import (
     lineage_picture,
     pattern_index,
     pattern_pages,
-    persons_page,
 )
 from tools.pattern_index import Pattern
 
@@ -70,11 +69,9 @@ def generated(project: Project) -> dict[Path, str]:
     """
     root, patterns = project.root, project.patterns
     readme, explained, reference = root / "README.md", root / "docs" / "explanation", root / "docs" / "reference"
-    persons = _with_part(reference / "persons.md", "columns", persons_page.columns(EVERY.values()))
     return {
         **{root / page: text for page, text in pattern_pages.render(patterns).items()},
         reference / "contracts.md": contract_pages.render(EVERY.values()),
-        reference / "persons.md": _with_part(reference / "persons.md", "files", persons_page.files(), persons),
         reference / "command-line.md": command_pages.render(COMMANDS),
         explained / "lineage.md": _with_part(
             explained / "lineage.md", "lineage", lineage_picture.render(project.definitions)

@@ -14,7 +14,7 @@ import pytest
 
 from assets.streams import STREAMS
 from assets.transforms import visit_events
-from blogdata.evidence.persons import places
+from blogdata.erasure.search import search
 from blogdata.patterns.data_flow import local_sequencer
 from blogdata.patterns.observability import column_readers, dataset_tracker, fine_grained_tracker
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
@@ -24,6 +24,7 @@ from lineage.canaries import Canaries
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.found_values import Found
+from lineage.places import PLACES, Place
 from quality.contracts import EVERY
 from quality.contracts.columns import AD_IDENTIFIERS, IDENTIFIERS
 
@@ -43,7 +44,6 @@ ODD = (
     "keep_private AND ad_id IS NULL AND browser IS NULL",
 )
 """What must come through to silver, or the lines are not odd enough; half a surrogate pair is a question mark there."""
-PLACES = tuple(places(EVERY.values()))
 LOGS = "/_delta_log/"
 SKETCHES = "visitors"
 TOKENS = {
@@ -55,6 +55,15 @@ ENCRYPTED = {
     (name, column) for name, contract in EVERY.items() if contract.encrypted for column in contract.encrypted.columns
 }
 """Columns that are stored encrypted."""
+
+
+def _is_certain(place: Place) -> bool:
+    """Return whether values can be found in a place by who looks for them: not in sketches, tokens and ciphertexts."""
+    hidden = [name for name in place.columns if name == SKETCHES or (place.name, name) in TOKENS | ENCRYPTED]
+    return place.always and (not place.columns or len(hidden) < len(place.columns))
+
+
+CERTAIN = [place for place in PLACES if _is_certain(place)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +184,30 @@ def test_a_program_reads_only_the_columns_that_its_contract_names(deployment: De
         assert local_sequencer.missing(visits, visits, key="ip") == []
 
 
+def test_every_place_with_a_persons_value_is_declared(found: Found) -> None:
+    assert [path for path in found.of_persons if not any(place.has(path) for place in PLACES)] == []
+
+
+def test_the_search_of_an_erasure_finds_no_other_place_and_does_not_read_the_state_of_streams(found: Found) -> None:
+    seen = search(found.home, [value.token for value in found.planted.every if value.identifies])
+    assert {*seen.traces} >= set(found.of_persons)
+    assert [path for path in seen.traces if not any(place.has(path) for place in PLACES)] == []
+    (state,) = [place for place in PLACES if place.name == "state of streams"]
+    assert seen.unsearched
+    assert [path for path in seen.unsearched if not state.has(path)] == []
+
+
+@pytest.mark.parametrize("place", CERTAIN, ids=lambda place: place.name)
+def test_a_declared_place_has_persons_values(found: Found, place: Place) -> None:
+    assert any(place.has(path) for path in found.of_persons)
+
+
+def test_a_refused_batch_is_found(found: Found) -> None:
+    """It is declared as possible only, as most deployments have none."""
+    (refused,) = [place for place in PLACES if place.name == "refused batches"]
+    assert any(refused.has(path) for path in found.of_persons)
+
+
 def test_columns_with_identifiers_are_those_that_contracts_declare(found: Found) -> None:
     declared = {
         (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
@@ -182,3 +215,20 @@ def test_columns_with_identifiers_are_those_that_contracts_declare(found: Found)
     seen = {where for where, values in found.columns.items() if any(value.identifies for value in values)}
     assert seen - declared == set()
     assert {(name, column) for name, column in declared - seen if column != SKETCHES} == TOKENS | ENCRYPTED
+
+
+def test_no_statistics_have_a_persons_value(found: Found) -> None:
+    in_logs = {value for path, values in found.files.items() if LOGS in path for value in values}
+    assert {value.field for value in in_logs if value.identifies} == set()
+    assert "page" in {value.field for value in in_logs}, "the search sees statistics"
+
+
+def test_no_footer_of_a_data_file_has_a_persons_value(found: Found) -> None:
+    """Those of a refused batch do: its files are written without a contract."""
+    assert {value.field for value in found.limits if value.identifies} == set()
+    assert "page" in {value.field for value in found.limits}, "the search sees limits"
+    # Nor has any footer the limits of such a column, of which other rows may have the least and the greatest value.
+    declared = {
+        (name, column.name) for name, contract in EVERY.items() for column in contract.columns if column.singles_out
+    }
+    assert found.limited & declared <= TOKENS

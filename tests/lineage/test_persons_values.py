@@ -18,7 +18,8 @@ from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.found_values import Found
 from lineage.origins import three_hours
-from lineage.test_every_dataset import LOGS, ODD, PLACES
+from lineage.places import PLACES
+from lineage.test_every_dataset import LOGS, ODD
 from quality.contracts import EVERY
 
 FIELDS = ("visit_id", "user_id", "id", "login", "email", "ip")

@@ -14,9 +14,7 @@ import pytest
 from deltalake import DeltaTable, schema
 
 from blogdata.erasure import clearing
-from blogdata.erasure.cleared import unnoted
 from blogdata.erasure.search import Searched, is_searched_for, search
-from blogdata.erasure.traces import exported
 from blogdata.lake.lake import Lake
 from blogdata.operations import copies
 from blogdata.operations.replicate import READER, replicate
@@ -62,7 +60,7 @@ def protected(made: Deployment) -> set[str]:
 
 
 def searched(folder: Path, values: set[str]) -> Searched:
-    return search(folder, values, ())
+    return search(folder, values)
 
 
 def replicated(made: Deployment, staging: Path, *datasets: str) -> dict[str, tuple[str, bool]]:
@@ -87,7 +85,7 @@ def test_staging_has_every_row_and_no_value_of_a_person_in_any_file(deployment: 
     assert len(values) > 100
     assert len(searched(deployment.settings.lake, values).traces) > 10
     found = searched(staging, values)
-    assert (found.traces, found.unsearched) == ((), ())
+    assert (found.traces, found.unsearched) == ({}, {})
     assert found.files > 100
 
 
@@ -126,16 +124,15 @@ def test_what_has_changed_is_copied_and_readers_go_on(deployment: Deployment, st
         assert spark.sql(spark_reads).collect() == [(rows + 1,)]
         assert begun.count() in (rows, rows + 1)
     assert copy.version("silver.devices") == before["silver.devices"]
-    assert searched(staging, protected(deployment)).traces == ()
+    assert searched(staging, protected(deployment)).traces == {}
 
 
 def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: Path) -> None:
-    """What this returns is what the certificate counts; the search of an erasure goes through the folder, too."""
-    looked = clearing.look(deployment.settings, EVERY.values(), {"in-staging"})
-    assert any(trace.path.startswith(f"exports/staging{staging}/silver.visits/") for trace in looked.traces)
+    """The search of an erasure goes through the folder, too."""
+    looked = clearing.look(deployment.settings, {"in-staging"})
+    assert any(path.startswith(f"exports/staging{staging}/silver.visits/") for path in looked.traces)
     persons = [contract for contract in EVERY.values() if any(column.singles_out for column in contract.columns)]
-    (cleared,) = exported.clear(deployment.settings, persons, unnoted)
-    assert (cleared.place, cleared.files > 0) == (f"copies for staging in {staging}", True)
+    clearing.remove_copies(deployment.settings, persons)
     copy = Lake(root=str(staging))
     left = {name for name in EVERY if copy.version(name) is not None}
     assert left

@@ -22,7 +22,7 @@ from blogdata.patterns.ingestion.passthrough_replicator import land as replicate
 from blogdata.services import config
 from blogdata.services.config import Settings
 from blogdata.suppression import entry
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 from blogdata.suppression.suppression_list import ListUnusable, SuppressionList
 from ingestion.growing_logs import NOW, line
 

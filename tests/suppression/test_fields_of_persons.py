@@ -8,8 +8,7 @@ import pytest
 
 from blogdata.publish.column_types import Field, Struct
 from blogdata.publish.contract import Contract
-from blogdata.suppression.identifiers import Identifiers
-from blogdata.suppression.landed_persons import FIELDS, OF_USERS
+from blogdata.suppression.landed_persons import FIELDS, OF_USERS, Identifiers
 from quality.contracts import CONTRACTS, landed
 
 ANYTHING = {"referral"}

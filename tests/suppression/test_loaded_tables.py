@@ -17,7 +17,7 @@ from assets import table_loads
 from blogdata.patterns.ingestion.erased_lines import FILLER
 from blogdata.services import config
 from blogdata.services.config import Settings, TableSettings
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 from blogdata.suppression.suppression_list import SuppressionList
 
 BOB = Identifiers(user_ids=frozenset({"user-bob-1"}), logins=frozenset({"bob"}))

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blogdata.cli.output import TextGrid, agreed, console, existing
-from blogdata.erasure import persons as found_persons
-from blogdata.erasure.journal import Journal
+from blogdata.erasure.clearing import look as search_everything
+from blogdata.erasure.persons import given_in
+from blogdata.errors import ConfigurationError
 from blogdata.services.config import Settings
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 
 if TYPE_CHECKING:
-    from blogdata.operations.forget import Looked
+    from blogdata.erasure.plan import ErasurePlan
 
 
 def forget(
@@ -38,16 +39,12 @@ def forget(
     search: Annotated[
         bool, typer.Option("--search", help="Only search all files for the given values; exit code 1 if any is found")
     ] = False,
-    certificates: Annotated[
-        bool, typer.Option("--certificates", help="Only list the certificates of past erasures")
-    ] = False,
 ) -> None:
     """Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.
 
     Without a person it goes on with an erasure that was interrupted.
     """
-    from blogdata.cli import forget_shown
-    from blogdata.operations.forget import alone, remaining, text_of
+    from blogdata.operations.forget import alone
 
     settings = existing()
     given = Identifiers(
@@ -58,11 +55,9 @@ def forget(
         addresses=frozenset(address or ()),
     )
     if file is not None:
-        given |= found_persons.given_in(text_of(file), str(file))
-    if search or certificates:
-        if certificates:
-            forget_shown.certificates(settings)
-        elif forget_shown.search(settings, given):
+        given |= given_in(file)
+    if search:
+        if _are_found(settings, given):
             raise typer.Exit(1)
         return
     with alone(settings):
@@ -71,18 +66,37 @@ def forget(
         from blogdata.cli.pipeline import Pipeline
         from blogdata.operations.forget_steps import go_on
 
-        go_on(settings, Journal.of(settings), console.print, Pipeline(settings, command="blogdata forget"))
-    console.print("forgotten: they do not come back; what was done where: blogdata forget --certificates")
-    if left := remaining(settings):
-        console.print(
-            f"files that still have a value of theirs: {', '.join(left)}; look, and remove what should not stay: "
-            "blogdata forget --search, with the values"
+        left = go_on(settings, console.print, Pipeline(settings, command="blogdata forget"))["files_with_values"]
+    console.print("forgotten: they do not come back")
+    if left:
+        console.print(f"files that still have a value of theirs: {', '.join(left)}; remove what should not stay")
+
+
+def _are_found(settings: Settings, given: Identifiers) -> bool:
+    """Search all files for given values, and show where they are, and what was not searched; never a value."""
+    if not given.values():
+        raise ConfigurationError(
+            what="no value to search for is given",
+            where="blogdata forget --search",
+            next_step="name values: a user id, --login, --email, --visit, --address or --file",
         )
+    found = search_everything(settings, given.values())
+    table = TextGrid()
+    table.add_column("file")
+    table.add_column("found in")
+    for path, how in found.traces.items():
+        table.add_row(path, how)
+    if found.traces:
+        console.print(table)
+    for path, why in found.unsearched.items():
+        console.print(f"not searched: {path}: {why}")
+    console.print(f"{found.files:,} files were searched; {len(found.traces):,} of them have a value")
+    return bool(found.traces)
 
 
 def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave: list[str], yes: bool) -> bool:
     """Return whether an erasure is under way: an interrupted one, or that of these persons, if somebody agrees."""
-    from blogdata.operations.forget import is_under_way, look
+    from blogdata.operations.forget import begin, is_under_way, look
 
     if is_under_way(settings, given):
         return True
@@ -91,11 +105,11 @@ def _begun(settings: Settings, given: Identifiers, *, shared_stays: bool, leave:
     looked.require_reached(leave)
     wanted = yes or agreed("forget these persons for good?", otherwise="nothing was erased; do it: --yes")
     if wanted:
-        looked.begin(settings)
+        begin(settings, looked)
     return wanted
 
 
-def _show(looked: Looked) -> None:
+def _show(looked: ErasurePlan) -> None:
     console.print(f"known by: {looked.known_by}")
     if looked.found.shared:
         console.print(f"left out, since others have had them, too: {', '.join(sorted(looked.found.shared))}")

@@ -1,100 +1,276 @@
-"""Clears every place that remembers persons whose landed lines and current rows are gone, and shows what is left.
+"""Removes what remembers persons whose landed lines and current rows are gone: what can be made again goes unseen.
 
-Places with rows are cleared by what they are, files that only stand beside them by what a search finds in them. A
-second search is the proof: what it still finds is in the result, file by file.
+Older versions of tables with persons, copies for roles, refused batches, Spark's log and temporary files, logs of
+Dagster's steps, and what killed processes left in the landing zone go whether they have a value or not: whatever is
+packed in them is gone with them. Rows of the partner's outbox and texts in Dagster's storage are needed by others, so
+only the persons' go. Each part may run again after it was cut off anywhere, and has the same result then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 
-from blogdata.erasure.cleared import Cleared, Note, unnoted
-from blogdata.erasure.search import Searched, Trace, is_searched_for, search
-from blogdata.erasure.traces import (
-    exported,
-    kept_aside,
-    landing_leftovers,
-    older_files,
-    sqlite_rows,
-    sqlite_texts,
-    stream_state,
-    table_logs,
-)
+from deltalake.exceptions import DeltaError
+
+from blogdata.erasure.search import Searched, is_searched_for, search
+from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
-from blogdata.evidence.persons import places
+from blogdata.evidence.held_versions import held_versions
+from blogdata.lake import companions, members, retired, unneeded
+from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
+from blogdata.orchestration import owners, turns, vacuuming
+from blogdata.orchestration.maintenance import BUSY
+from blogdata.orchestration.partner import TOKENS, known_as, outbox
+from blogdata.patterns.data_value.outbox_account import Forgotten
+from blogdata.patterns.ingestion import external_trigger, passthrough_replicator, whole_files
+from blogdata.patterns.ingestion.log_splitter import LOGS
+from blogdata.patterns.security import in_place_overwriter, role_folders
 from blogdata.publish.contract import Contract
-from blogdata.services import exports
+from blogdata.services import exports, secrets, spark_connect
 from blogdata.services.config import Settings
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.services.files import locked
+from blogdata.suppression.entry import LOCK, splitting
+from blogdata.suppression.landed_persons import DISTINCTIVE, Identifiers
+
+Note = Callable[[str, str], None]
+"""Notes of a place what has to be known of it, before it is cleared."""
+_LEFTOVERS = (whole_files.PARTIAL, passthrough_replicator.STAGED, in_place_overwriter.STAGED)
+_NUMBERED = re.compile(r"^(\d{20})\.")
+_BUSY_SECONDS = 60.0
+_ALONE = r"(?<![\w.+@-])(?:{})(?![\w+@-]|\.\w)"
+"""A value that is no part of another one, as `bo@mail.example` is of `al.bo@mail.example`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clearing:
-    """What was cleared, and what a search of everything still finds."""
-
-    cleared: tuple[Cleared, ...]
-    remaining: tuple[Trace, ...]
-    searched: Searched
-    short: int = 0
-
-
-def clear(
-    settings: Settings,
-    contracts: Iterable[Contract],
-    persons: Identifiers,
-    *,
-    since: float,
-    began: float | None = None,
-    aside: Collection[str] = (),
-    note: Note = unnoted,
-) -> Clearing:
-    """Clear all places of persons whose landed lines and current rows are gone already.
+    """Clears a deployment of persons.
 
     Args:
-        since: When all was computed again, in seconds since 1970; what was published later has no row of the persons.
-        began: When the erasure began: a table whose periods build on one another has none in what it was built of
-            since. None: as `since`.
-
-    Returns:
-        What was done; run again after it was cut off, or after what was left is out of the way, it goes on.
+        began: When the erasure began, seconds since 1970.
+        computed: When all was computed again: what was published later has no row of the persons.
     """
-    all_ = tuple(contracts)
-    lake = Lake(root=str(settings.lake))
-    events = EventLog(lake)
-    of_persons = [contract for contract in all_ if any(column.singles_out for column in contract.columns)]
-    done = [
-        older_files.clear(lake, events, contract, since if began is None or contract.executed is None else began, note)
-        for contract in of_persons
-    ]
-    done.append(sqlite_rows.clear(settings, persons, note))
-    done += exported.clear(settings, of_persons, note)
-    values = {value for value in persons.values() if is_searched_for(value)}
-    found = look(settings, all_, values)
-    paths = {trace.path for trace in found.traces}
-    done += [table_logs.clear(lake, events, contract, _beside(contract, all_), paths, note) for contract in of_persons]
-    done.append(kept_aside.clear_refused(settings.lake, paths, note))
-    done.append(kept_aside.clear_spark(settings, paths, note))
-    done += sqlite_texts.clear(settings, persons, paths, note)
-    done.append(landing_leftovers.clear(settings, paths, note))
-    done += stream_state.clear(lake, settings.checkpoints, persons, note)
-    proof = look(settings, all_, values)
-    remaining = tuple(trace for trace in proof.traces if not trace.path.startswith(tuple(aside)))
-    return Clearing(
-        cleared=tuple(one for one in done if not one.is_empty),
-        remaining=remaining,
-        searched=proof,
-        short=len(persons.values()) - len(values),
-    )
+
+    settings: Settings
+    contracts: tuple[Contract, ...]
+    persons: Identifiers
+    began: float
+    computed: float
+    note: Note
+
+    def clear(self) -> list[str]:
+        """Clear all places.
+
+        Returns:
+            Those that could not be cleared, with the reason.
+        """
+        of_persons = [one for one in self.contracts if any(column.singles_out for column in one.columns)]
+        left = [*self._older_versions(of_persons), *self._outbox(), *self._texts_of_dagster()]
+        if left:
+            return left
+        remove_copies(self.settings, of_persons)
+        self._leftovers_in_landing_zone()
+        remove(self.settings.lake / "refused")
+        # The folders stay: a run that is at work goes on writing there.
+        for log in (self.settings.home / "dagster" / "compute_logs").rglob("*"):
+            if log.is_file():
+                log.unlink()
+        # Whoever works with it begins again; its temporary files go with it.
+        spark_connect.stop(self.settings)
+        for log in (self.settings.home / "services" / "spark").rglob("*.log*"):
+            log.unlink()
+        return []
+
+    @property
+    def values(self) -> frozenset[str]:
+        """What the persons are known by, without what is too short to be searched for."""
+        return frozenset(filter(is_searched_for, self.persons.values()))
+
+    def _older_versions(self, contracts: Iterable[Contract]) -> Iterator[str]:
+        lake = Lake(root=str(self.settings.lake))
+        events = EventLog(lake)
+        for contract in contracts:
+            # What a table whose periods build on one another was built of since the beginning has no row of theirs.
+            since = self.computed if contract.executed is None else self.began
+            try:
+                if why := self._clear_table(lake, events, contract, since):
+                    yield f"{contract.dataset}: {why}"
+            except (PlatformError, DeltaError) as error:
+                yield f"{contract.dataset}: {error.what if isinstance(error, PlatformError) else 'its log is damaged'}"
+
+    def _clear_table(self, lake: Lake, events: EventLog, contract: Contract, since: float) -> str:
+        """Remove each file of a dataset with rows that the current version does not need, whatever it was kept for.
+
+        A restore point or a shared version that was made since (in seconds since 1970) stays; others are noted.
+        A log with a value, as in a statement that somebody ran, begins anew with a checkpoint.
+
+        Returns:
+            Why it was not cleared; empty: it was.
+        """
+        dataset = contract.dataset
+        if lake.folder(dataset) is None:
+            self.note(dataset, "it is in an object store: have the store remove its old versions")
+            return ""
+        if lake.caught_up(dataset) is None:
+            return ""
+        with alone(lake, events, contract) as alone_since:
+            if alone_since is None:
+                return BUSY
+            version = lake.version(dataset)
+            if version is None or version < events.recorded(dataset):
+                return "its log has lost versions: repair it first"
+            read = {name: events.publications(name).get(WHOLE_TABLE) for name in contract.feeds}
+            if late := [name for name, entry in read.items() if entry and entry.inputs[dataset] < version]:
+                return f"{', '.join(late)} has not read what changed in it: compute it first"
+            for other in self.contracts:
+                if other.appears_with == dataset:
+                    companions.caught_up(lake, other.dataset)
+            files: list[Path] = []
+            gone: list[str] = []
+            if members.is_pointer(lake.at(dataset, version)):
+                retired.remove(lake, dataset, keep=timedelta(0))
+            for table in vacuuming.tables(lake, dataset):
+                opened, folder = lake.table(table), lake.folder(table)
+                if opened is None or folder is None:
+                    continue
+                newest, log = opened.version(), folder / "_delta_log"
+                times = {number: commit.get("timestamp", 0) / 1000 for number, commit in lake.commits(opened)}
+                first = min((number for number, at in times.items() if at >= since), default=newest)
+                held = held_versions(lake, events, contract, table)
+                kept = [one for one in held if first <= one < newest]
+                files += (found := unneeded.superseded(lake, table, kept, alone_since))
+                gone += [
+                    f"version {one} of {table} is gone: {why}" for one, why in held.items() if one < first and found
+                ]
+                if search(log, self.values).traces:
+                    begin = min([newest, *(one for one in kept if lake.is_whole(table, one))])
+                    lake.at(table, begin).create_checkpoint()
+                    numbered = ((file, _NUMBERED.match(file.name)) for file in sorted(log.iterdir()))
+                    files += [file for file, match in numbered if match and int(match[1]) < begin]
+            if gone:
+                self.note(dataset, "; ".join(gone))
+            unneeded.remove(files)
+        return ""
+
+    def _outbox(self) -> Iterator[str]:
+        box = outbox(self.settings)
+        if not box.path.exists():
+            return
+
+        def told(found: Forgotten) -> None:
+            if found.delivered and not found.open:
+                secret = secrets.read(self.settings, TOKENS).reveal()
+                keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
+                text = f"the partner has {found.delivered} of their records: tell it to erase those of the keys {keys}"
+                self.note("partner.sqlite", text)
+
+        try:
+            with box.alone():
+                found = box.forget(self.persons.user_ids, before=told)
+            if found.open:
+                yield (
+                    f"partner.sqlite: {found.open} of {found.records} records are in a request whose answer is not "
+                    "known: send or settle it first"
+                )
+            box.scrub()
+        except PlatformError as error:
+            yield f"partner.sqlite: {error.what}"
+
+    def _texts_of_dagster(self) -> Iterator[str]:
+        """Overwrite e-mails, and long ids with letters and digits, in Dagster's history of runs.
+
+        Other values may be words or numbers of a program, as the login `python3`: the search names them.
+        """
+        mails = {value for value in self.persons.values() if "@" in value.strip("@")}
+        ids = self.persons.user_ids | self.persons.visit_ids
+        long = {one for one in ids if len(one) >= DISTINCTIVE and not one.isalpha() and not one.isdecimal()}
+        if not mails | long:
+            return
+        values = "|".join(map(re.escape, sorted(mails | long, key=len, reverse=True)))
+        folder = self.settings.home / "dagster"
+        # A log of writes goes with its file.
+        names = {f"{path.partition('.db')[0]}.db" for path in search(folder, mails | long).traces if ".db" in path}
+        for name in sorted(names):
+            try:
+                _overwrite(folder / name, re.compile(_ALONE.format(values)))
+            except sqlite3.Error as error:
+                yield f"dagster/{name}: it cannot be written: {error}"
+
+    def _leftovers_in_landing_zone(self) -> None:
+        """Remove hidden files under the platform's names; those of producers may be about to land."""
+        landing, logs = self.settings.landing, self.settings.landing / LOGS
+        remove(landing / external_trigger.FOLDER / external_trigger.REFUSED)
+        with locked(self.settings.home / LOCK), splitting(self.settings), whole_files.alone(logs):
+            passthrough_replicator.remove_left(logs)
+            for file in landing.rglob(".*"):
+                if file.name.endswith(_LEFTOVERS):
+                    file.unlink(missing_ok=True)
 
 
-def look(settings: Settings, contracts: Iterable[Contract], values: Iterable[str]) -> Searched:
-    """Search all files of a deployment for values."""
+def look(settings: Settings, values: Iterable[str]) -> Searched:
+    """Search all files of a deployment for values, and those of the copies for roles."""
     copies = {f"exports/{one.role}{one.folder}": one.folder for one in exports.known(settings)}
-    elsewhere = {"lake": settings.lake, "landing": settings.landing, **copies}
-    return search(settings.home, values, places(contracts), elsewhere=elsewhere)
+    return search(settings.home, values, elsewhere={"lake": settings.lake, "landing": settings.landing, **copies})
 
 
-def _beside(contract: Contract, contracts: Iterable[Contract]) -> list[str]:
-    return [other.dataset for other in contracts if other.appears_with == contract.dataset]
+def remove_copies(settings: Settings, contracts: Iterable[Contract]) -> None:
+    """Remove the copies of tables from the folder of every role; the next export writes the newest versions."""
+    with exports.alone(settings):
+        for export in exports.known(settings):
+            for contract in contracts:
+                role_folders.remove(export.folder, contract.dataset)
+
+
+@contextmanager
+def alone(lake: Lake, events: EventLog, contract: Contract) -> Iterator[float | None]:
+    """Claim a dataset against others that publish it.
+
+    Yields:
+        The moment since which nobody else publishes it, in seconds since 1970: whoever begins later writes newer files.
+        None while somebody does.
+    """
+    claims, owner = turns.claims(lake, contract.main), owners.this_run()
+    taken = claims.take([WHOLE_TABLE, *events.publications(contract.main)], owner)
+    try:
+        others = [claim for claim in claims.held().values() if claim.owner != owner]
+        # The clock of the file system may be a little behind.
+        yield None if others else time.time() - 1
+    finally:
+        claims.release(taken, owner)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder that others may read: it goes by one rename before its files do."""
+    hidden = folder.with_name(f".{folder.name}.erased")
+    if folder.exists():
+        shutil.rmtree(hidden, ignore_errors=True)
+        folder.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _overwrite(file: Path, values: re.Pattern[str]) -> None:
+    """Overwrite values in all texts of a SQLite file by as many asterisks, and leave nothing of them in free pages."""
+    with closing(sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+        database.create_function("has_value", 1, lambda cell: isinstance(cell, str) and bool(values.search(cell)))
+        database.create_function("without", 1, lambda text: values.sub(lambda found: "*" * len(found[0]), text))
+        database.execute("PRAGMA secure_delete = ON")
+        query = (
+            "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table' "
+            "AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        )
+        database.execute("BEGIN IMMEDIATE")
+        for table, column in database.execute(query).fetchall():
+            # A text that would then be that of another row stays: the search names the file.
+            change = f'UPDATE OR IGNORE "{table}" SET "{column}" = without("{column}") WHERE has_value("{column}")'
+            database.execute(change)
+        database.execute("COMMIT")
+        database.execute("VACUUM")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,29 +1,27 @@
-"""The journal of an erasure under way: whom it forgets and which of its steps are done; gone when it has ended.
+"""An erasure under way (`forgetting.json` of the home), and the certificates of those that have ended.
 
-It has the persons' values as they are, since steps search for them after no table has them any more.
+The journal has the persons' values as they are, since steps search for them after no table has them any more; it is
+gone when the erasure has ended. A certificate never has a value: persons stand in it by keyed hashes, so that whoever
+has the key can show that somebody was erased, and nobody else can try names.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from blogdata.durable.sqlite_file import SqliteStore
-from blogdata.erasure.cleared import Cleared
-from blogdata.errors import PlatformError
+from blogdata.durable.whole_file import write_atomically
 from blogdata.planning import clock
 from blogdata.services.config import Settings
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 
-FILE = "forgetting.sqlite"
-"""Name of the journal in the home of a deployment."""
-_CLEARED = "cleared (place TEXT PRIMARY KEY, what TEXT NOT NULL)"
-
-
-class JournalUnusable(PlatformError):
-    """Raised when the journal cannot be read or written."""
+FILE = "forgetting.json"
+"""Name of the journal in the home."""
+CERTIFICATES = "erasure_certificates"
+"""Folder of the home with a file for each erasure that has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,85 +31,66 @@ class Erasure:
     Args:
         at: When they were forgotten, seconds since 1970.
         registered: The newest time at which any of them registered; None: unknown.
-        done: Names of the steps that are done, to when they were, seconds since 1970; those that an earlier version has
-            done: when the erasure began.
+        done: Names of the steps that are done, to when they were, seconds since 1970.
+        notes: Place to what has to be known of it afterwards.
     """
 
     persons: Identifiers
     at: float
     registered: float | None = None
     done: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Journal(SqliteStore):
-    """The journal of a deployment: of one erasure at a time."""
+@dataclass(frozen=True)
+class Journal:
+    """The journal of a deployment: of one erasure at a time, which only the owner of the process changes."""
 
-    schema = (
-        "CREATE TABLE erasure (id INTEGER PRIMARY KEY CHECK (id = 1), persons TEXT NOT NULL, at REAL NOT NULL,"
-        " registered REAL);"
-        "CREATE TABLE done (step TEXT PRIMARY KEY, at REAL);"
-        f"CREATE TABLE {_CLEARED}"
-    )
-    busy_seconds = 60.0
-    unusable = JournalUnusable
-    called = "the journal of the erasure under way"
-    remedy = "look at the disk; if it is damaged, remove it and forget the same persons again"
+    home: Path
 
     @classmethod
     def of(cls, settings: Settings) -> Journal:
-        """Return the journal of a deployment; without an erasure there is no file."""
-        return cls(path=settings.home / FILE)
+        return cls(settings.home)
 
-    def begin(self, erasure: Erasure) -> None:
-        """Record an erasure before its first step; on the disk when it returns."""
-        persons = json.dumps({kind: sorted(values) for kind, values in asdict(erasure.persons).items()})
-        with self._file.writing() as connection:
-            connection.execute("INSERT INTO erasure VALUES (1, ?, ?, ?)", (persons, erasure.at, erasure.registered))
+    @property
+    def path(self) -> Path:
+        return self.home / FILE
 
     def under_way(self) -> Erasure | None:
-        """Return the erasure that has not ended, which an earlier version may have begun; None without one."""
-        if self.path.exists():
-            self._extend()
-        for row in self._file.read("SELECT * FROM erasure"):
-            persons = {kind: frozenset(values) for kind, values in json.loads(row["persons"]).items()}
-            steps = self._file.read("SELECT * FROM done")
-            done = {each["step"]: row["at"] if each["at"] is None else each["at"] for each in steps}
-            return Erasure(persons=Identifiers(**persons), at=row["at"], registered=row["registered"], done=done)
-        return None
+        """Return the erasure that has not ended."""
+        if not self.path.exists():
+            return None
+        found = json.loads(self.path.read_bytes())
+        persons = {kind: frozenset(values) for kind, values in found.pop("persons").items()}
+        return Erasure(persons=Identifiers(**persons), **found)
 
-    def _extend(self) -> None:
-        """Add what a journal of an earlier version lacks."""
-        with self._file.writing() as connection:
-            connection.execute(f"CREATE TABLE IF NOT EXISTS {_CLEARED}")
-            for table, added in (("erasure", "registered"), ("done", "at")):
-                if added not in {column["name"] for column in connection.execute(f"PRAGMA table_info({table})")}:
-                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {added} REAL")
+    def write(self, erasure: Erasure) -> None:
+        """Record an erasure as it is now; on the disk when it returns."""
+        for cut_off in self.home.glob(f".{FILE}.*"):
+            cut_off.unlink()
+        persons = {kind: sorted(values) for kind, values in erasure.persons.by_kind().items()}
+        write_atomically(self.path, json.dumps({**asdict(erasure), "persons": persons}).encode())
 
     def finish(self, step: str) -> None:
-        """Record that a step is done."""
-        with self._file.writing() as connection:
-            connection.execute("INSERT OR IGNORE INTO done VALUES (?, ?)", (step, clock.now().timestamp()))
+        erasure = self.known()
+        self.write(replace(erasure, done={**erasure.done, step: clock.now().timestamp()}))
 
-    def note(self, one: Cleared) -> None:
-        """Record what is about to be cleared, before it is: whoever goes on finds only the rest of it."""
-        if one.is_empty:
-            return
-        with self._file.writing() as connection:
-            for row in connection.execute("SELECT what FROM cleared WHERE place = ?", (one.place,)).fetchall():
-                one = one.after(Cleared(**json.loads(row["what"])))
-            connection.execute("INSERT OR REPLACE INTO cleared VALUES (?, ?)", (one.place, json.dumps(asdict(one))))
+    def note(self, place: str, text: str) -> None:
+        """Record what is about to be cleared: the first note stays, since a resumed erasure finds only the rest."""
+        erasure = self.known()
+        self.write(replace(erasure, notes={place: text, **erasure.notes}))
 
-    def noted(self) -> list[Cleared]:
-        """List what was recorded as about to be cleared, by place."""
-        return [Cleared(**json.loads(row["what"])) for row in self._file.read("SELECT * FROM cleared ORDER BY place")]
+    def end(self, certificate: Mapping[str, Any]) -> Path:
+        """Write the certificate, and remove the journal."""
+        folder = self.home / CERTIFICATES
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{certificate['erasure']}.json"
+        write_atomically(file, json.dumps(certificate, indent=1).encode())
+        self.path.unlink()
+        return file
 
-    def end(self) -> None:
-        """Overwrite what the journal has, and remove it."""
-        with self._file.writing() as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("DELETE FROM erasure")
-            connection.execute("DELETE FROM done")
-            connection.execute("DELETE FROM cleared")
-        with suppress(FileNotFoundError):
-            self.path.unlink()
+    def known(self) -> Erasure:
+        """Return the erasure that has not ended; there is one."""
+        erasure = self.under_way()
+        assert erasure is not None
+        return erasure

@@ -17,14 +17,13 @@ from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.patterns.ingestion import erased_lines
 from blogdata.patterns.ingestion.landed_entries import is_data
 from blogdata.patterns.ingestion.landed_lines import Bounds, faults_of, judge_all
-from blogdata.suppression.identifiers import Identifiers
-from blogdata.suppression.landed_persons import Kind, Reader, Values, kind_of
+from blogdata.suppression.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
 
 TABLES = ("users", "visits", "ads", "access_logs")
 """Folders of the landing zone whose lines may be those of a person."""
 USERS = "user_ids"
-OF_A_USER = ("logins", "emails", "visit_ids")
-_OPTIONS = {"logins": "--login", "emails": "--email", "visit_ids": "--visit"}
+OF_A_USER = {"logins": "--login", "emails": "--email", "visit_ids": "--visit"}
+"""What a user is known by, to the option that names it."""
 _NAMED = 5
 
 
@@ -40,6 +39,7 @@ class Found:
 
     Args:
         shared: Values of theirs that other users have had, too; they are not among those of `persons`.
+        unknown: Given values that no landed line has.
     """
 
     persons: Identifiers
@@ -64,6 +64,16 @@ def landed_files(landing: Path, bounds: Bounds) -> tuple[list[Path], list[Platfo
     return readable, [size for size in sizes if isinstance(size, PlatformError)]
 
 
+def named_in(file: Path, landing: Path) -> Iterator[Named]:
+    """Read whom the lines of a landed file name, without those that are erased."""
+    reader = Reader(file, landing)
+    with faults_of(file):
+        for offset, line in erased_lines.lines(file):
+            raw = erased_lines.raw_of(offset, line)
+            if raw and not erased_lines.is_erased(raw):
+                yield reader.named(offset, raw)
+
+
 def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_stays: bool = False) -> Found:
     """Find all that persons are known by.
 
@@ -72,24 +82,33 @@ def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_sta
             follows from a user is that of another one, too.
     """
     rows = [file for file in files if kind_of(file, landing) is not Kind.LOG]
-    asked = {kind: getattr(given, kind) for kind in OF_A_USER}
-    owners, seen = _owners(_fields(landing, rows), asked, given.user_ids)
-    for (kind, value), several in owners.items():
-        if len(several) > 1 and not several <= given.user_ids:
-            raise _ambiguous(kind, value, several)
+
+    def fields() -> Iterator[Values]:
+        return (named.fields for file in rows for named in named_in(file, landing))
+
+    asked = {kind: given.by_kind()[kind] for kind in OF_A_USER}
+    owners = _owners(fields(), asked)
+    ambiguous = {key: users for key, users in owners.items() if len(users) > 1 and not users <= given.user_ids}
+    if ambiguous:
+        raise _shared(ambiguous, "name the users to forget instead, by their ids")
     users = given.user_ids.union(*owners.values())
     theirs: dict[str, set[str]] = {kind: set(values) for kind, values in asked.items()}
-    for fields in _fields(landing, rows):
-        if fields.get(USERS, frozenset()) & users:
+    seen: set[str] = set()
+    for values in fields():
+        if of_line := values.get(USERS, frozenset()) & users:
+            seen |= of_line
             for kind in OF_A_USER:
-                theirs[kind] |= fields.get(kind, frozenset())
-    owners, _ = _owners(_fields(landing, rows), theirs, frozenset())
-    shared = {key: found - users for key, found in owners.items() if found - users}
+                theirs[kind] |= values.get(kind, frozenset())
+    owners_of_theirs = _owners(fields(), theirs)
+    shared = {key: others for key, found in owners_of_theirs.items() if (others := found - users)}
     if shared and not shared_stays:
-        raise _shared(shared)
-    kept = {
-        kind: frozenset(value for value in values if (kind, value) not in shared) for kind, values in theirs.items()
-    }
+        raise _shared(
+            shared,
+            "name these users, too, if they are the same persons; or add --shared-stays: then rows are found by all "
+            "other values, and these ones stay",
+        )
+    seen |= {value for _, value in owners}
+    kept = {kind: frozenset(one for one in values if (kind, one) not in shared) for kind, values in theirs.items()}
     return Found(
         persons=replace(given, user_ids=users, **kept),
         shared=frozenset(value for _, value in shared),
@@ -97,63 +116,42 @@ def find(landing: Path, files: Sequence[Path], given: Identifiers, *, shared_sta
     )
 
 
-def _fields(landing: Path, files: Iterable[Path]) -> Iterator[Values]:
-    for file in files:
-        reader = Reader(file, landing)
-        with faults_of(file):
-            for offset, line in erased_lines.lines(file):
-                raw = erased_lines.raw_of(offset, line)
-                if raw and not erased_lines.is_erased(raw):
-                    yield reader.named(offset, raw).fields
-
-
-def _owners(
-    lines: Iterable[Values], asked: Mapping[str, Iterable[str]], users: frozenset[str]
-) -> tuple[dict[tuple[str, str], set[str]], set[str]]:
-    """Find the users of some values, by kind and value; and which of the values and users there are."""
+def _owners(lines: Iterable[Values], asked: Mapping[str, Iterable[str]]) -> Mapping[tuple[str, str], set[str]]:
+    """Find the users of some values, by kind and value; a value that is in no line is not among them."""
     wanted = {kind: frozenset(values) for kind, values in asked.items()}
     owners: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    seen: set[str] = set()
     for fields in lines:
-        of_line = fields.get(USERS, frozenset())
-        seen |= of_line & users
         for kind, values in wanted.items():
             for value in fields.get(kind, frozenset()) & values:
-                seen.add(value)
-                owners[kind, value] |= of_line
-    return owners, seen
+                owners[kind, value] |= fields.get(USERS, frozenset())
+    return owners
 
 
-def _ambiguous(kind: str, value: str, users: Iterable[str]) -> SharedValue:
-    return SharedValue(
-        what=f"{value} was that of several users: {_listed(users)}",
-        where=_OPTIONS[kind],
-        next_step="name the users to forget instead, by their ids",
-    )
-
-
-def _shared(shared: Mapping[tuple[str, str], Iterable[str]]) -> SharedValue:
-    named = [f"{value} ({_OPTIONS[kind]}), also of {_listed(users)}" for (kind, value), users in sorted(shared.items())]
+def _shared(shared: Mapping[tuple[str, str], Iterable[str]], next_step: str) -> SharedValue:
+    named = [
+        f"{value} ({OF_A_USER[kind]}), of {', '.join(sorted(users)[:_NAMED])}"
+        for (kind, value), users in sorted(shared.items())
+    ]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return SharedValue(
-        what=f"values of these persons were those of other users, too: {'; '.join(named[:_NAMED])}{more}",
+        what=f"values of these persons are those of several users: {'; '.join(named[:_NAMED])}{more}",
         where="the landed lines",
-        next_step="name these users, too, if they are the same persons; or add --shared-stays: then rows are found by "
-        "all other values, and these ones stay",
+        next_step=next_step,
     )
 
 
-def _listed(users: Iterable[str]) -> str:
-    names = sorted(users)
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-
-
-def given_in(text: str, where: str) -> Identifiers:
+def given_in(file: Path) -> Identifiers:
     """Read persons from the lines of a file: a user id, or `login:…`, `email:…`, `visit:…`, `address:…`; `#` comments.
 
     Raises:
-        ConfigurationError: No line names a person.
+        ConfigurationError: It cannot be read, or no line names a person.
     """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            what=f"the file cannot be read: {error}", where=str(file), next_step="give a text file in UTF-8"
+        ) from error
     kinds = {"user": USERS, "login": "logins", "email": "emails", "visit": "visit_ids", "address": "addresses"}
     found: defaultdict[str, set[str]] = defaultdict(set)
     for line in map(str.strip, text.splitlines()):
@@ -162,5 +160,5 @@ def given_in(text: str, where: str) -> Identifiers:
             is_named = colon and name in kinds
             found[kinds[name] if is_named else USERS].add(value.strip() if is_named else line)
     if not found:
-        raise ConfigurationError(what="nobody is named", where=where, next_step="write one person a line")
+        raise ConfigurationError(what="nobody is named", where=str(file), next_step="write one person a line")
     return Identifiers(**{kind: frozenset(values) for kind, values in found.items()})

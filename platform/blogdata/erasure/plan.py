@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from blogdata.erasure import taking_out
-from blogdata.erasure.current_rows import Rows
-from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion import erased_lines
-from blogdata.patterns.ingestion.landed_lines import faults_of
+from blogdata.erasure.persons import TABLES, Found, named_in
+from blogdata.erasure.rows import Rows, has_lines, without_landed_files
+from blogdata.errors import PlatformError, refuse_unknown
+from blogdata.planning.estimate import estimate
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.reach import landed_input
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Wanted
 from blogdata.publish.partitions import Grain
-from blogdata.suppression.identifiers import Identifiers
-from blogdata.suppression.landed_persons import Reader
+from blogdata.suppression.landed_persons import FIELDS, Kind, kind_of
 from blogdata.suppression.suppression_list import Suppressed
 
 REASON = "a person is forgotten"
 """Reason of the partitions that run since landed lines of theirs were erased."""
+
+
+_KINDS = {
+    "users": "user_ids",
+    "logins": "logins",
+    "e-mails": "emails",
+    "visits": "visit_ids",
+    "addresses": "addresses",
+}
+
+
+class NotReached(PlatformError):
+    """Raised when persons would stay somewhere, and nobody has said that this is known."""
+
+    exit_code: ClassVar[int] = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,28 +45,73 @@ class ErasurePlan:
     """What an erasure will change.
 
     Args:
+        lines: Landed file to the number of lines that go.
         registered: The newest time at which any of the persons registered, by these lines; None: none says so.
+        taken_out: Dataset to the number of rows that go and are not computed again.
+        left: Place that is not reached, to the reason.
     """
 
+    found: Found
+    look: Snapshot
     lines: Mapping[Path, int]
     registered: float | None
     taken_out: Mapping[str, int]
     runs: Plan
     left: Mapping[str, str]
 
+    @property
+    def known_by(self) -> str:
+        """By how many values of which kind the persons are known."""
+        counts = ((name, len(getattr(self.found.persons, kind))) for name, kind in _KINDS.items())
+        return ", ".join(f"{count:,} {name}" for name, count in counts if count)
+
+    def rows(self) -> Iterator[tuple[str, int | None, int | None, float | None, float | None]]:
+        """List what changes: place, partitions, files, rows and seconds; None where it is not known."""
+        landing = self.look.zone.folder
+        for folder in TABLES:
+            counts = [n for file, n in self.lines.items() if file.relative_to(landing).parts[0] == folder]
+            if counts:
+                yield f"landing/{folder}", None, len(counts), sum(counts), None
+        for dataset, rows in self.taken_out.items():
+            yield dataset, None, None, rows, None
+        for run in self.runs.runs:
+            guess = estimate(self.look, run)
+            yield run.task.main, len(run.keys) or 1, None, guess.rows, guess.seconds
+
+    def require_reached(self, leave: Sequence[str]) -> None:
+        """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`.
+
+        Raises:
+            NotReached: They would.
+        """
+        refuse_unknown(leave, self.left, where="leave", kind="place that is not reached")
+        if missed := {place: why for place, why in self.left.items() if place not in leave}:
+            raise NotReached(
+                what="the persons would stay in " + "; ".join(f"{place}: {why}" for place, why in missed.items()),
+                where="forget",
+                next_step="nothing was erased; remove what is named, or go on without it: "
+                + " ".join(f"--leave {place}" for place in missed),
+            )
+
 
 def look(
     planner: Planner,
     files: Sequence[Path],
-    persons: Identifiers,
+    found: Found,
     *,
     landed: Collection[Contract],
     kept: Collection[Contract],
 ) -> ErasurePlan:
     """Plan an erasure."""
-    landing, suppressed = planner.look.zone.folder, Suppressed.of(persons, secrets.token_bytes())
+    landing, suppressed = planner.look.zone.folder, Suppressed.of(found.persons, secrets.token_bytes())
     registered: list[float] = []
-    lines = {file: count for file in files if (count := _count(file, landing, suppressed, registered))}
+    lines: dict[Path, int] = {}
+    for file in files:
+        is_of_users = kind_of(file, landing) is Kind.USERS
+        gone = [named for named in named_in(file, landing) if suppressed.goes(named, is_of_users=is_of_users)]
+        if gone:
+            lines[file] = len(gone)
+            registered += [named.at for named in gone if is_of_users and named.at is not None]
     sources = {
         source.table: (contract, source.grain)
         for contract in landed
@@ -62,17 +122,19 @@ def look(
         table, *folders = file.relative_to(landing).parts
         if table in sources:
             contract, grain = sources[table]
-            asked[contract.dataset][_key(folders, grain)] = REASON
-    published = {name: {key for key in keys if key in planner.look.published(name)} for name, keys in asked.items()}
-    runs = planned(planner, {name: dict.fromkeys(keys, REASON) for name, keys in published.items()})
-    gone = taking_out.without_landed_files(planner.look, landed)
-    rows = Rows(lake=planner.look.events.lake, events=planner.look.events, landing=landing, persons=persons)
-    found = {contract.dataset: rows.of(contract) for contract in kept}
-    found |= {contract.dataset: rows.of(contract, gone.get(contract.dataset, ())) for contract in landed}
+            if (key := _key(folders, grain)) in planner.look.published(contract.dataset):
+                asked[contract.dataset][key] = REASON
+    runs = planned(planner, asked)
+    expired = without_landed_files(planner.look, landed)
+    rows = Rows(lake=planner.look.events.lake, events=planner.look.events, landing=landing, persons=found.persons)
+    theirs = {contract.dataset: rows.of(contract) for contract in kept}
+    theirs |= {contract.dataset: rows.of(contract, expired.get(contract.dataset, ())) for contract in landed}
     return ErasurePlan(
+        found=found,
+        look=planner.look,
         lines=lines,
         registered=max(registered, default=None),
-        taken_out={dataset: each.num_rows for dataset, each in found.items() if each is not None},
+        taken_out={dataset: each.num_rows for dataset, each in theirs.items() if each is not None},
         runs=runs,
         left={
             **{error.where: error.what for error in runs.refused},
@@ -122,31 +184,10 @@ def _without_addresses(rows: Rows, contracts: Iterable[Contract]) -> dict[str, s
         contract.dataset: "its rows do not say from which address they came"
         for contract in contracts
         if rows.persons.addresses
-        and not rows.has_addresses(contract)
+        and not has_lines(contract)
+        and not any(FIELDS.get(column.name) == "addresses" for column in contract.columns)
         and rows.lake.version(contract.dataset) is not None
     }
-
-
-def derived(lake: Lake, unknown: Collection[str]) -> bool:
-    """Return whether given values are ids that were made from requests in access logs: no landed line has them."""
-    if not unknown or lake.version("silver.visits") is None:
-        return False
-    found = lake.columns("silver.visits", ("user_id", "visit_id"))
-    return any(value in unknown for name in ("user_id", "visit_id") for value in found[name].to_pylist())
-
-
-def _count(file: Path, landing: Path, suppressed: Suppressed, registered: list[float]) -> int:
-    """Count the lines that go, and add the times at which their users registered."""
-    reader, count = Reader(file, landing), 0
-    with faults_of(file):
-        for offset, line in erased_lines.lines(file):
-            raw = erased_lines.raw_of(offset, line)
-            if raw and not erased_lines.is_erased(raw):
-                named = reader.named(offset, raw)
-                if suppressed.goes(named, is_of_users=reader.is_of_users):
-                    count += 1
-                    registered += [named.at] if reader.is_of_users and named.at is not None else []
-    return count
 
 
 def _key(folders: Sequence[str], grain: Grain) -> str:

@@ -1,75 +1,53 @@
-"""Searches all files of a deployment for values, whatever they are packed, compressed, encoded or escaped in.
+"""Searches all files of a deployment for values: their bytes, and what a library reads in them.
 
-An erasure that looks only where values are known to be proves nothing. So every byte of every file is searched: as it
-is, and in all that :mod:`blogdata.erasure.content` unpacks. What cannot be read is named. No value is in the result.
+An erasure that looks only where values are known to be proves nothing. So every file counts: its name, its bytes as
+they are, the content of a compressed one, the rows of Parquet and of SQLite. What is not read is named: archives, and
+other formats that hide text. No value is in the result.
 """
 
 from __future__ import annotations
 
-import mmap
+import json
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import IO
+from urllib.parse import quote
 
-from blogdata.erasure.content import layers
-from blogdata.erasure.escapes import Escapes, unescaped
-from blogdata.erasure.needles import PLAIN, Needles
-from blogdata.erasure.readings import Unread
-from blogdata.evidence.persons import Place
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ahocorasick_rs import BytesAhoCorasick
 
-_PART = 64 << 20
-_OVERLAP = 64 << 10
-"""Bytes of the next part that each part is searched with, so that nothing is cut in two."""
-_LARGEST = 1 << 30
-"""Of a larger file only its own bytes are read, not what is packed into it."""
-_SHORTEST = 4
-"""A value of fewer bytes is a word of any text: what has it is not the person's for that."""
-_SHORTEST_NUMBER = 8
-"""The same of digits alone: sizes, counts and offsets in logs of tables and checkpoints are such words."""
-NAME = "name of the file"
-"""How a value is found that the name of a file, or of a folder above it, is or has."""
-OTHER = "no declared place"
-"""Where a value is that is in none of the places."""
+from blogdata.patterns.ingestion.landed_formats import DAMAGED, HEAD, content, stored_as
 
-
-@dataclass(frozen=True, kw_only=True)
-class Trace:
-    """Values found in one file.
-
-    Args:
-        path: The file, below the home; a part that is or has a value is shown as `…`.
-        how: What they were found in and in which form, such as `gzip, percent escapes`; `as it is` in the file itself.
-    """
-
-    path: str
-    place: str
-    how: str
-    count: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unsearched:
-    """A file, or a part of one, that was not searched."""
-
-    path: str
-    why: str
+_PART = 16 << 20
+_ROWS = 20_000
+_WORD = 8
+"""A value of fewer bytes counts only as a whole word: it is part of too many others."""
+_SHORTEST, _SHORTEST_NUMBER = 4, 8
+"""A value of fewer bytes is a word of any text, and digits are sizes and offsets of any log."""
+_HIDING = (b"PK\x03\x04", b"\x04\x22\x4d\x18", b"LZ4Block", b"\x82SNAPPY", b"PARE")
+"""How files begin that are not read: zip, LZ4 and snappy, as Spark writes them, and encrypted Parquet."""
+_SST = ".sst"
+"""Ending of files of RocksDB, whose blocks are compressed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The result of a search.
+    """The result of a search, by the path of a file below the home; a part of it that has a value is shown as `…`.
 
     Args:
-        bytes: Their size in bytes.
+        traces: In what of a file a value was found.
+        unsearched: Why a file, or a part of it, was not searched.
     """
 
-    traces: tuple[Trace, ...]
-    unsearched: tuple[Unsearched, ...]
+    traces: Mapping[str, str]
+    unsearched: Mapping[str, str]
     files: int
-    bytes: int
 
 
 def is_searched_for(value: str) -> bool:
@@ -77,58 +55,61 @@ def is_searched_for(value: str) -> bool:
     return len(value.encode()) >= (_SHORTEST_NUMBER if value.isdecimal() else _SHORTEST)
 
 
-def search(
-    home: Path,
-    values: Iterable[str],
-    places: Iterable[Place],
-    *,
-    elsewhere: Mapping[str, Path] = MappingProxyType({}),
-) -> Searched:
-    """Search a deployment's files for values.
+def search(home: Path, values: Iterable[str], *, elsewhere: Mapping[str, Path] = MappingProxyType({})) -> Searched:
+    """Search the files of a deployment.
 
     Args:
-        places: The places that are declared to have values of persons (:func:`blogdata.evidence.persons.places`).
+        elsewhere: Folders that may lie outside of the home, by the beginning of the paths that are shown.
     """
-    finder, known = _Finder(tuple(values)), tuple(places)
-    traces: list[Trace] = []
-    unsearched: list[Unsearched] = []
-    files = size = 0
+    finder, files = _Finder(values), 0
+    traces: dict[str, str] = {}
+    unsearched: dict[str, str] = {}
     for path, file in _files(home, elsewhere):
-        shown = _shown(finder, path)
-        place = next((each.name for each in known if each.has(path)), OTHER)
-        if shown != path:
-            traces.append(Trace(path=shown, place=place, how=NAME, count=1))
-        found: Counter[str] = Counter()
+        files += 1
+        shown = "/".join("…" if finder.is_in(os.fsencode(part)) else part for part in path.split("/"))
+        found = ["name"] if shown != path else []
         try:
-            size += file.lstat().st_size
-            for each in _found(finder, file):
-                if isinstance(each, Unread):
-                    unsearched.append(Unsearched(path=shown, why=each.why))
-                else:
-                    found += each
-            files += 1
-        except OSError as error:
-            unsearched.append(Unsearched(path=shown, why=os.strerror(error.errno) if error.errno else "unreadable"))
-        traces += [Trace(path=shown, place=place, how=how, count=count) for how, count in sorted(found.items())]
-    return Searched(traces=tuple(traces), unsearched=tuple(unsearched), files=files, bytes=size)
+            for how, parts in _readings(file):
+                if finder.is_in_any(parts):
+                    found.append(how)
+        except _Unread as error:
+            unsearched[shown] = str(error)
+        except (*DAMAGED, pa.ArrowException, sqlite3.Error, ValueError) as error:
+            unsearched[shown] = f"it cannot be read ({type(error).__name__})"
+        if found:
+            traces[shown] = ", ".join(found)
+    return Searched(traces=traces, unsearched=unsearched, files=files)
+
+
+class _Unread(Exception):
+    """Raised when a file is of a format that is not read."""
 
 
 class _Finder:
-    """Counts values in bytes, as they are and behind escapes."""
+    """Finds values as they are, and as JSON and URLs write them."""
 
-    def __init__(self, values: Sequence[str]) -> None:
-        self._needles, self._escapes = Needles(values), Escapes(values)
+    def __init__(self, values: Iterable[str]) -> None:
+        known = {value for value in values if value}
+        forms = {form for value in known for form in (value, json.dumps(value)[1:-1], quote(value, safe=""))}
+        encoded = sorted(form.encode("utf-8", "surrogatepass") for form in forms)
+        self._longest = max(map(len, encoded), default=0)
+        self._patterns = BytesAhoCorasick(encoded) if encoded else None
 
-    def count(self, content: bytes) -> Counter[str]:
-        """Count the values by the form in which they are; those that escapes leave alone count once."""
-        found = self._needles.count(content)
-        near = self._escapes.near(content)
-        seen = self._needles.count(near).total()
-        for how, text in unescaped(near):
-            if (more := self._needles.count(text).total() - seen) > 0:
-                found[how] += more
-                seen += more
-        return found
+    def is_in(self, data: bytes) -> bool:
+        found = self._patterns.find_matches_as_indexes(data, overlapping=True) if self._patterns else ()
+        return any(
+            end - begin >= _WORD or not (data[max(0, begin - 1) : begin].isalnum() or data[end : end + 1].isalnum())
+            for _, begin, end in found
+        )
+
+    def is_in_any(self, parts: Iterable[bytes]) -> bool:
+        """Return whether a value is in bytes that are read part by part."""
+        before = b""
+        for part in parts:
+            if self.is_in(before + part):
+                return True
+            before = (before + part)[-self._longest :]
+        return False
 
 
 def _files(home: Path, elsewhere: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
@@ -142,34 +123,53 @@ def _files(home: Path, elsewhere: Mapping[str, Path]) -> Iterator[tuple[str, Pat
                 yield "/".join(filter(None, (name, file.relative_to(root).as_posix()))), file
 
 
-def _shown(finder: _Finder, path: str) -> str:
-    def has_value(part: str) -> bool:
-        return bool(finder.count(part.encode("utf-8", "surrogateescape")))
+def _readings(file: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """Read a file in each way that its first bytes ask for.
 
-    return "/".join("…" if has_value(part) else part for part in path.split("/"))
-
-
-def _found(finder: _Finder, file: Path) -> Iterator[Counter[str] | Unread]:
+    Raises:
+        _Unread: It is of a format that is not read any further.
+    """
     if file.is_symlink():
         # What it leads to is searched where it is, if that is part of the deployment.
-        yield _named("link", finder.count(os.fsencode(file.readlink())))
+        yield "link", [os.fsencode(file.readlink())]
         return
     if not file.is_file():
-        yield Unread("it is no regular file")
-        return
+        raise _Unread("it is no regular file")
     with file.open("rb") as opened:
-        if os.fstat(opened.fileno()).st_size == 0:
-            return
-        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            for begin in range(0, len(mapped), _PART):
-                yield finder.count(mapped[begin : begin + _PART + _OVERLAP])
-            if len(mapped) > _LARGEST:
-                yield Unread(f"what is packed in it: it has more than {_LARGEST >> 20} MiB")
-                return
-            content = mapped[:]
-    for layer in layers(content):
-        yield layer if isinstance(layer, Unread) else _named(layer.how, finder.count(layer.data))
+        head = opened.read(HEAD)
+        opened.seek(0)
+        yield "bytes", _parts(opened)
+    if head.startswith(_HIDING) or file.suffix == _SST:
+        raise _Unread("what is packed in it is not read")
+    if head.startswith(b"PAR1"):
+        yield "Parquet", _of_parquet(file)
+    elif head.startswith(b"SQLite format 3\0"):
+        yield "SQLite", _of_sqlite(file)
+    elif packed := stored_as(file):
+        with content(file) as unpacked:
+            yield packed, _parts(unpacked)
 
 
-def _named(how: str, found: Counter[str]) -> Counter[str]:
-    return Counter({how if form == PLAIN else f"{how}, {form}": count for form, count in found.items()})
+def _parts(file: IO[bytes]) -> Iterator[bytes]:
+    while part := file.read(_PART):
+        yield part
+
+
+def _of_parquet(file: Path) -> Iterator[bytes]:
+    """Read all rows, column by column; those that a deletion vector marks, too."""
+    for batch in pq.ParquetFile(file).iter_batches(batch_size=_ROWS):
+        for column in batch.columns:
+            if pa.types.is_nested(column.type):
+                yield str(column.to_pylist()).encode()
+            else:
+                texts = column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())
+                yield b"\n".join([b"", *filter(None, texts.to_pylist())])
+
+
+def _of_sqlite(file: Path) -> Iterator[bytes]:
+    """Read all rows: a long text lies on several pages. Those of a log of writes beside it, too, if there is one."""
+    logged = file.with_name(f"{file.name}-wal").exists()
+    with closing(sqlite3.connect(f"{file.as_uri()}?{'mode=ro' if logged else 'immutable=1'}", uri=True)) as database:
+        database.text_factory = lambda text: text.decode(errors="replace")
+        for statement in database.iterdump():
+            yield statement.encode()

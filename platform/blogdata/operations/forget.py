@@ -7,21 +7,23 @@ soon as the erasure's journal has the persons, and removed when the erasure has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 
-from blogdata.erasure import certificates, plan
 from blogdata.erasure import persons as found_persons
+from blogdata.erasure import plan
 from blogdata.erasure.journal import Erasure, Journal
 from blogdata.erasure.persons import SharedValue
 from blogdata.erasure.plan import ErasurePlan
-from blogdata.errors import ConfigurationError, PlatformError, refuse_unknown
+from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import GoOnForgetting, Remedy
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -29,12 +31,11 @@ from blogdata.operations.forget_steps import NEVER_COMPUTED_AGAIN, go_on
 from blogdata.operations.job import RUNS, operation
 from blogdata.orchestration.landing import bounds_of
 from blogdata.planning import clock
-from blogdata.planning.estimate import estimate
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
 from blogdata.services.files import locked
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 from quality.contracts import GRAPH, LANDED
 from resources.zone import zone_of
 
@@ -42,19 +43,6 @@ REQUESTS = "erasure_requests"
 """Folder of the home with the requests."""
 _LOCK = ".forgetting.lock"
 """Name of the file in the home by which one process erases at a time."""
-_KINDS = {
-    "users": "user_ids",
-    "logins": "logins",
-    "e-mails": "emails",
-    "visits": "visit_ids",
-    "addresses": "addresses",
-}
-
-
-class NotReached(PlatformError):
-    """Raised when persons would stay somewhere, and nobody has said that this is known."""
-
-    exit_code: ClassVar[int] = 2
 
 
 class MadeOfRequests(ConfigurationError):
@@ -78,54 +66,10 @@ class ForgetConfig(dg.Config):
     leave: list[str] = Field([], description="Go on although these places are not reached")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Looked:
-    """An erasure before it begins."""
-
-    found: found_persons.Found
-    made: ErasurePlan
-    look: Snapshot
-    left: Mapping[str, str]
-
-    @property
-    def known_by(self) -> str:
-        """By how many values of which kind the persons are known."""
-        counts = ((name, len(getattr(self.found.persons, kind))) for name, kind in _KINDS.items())
-        return ", ".join(f"{count:,} {name}" for name, count in counts if count)
-
-    def rows(self) -> Iterator[tuple[str, int | None, int | None, float | None, float | None]]:
-        """List what changes: place, partitions, files, rows and seconds; None where it is not known."""
-        landing = self.look.zone.folder
-        for folder in found_persons.TABLES:
-            counts = [n for file, n in self.made.lines.items() if file.relative_to(landing).parts[0] == folder]
-            if counts:
-                yield f"landing/{folder}", None, len(counts), sum(counts), None
-        for dataset, rows in self.made.taken_out.items():
-            yield dataset, None, None, rows, None
-        for run in self.made.runs.runs:
-            guess = estimate(self.look, run)
-            yield run.task.main, len(run.keys) or 1, None, guess.rows, guess.seconds
-
-    def require_reached(self, leave: Sequence[str]) -> None:
-        """Refuse an erasure after which the persons stay somewhere, except in the places of `leave`.
-
-        Raises:
-            NotReached: They would.
-        """
-        refuse_unknown(leave, self.left, where="leave", kind="place that is not reached")
-        if missed := {place: why for place, why in self.left.items() if place not in leave}:
-            raise NotReached(
-                what="the persons would stay in " + "; ".join(f"{place}: {why}" for place, why in missed.items()),
-                where="forget",
-                next_step="nothing was erased; remove what is named, or go on without it: "
-                + " ".join(f"--leave {place}" for place in missed),
-            )
-
-    def begin(self, settings: Settings) -> None:
-        """Record the erasure; from now on it only goes forward."""
-        Journal.of(settings).begin(
-            Erasure(persons=self.found.persons, at=clock.now().timestamp(), registered=self.made.registered)
-        )
+def begin(settings: Settings, planned: ErasurePlan) -> None:
+    """Record the erasure; from now on it only goes forward."""
+    now = clock.now().timestamp()
+    Journal.of(settings).write(Erasure(persons=planned.found.persons, at=now, registered=planned.registered))
 
 
 def alone(settings: Settings) -> AbstractContextManager[None]:
@@ -158,39 +102,26 @@ def is_under_way(settings: Settings, given: Identifiers) -> bool:
     return True
 
 
-def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Looked:
+def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> ErasurePlan:
     """Find persons, and plan their erasure.
 
     Raises:
         SharedValue: A value leads to others, too; the error quotes it.
         MadeOfRequests: An id does not lead to landed lines.
     """
-    lake = Lake(root=str(settings.lake))
     files, unreadable = found_persons.landed_files(settings.landing, bounds_of(settings))
     found = found_persons.find(settings.landing, files, given, shared_stays=shared_stays)
-    if plan.derived(lake, found.unknown):
+    lake, ids = Lake(root=str(settings.lake)), pa.array(sorted(found.unknown), pa.string())
+    visits = lake.columns("silver.visits", ("user_id", "visit_id")) if found.unknown else pa.table({})
+    if any(pc.any(pc.is_in(column.cast(pa.string()), ids)).as_py() for column in visits.columns):
         raise MadeOfRequests(
             what="an id was made of the address and the agent of requests in access logs: no landed line has it",
             where=", ".join(sorted(found.unknown)),
             next_step="give the address: all requests and visits of that address are then erased",
         )
-    snapshot = Snapshot(zone_of(settings), EventLog(lake))
-    planner = Planner(graph=GRAPH, look=snapshot)
-    made = plan.look(planner, files, found.persons, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN)
-    left = {**made.left, **{error.where: error.what for error in unreadable}}
-    return Looked(found=found, made=made, look=snapshot, left=left)
-
-
-def remaining(settings: Settings) -> list[str]:
-    """List the places in which the search at the end of the newest erasure still found values, with their files."""
-    lines = certificates.certificates(Lake(root=str(settings.lake)))
-    return [
-        f"{line.place} ({line.files_with_values:,})"
-        for line in lines
-        if line.certificate == lines[-1].certificate
-        and line.files_with_values
-        and not line.place.startswith(certificates.WHOLE)
-    ]
+    planner = Planner(graph=GRAPH, look=Snapshot(zone_of(settings), EventLog(lake)))
+    made = plan.look(planner, files, found, landed=LANDED.values(), kept=NEVER_COMPUTED_AGAIN)
+    return replace(made, left={**made.left, **{error.where: error.what for error in unreadable}})
 
 
 def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str, Any]:
@@ -203,21 +134,32 @@ def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str,
     settings: Settings = context.resources.deployment.settings()
     file = _file(settings, config.request) if config.request else None
     with alone(settings):
-        given = _given(file)
+        # Emptied: its erasure has begun.
+        given = found_persons.given_in(file) if file is not None and file.stat().st_size else Identifiers()
         if not is_under_way(settings, given):
             looked = _looked(settings, config, given)
             shown = [f"{place}: {rows or 0:,.0f} rows" for place, _, _, rows, _ in looked.rows()]
             context.log.info("\n".join([f"known by: {looked.known_by}", *shown]))
             looked.require_reached(config.leave)
-            _require_confirmed(config, looked)
-            looked.begin(settings)
+            if config.confirmation != config.request:
+                raise NotConfirmed(
+                    what=f"nobody has confirmed that the persons of {config.request} ({looked.known_by}) are to be "
+                    "forgotten",
+                    where="confirmation",
+                    next_step="nothing was erased; the log says what would go; to forget them for good: "
+                    f"confirmation={config.request}",
+                )
+            begin(settings, looked)
         if file is not None:
             file.write_bytes(b"")
         runs = getattr(context.resources, RUNS)(command="job forget")
-        go_on(settings, Journal.of(settings), context.log.info, runs)
+        issued = go_on(settings, context.log.info, runs)
         if file is not None:
             file.unlink()
-    return {"result": "forgotten: they do not come back", "files_with_values": ", ".join(remaining(settings)) or "none"}
+    return {
+        "result": "forgotten: they do not come back",
+        "files_with_values": ", ".join(issued["files_with_values"]) or "none",
+    }
 
 
 def _file(settings: Settings, request: str) -> Path:
@@ -231,27 +173,7 @@ def _file(settings: Settings, request: str) -> Path:
     return folder / request
 
 
-def _given(file: Path | None) -> Identifiers:
-    text = "" if file is None else text_of(file)
-    # Emptied: its erasure has begun.
-    return found_persons.given_in(text, str(file)) if text else Identifiers()
-
-
-def text_of(file: Path) -> str:
-    """Read a file that names persons.
-
-    Raises:
-        ConfigurationError: It cannot be read.
-    """
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            what=f"the file cannot be read: {error}", where=str(file), next_step="give a text file in UTF-8"
-        ) from error
-
-
-def _looked(settings: Settings, config: ForgetConfig, given: Identifiers) -> Looked:
+def _looked(settings: Settings, config: ForgetConfig, given: Identifiers) -> ErasurePlan:
     try:
         return look(settings, given, shared_stays=config.shared_stays)
     except (SharedValue, MadeOfRequests):
@@ -261,16 +183,6 @@ def _looked(settings: Settings, config: ForgetConfig, given: Identifiers) -> Loo
             where=config.request,
             next_step=Remedy("name the persons on the terminal, which quotes the value: ", GoOnForgetting()),
         ) from None
-
-
-def _require_confirmed(config: ForgetConfig, looked: Looked) -> None:
-    if config.confirmation != config.request:
-        raise NotConfirmed(
-            what=f"nobody has confirmed that the persons of {config.request} ({looked.known_by}) are to be forgotten",
-            where="confirmation",
-            next_step="nothing was erased; the log says what would go; to forget them for good: "
-            f"confirmation={config.request}",
-        )
 
 
 job = operation(

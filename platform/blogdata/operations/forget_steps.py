@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from types import MappingProxyType
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from blogdata.erasure import certificates, clearing
-from blogdata.erasure.cleared import Cleared
-from blogdata.erasure.current_rows import KEY, Rows
+from blogdata.erasure import clearing
+from blogdata.erasure.clearing import Clearing
 from blogdata.erasure.journal import FILE, Erasure, Journal
 from blogdata.erasure.persons import landed_files
 from blogdata.erasure.plan import built_anew
-from blogdata.erasure.taking_out import TakingOut, without_landed_files
+from blogdata.erasure.rows import Rows, TakingOut, UnusedAddresses, without_landed_files
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy, Run
 from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
 from blogdata.operations.job import Runs
@@ -29,7 +24,6 @@ from blogdata.orchestration.landing import bounds_of
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.contract import Contract
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine
 from blogdata.services.config import Settings
@@ -45,8 +39,6 @@ _FILES_AT_ONCE = 100
 _NAMED = 5
 COMPUTED = "computed again"
 """What the step has done that computes again what was computed from their lines."""
-
-
 PLACES = CONTRACTS["silver.places"]
 NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
 """Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
@@ -54,6 +46,10 @@ NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
 
 class NotComputedAgain(PlatformError):
     """Raised when partitions that may have rows of a forgotten person could not be computed again."""
+
+
+class StillRemembered(PlatformError):
+    """Raised when a place cannot be cleared now, as somebody uses it."""
 
 
 def suppress(settings: Settings, erasure: Erasure) -> None:
@@ -68,23 +64,23 @@ def overwrite(settings: Settings, erasure: Erasure) -> None:
         erase_known(settings, settings.landing, files[first : first + _FILES_AT_ONCE])
 
 
-class StillRemembered(PlatformError):
-    """Raised when a place cannot be cleared now, as somebody uses it."""
-
-
 def take_out(settings: Settings, erasure: Erasure) -> None:
     """Take the persons out of what is not computed from landed files any more: streams, hours without files.
 
     Raises:
         StillRemembered: Some places could not be cleared yet.
     """
-    look = _look(settings)
     taking = _taking(settings, erasure, Rows)
-    gone = without_landed_files(look, LANDED.values())
-    done = [taking.of_dataset(LANDED[dataset], keys) for dataset, keys in gone.items()]
-    for stream in streamed_inputs(settings.checkpoints):
-        done += taking.of_stream(stream)
-    _require_cleared(done)
+    gone = without_landed_files(_look(settings), LANDED.values())
+    left = [why for dataset, keys in gone.items() for why in taking.of_dataset(LANDED[dataset], keys)]
+    streams = streamed_inputs(settings.checkpoints)
+    left += [why for stream in streams for why in taking.of_stream(stream)]
+    # Nobody goes on with the state of a stream that is no more.
+    names = {stream.name for stream in streams}
+    for folder in settings.checkpoints.iterdir() if settings.checkpoints.is_dir() else ():
+        if folder.is_dir() and folder.name not in names:
+            clearing.remove(folder)
+    _require_cleared(left)
 
 
 def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
@@ -93,8 +89,7 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
     Raises:
         NotComputedAgain: Published partitions stay as they were.
     """
-    look = _look(settings)
-    there = [name for name in CONTRACTS if look.published(name)]
+    there = [name for name in CONTRACTS if _look(settings).published(name)]
     outcome = runs.run(for_=[*there, *unserved.configured(settings)])
     if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
         outcome = runs.run_plan(anew)
@@ -106,12 +101,11 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
         for key in (keys or [""])
         if key in look.published(main)
     ]
-    refused = [error.where for error in plan.refused if look.published(error.where)]
-    if behind or refused:
-        named = [*behind, *refused]
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    behind += [error.where for error in plan.refused if look.published(error.where)]
+    if behind:
+        more = f" and {len(behind) - _NAMED} more" if len(behind) > _NAMED else ""
         raise NotComputedAgain(
-            what=f"published partitions were not computed again: {', '.join(named[:_NAMED])}{more}; "
+            what=f"published partitions were not computed again: {', '.join(behind[:_NAMED])}{more}; "
             + "; ".join(outcome.problems[:_NAMED]),
             where="forget",
             next_step=Remedy(
@@ -122,20 +116,47 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
             ),
         )
     if look.published(PLACES.dataset):
-        _require_cleared([_taking(settings, erasure, UnusedAddresses).of_dataset(PLACES)])
+        _require_cleared(_taking(settings, erasure, UnusedAddresses).of_dataset(PLACES))
 
 
-class UnusedAddresses(Rows):
-    """Addresses that no visit has any more, instead of the persons': one that others have, too, stays."""
+def clear(settings: Settings, erasure: Erasure) -> None:
+    """Clear all that remembers the persons besides landed files and newest versions.
 
-    def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
-        """Find the rows of silver.places whose address is in no row of silver.visits."""
-        known = self.marked_and_others(contract, ["ip"])["ip"].cast(pa.string())
-        used = self.lake.columns("silver.visits", ["ip"])["ip"].cast(pa.string()).combine_chunks()
-        unused = known.filter(pc.invert(pc.is_in(known, used)))
-        if not len(unused):
-            return None
-        return pa.table({KEY: pa.array([WHOLE_TABLE] * len(unused), pa.string()), "ip": unused})
+    Raises:
+        StillRemembered: Some places could not be cleared yet.
+    """
+    _require_cleared(_clearing(settings, erasure).clear())
+
+
+def certificate(settings: Settings, erasure: Erasure) -> Mapping[str, Any]:
+    """Search everything, and say what was done, what was searched and what was found; never a value."""
+    from assets.code_version import version
+
+    values = _clearing(settings, erasure).values
+    found = clearing.look(settings, values)
+    return {
+        "erasure": f"{datetime.fromtimestamp(erasure.at, timezone.utc):%Y-%m-%dT%H:%M:%S.%f}",
+        "issued_at": clock.now().isoformat(),
+        "code_version": version(),
+        "persons": SuppressionList.of(settings).hashes(erasure.persons),
+        "done": [*erasure.done],
+        "notes": dict(erasure.notes),
+        "files_searched": found.files,
+        "files_with_values": {path: how for path, how in found.traces.items() if path != FILE},
+        "not_searched": dict(found.unsearched),
+        "values_too_short_to_search": len(erasure.persons.values() - values),
+    }
+
+
+def _clearing(settings: Settings, erasure: Erasure) -> Clearing:
+    return Clearing(
+        settings=settings,
+        contracts=tuple(EVERY.values()),
+        persons=erasure.persons,
+        began=erasure.at,
+        computed=erasure.done.get(COMPUTED, erasure.at),
+        note=Journal.of(settings).note,
+    )
 
 
 def _taking(settings: Settings, erasure: Erasure, found: type[Rows]) -> TakingOut:
@@ -147,36 +168,13 @@ def _taking(settings: Settings, erasure: Erasure, found: type[Rows]) -> TakingOu
         run=RunContext(run_id=f"forget-{uuid.uuid4()}", job="forget", code_version=version(), trigger="forget"),
         engine=Engine(settings.spark.writes),
         spark=SparkResource(home=str(settings.home)).guard,
-        note=Journal.of(settings).note,
     )
 
 
-def clear(settings: Settings, erasure: Erasure) -> None:
-    """Clear all that remembers the persons besides landed files and newest versions, and issue the certificate.
-
-    Raises:
-        StillRemembered: Some places could not be cleared yet.
-    """
-    from assets.code_version import version
-
-    journal = Journal.of(settings)
-    since = erasure.done.get(COMPUTED, erasure.at)
-    done = clearing.clear(
-        settings, EVERY.values(), erasure.persons, since=since, began=erasure.at, aside=(FILE,), note=journal.note
-    )
-    _require_cleared(done.cleared)
-    for one in done.cleared:
-        journal.note(one)
-    done = replace(done, cleared=tuple(journal.noted()))
-    at, lake = datetime.fromtimestamp(erasure.at, timezone.utc), Lake(root=str(settings.lake))
-    hashes = SuppressionList.of(settings).hashes(erasure.persons)
-    certificates.issue(lake, f"{at:%Y-%m-%dT%H:%M:%S.%f}", clock.now(), version(), hashes, done)
-
-
-def _require_cleared(done: Iterable[Cleared]) -> None:
-    if left := [f"{one.place}: {one.left}" for one in done if one.left]:
+def _require_cleared(left: Iterable[str]) -> None:
+    if why := "; ".join(left):
         raise StillRemembered(
-            what=f"it could not be cleared everywhere; {'; '.join(left)}",
+            what=f"it could not be cleared everywhere; {why}",
             where="forget",
             next_step=Remedy("see to what is named, then go on here: ", GoOnForgetting()),
         )
@@ -199,13 +197,14 @@ STEPS: Mapping[str, Step] = MappingProxyType(
 """What a step has done to the step; the one that computes takes what runs the lineage, too."""
 
 
-def go_on(settings: Settings, journal: Journal, say: Callable[[str], None], runs: Runs) -> None:
-    """Do the steps that are not done of the erasure under way, and end it."""
+def go_on(settings: Settings, say: Callable[[str], None], runs: Runs) -> Mapping[str, Any]:
+    """Do the steps that are not done of the erasure under way, and end it; returns its certificate."""
+    journal = Journal.of(settings)
     for name, step in STEPS.items():
-        erasure = journal.under_way()
-        assert erasure is not None
-        if name not in erasure.done:
-            step(settings, erasure, *([runs] if name == COMPUTED else []))
+        if name not in journal.known().done:
+            step(settings, journal.known(), *([runs] if name == COMPUTED else []))
             journal.finish(name)
             say(name)
-    journal.end()
+    issued = certificate(settings, journal.known())
+    say(f"certificate: {journal.end(issued)}")
+    return issued

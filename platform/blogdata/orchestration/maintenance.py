@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.claims import PARTITION_STATE, Claims
-from blogdata.evidence.erasure_certificates import CERTIFICATES
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners
@@ -30,7 +29,6 @@ OWN = tuple(
     for name, what in (
         (EVENTS, "The event log"),
         (PARTITION_STATE, "Claims on partitions"),
-        (CERTIFICATES, "Certificates of erasures"),
     )
 )
 """The platform's own tables; the action that compacts leaves them to what writes them."""

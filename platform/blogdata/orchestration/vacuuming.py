@@ -7,6 +7,7 @@ from pathlib import Path
 
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake import members, unneeded
+from blogdata.lake.lake import Lake
 from blogdata.lake.shares import shared_files
 from blogdata.orchestration.maintenance import OWN, Done, Due, Inspection, Upkeep
 from blogdata.publish.contract import Contract
@@ -64,7 +65,7 @@ class LogCleaning:
 
 
 def _data_files(seen: Inspection, contract: Contract) -> list[Path]:
-    found = [file for table in _tables(seen, contract.dataset) for file in _unneeded(seen, contract, table)]
+    found = [file for table in tables(seen.lake, contract.dataset) for file in _unneeded(seen, contract, table)]
     # Commits that the table's log has lost may come back from a backup, and need their files then.
     return found if found and _is_whole(seen, contract.dataset) else []
 
@@ -81,8 +82,9 @@ def _is_whole(seen: Inspection, dataset: str) -> bool:
     return table is not None and table.version() >= seen.events.recorded(dataset)
 
 
-def _tables(seen: Inspection, dataset: str) -> list[str]:
-    table = seen.lake.caught_up(dataset)
+def tables(lake: Lake, dataset: str) -> list[str]:
+    """List the tables of a dataset: its own, and those of its members that are not removed."""
+    table = lake.caught_up(dataset)
     if table is None:
         return []
     kept = (

@@ -7,7 +7,7 @@ correction of a dead letter, and is in no landed file either; all tables below a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -68,19 +68,13 @@ def erase_known(settings: Settings, landing: Path, files: Sequence[Path]) -> Map
         ]
         # A hidden copy, of a log that is about to land, is not split.
         logs = [file for file in read if _log_of(file, landing) is not None and not file.name.startswith(".")]
+        found: dict[Path, int] = {}
         with splitting(settings) if logs else nullcontext():
-            found = erase(read, landing, suppressed)
+            for file in read:
+                with faults_of(file):
+                    if lines := _erase_in(file, landing, suppressed):
+                        found[file] = lines
         known.let_in(suppressed.returned)
-    return found
-
-
-def erase(files: Iterable[Path], landing: Path, suppressed: Suppressed) -> dict[Path, int]:
-    """Overwrite the lines of persons in landed files; other arguments, results and errors as in :func:`erase_known`."""
-    found: dict[Path, int] = {}
-    for file in files:
-        with faults_of(file):
-            if lines := _erase_in(file, landing, suppressed):
-                found[file] = lines
     return found
 
 

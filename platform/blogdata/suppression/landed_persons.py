@@ -14,8 +14,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
@@ -45,7 +46,9 @@ _OF_LOGS = {
 _CADDYS_LOGIN = {"user_id": "logins"}
 _TIMES = ("event_time", "display_time")
 _TIMES_OF_LOGS = ("time", "time_iso8601", "time_local", "timestamp", "@timestamp", "StartUTC", "ts")
-_LOGGED = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\]|\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)")
+_TIME = re.compile(
+    r"\b(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\b|\b(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[^\s\],\"]*)?)"
+)
 REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
 """Least characters of an id that is taken for one wherever it stands."""
@@ -62,7 +65,31 @@ _MOST_NAMES = 8
 """Words of which the login of one person consists, at most."""
 
 Values = Mapping[str, frozenset[str]]
-"""Names of the fields of :class:`blogdata.suppression.identifiers.Identifiers` to values."""
+"""Names of the fields of :class:`Identifiers` to values."""
+
+
+@dataclass(frozen=True)
+class Identifiers:
+    """What persons are known by: the values that an erasure has to remove."""
+
+    user_ids: frozenset[str] = frozenset()
+    logins: frozenset[str] = frozenset()
+    emails: frozenset[str] = frozenset()
+    visit_ids: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+
+    def __or__(self, other: Identifiers) -> Identifiers:
+        """Return what these and other persons are known by."""
+        others = other.by_kind()
+        return Identifiers(**{kind: values | others[kind] for kind, values in self.by_kind().items()})
+
+    def by_kind(self) -> dict[str, frozenset[str]]:
+        """Return the values by the names of the arguments."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def values(self) -> frozenset[str]:
+        """Return all of them that are not empty."""
+        return frozenset().union(*self.by_kind().values()) - {""}
 
 
 class Kind(Enum):
@@ -126,7 +153,7 @@ class Reader:
             return self._of_csv(offset, text)
         if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
             logins = tuple(login for form in _forms(text) for login in _before_time(form))
-            return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_logged(text))
+            return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_time(text))
         return self._of_json(raw, text)
 
     def _of_json(self, raw: bytes, text: str) -> Named:
@@ -148,20 +175,18 @@ class Reader:
             found = [(name, text or number) for form in _forms(text) for name, text, number in _FIELD.findall(form)]
             pairs += [pair for pair in found if "\\" not in pair[1]]
             names = {**OF_USERS, **names}
-        fields = _fields(pairs, names)
-        if self._kind is Kind.LOG:
-            fields = _joined(fields, _fields(pairs, _CADDYS_LOGIN))
+        fields = _fields(pairs, names, _CADDYS_LOGIN if self._kind is Kind.LOG else {})
         times = {Kind.USERS: (REGISTERED,), Kind.EVENTS: _TIMES, Kind.LOG: _TIMES_OF_LOGS}[self._kind]
         at = next((plain[name] for name in times if name in plain), None)
         if whole and self._kind is not Kind.LOG:
-            return Named(fields=fields, words={}, at=_seconds(at))
+            return Named(fields=fields, words={}, at=_time(at))
         # Of a line that names a user, a word such as `mobile` may be a login by chance.
         is_anybodys = self._kind is not Kind.LOG and not fields.get("user_ids")
         return Named(
             fields=fields,
             words=_words(text, logins=None if is_anybodys else (), is_log=self._kind is Kind.LOG),
-            at=None if self._kind is Kind.LOG else _seconds(at),
-            logged=_logged(f"[{at}]") if self._kind is Kind.LOG else None,
+            at=None if self._kind is Kind.LOG else _time(at),
+            logged=_time(at) if self._kind is Kind.LOG else None,
         )
 
     def _of_csv(self, offset: int, text: str) -> Named:
@@ -177,14 +202,14 @@ class Reader:
         if self._header is None or len(row) != len(self._header):
             return Named(fields={}, words=_words(text, logins=None), at=None)
         pairs = list(zip(self._header, row, strict=True))
-        return Named(fields=_fields(pairs, OF_USERS), words={}, at=_seconds(dict(pairs).get(REGISTERED)))
+        return Named(fields=_fields(pairs, OF_USERS), words={}, at=_time(dict(pairs).get(REGISTERED)))
 
 
-def _fields(pairs: list[tuple[str, Any]], names: Mapping[str, str]) -> Values:
-    found: dict[str, set[str]] = {}
+def _fields(pairs: list[tuple[str, Any]], *names: Mapping[str, str]) -> Values:
+    found: defaultdict[str, set[str]] = defaultdict(set)
     for name, value in pairs:
-        if (what := names.get(name.lower())) is not None:
-            found.setdefault(what, set()).update({*_texts(value)} - {""})
+        for what in {known[name.lower()] for known in names if name.lower() in known}:
+            found[what].update({*_texts(value)} - {""})
     return {what: frozenset(values) for what, values in found.items()}
 
 
@@ -204,10 +229,6 @@ def _parsed(text: str | bytes, kept: Callable[[list[tuple[str, Any]]], _Object])
         return json.loads(text, object_pairs_hook=kept)
     except (ValueError, RecursionError):
         return None
-
-
-def _joined(one: Values, other: Values) -> Values:
-    return {what: one.get(what, frozenset()) | other.get(what, frozenset()) for what in {*one, *other}}
 
 
 def _words(text: str, *, logins: tuple[str, ...] | None, is_log: bool = False) -> Values:
@@ -238,35 +259,25 @@ def _before_time(text: str) -> tuple[str, ...]:
 
 
 def _forms(text: str) -> Iterator[str]:
+    """Return a text as it is, without JSON's and servers' escapes, and without percent escapes besides."""
     yield text
-    yield from _unescaped_forms(text)
-
-
-def _unescaped_forms(text: str) -> Iterator[str]:
-    """Return a text without JSON's and servers' escapes, without percent escapes, and without both, if they differ."""
-    plain = text
     if "\\" in text:
-        plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).replace("\\/", "/").replace('\\"', '"')
-        plain = _OCTETS.sub(lambda found: bytes.fromhex(found[0].replace("\\x", "")).decode("utf-8", "replace"), plain)
-        yield plain
-    if "%" in plain:
-        yield unquote(plain)
+        text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).replace("\\/", "/").replace('\\"', '"')
+        text = _OCTETS.sub(lambda found: bytes.fromhex(found[0].replace("\\x", "")).decode("utf-8", "replace"), text)
+        yield text
+    if "%" in text:
+        yield unquote(text)
 
 
-def _logged(text: str) -> float | None:
-    """Return when a request was logged: the first time in a text, as servers write it; None without one."""
-    found = _LOGGED.search(text)
-    if found is None or found[1] is None:
-        return _seconds(found[2].rstrip("],")) if found else None
+def _time(text: object) -> float | None:
+    """Return the first time in a text, as producers and servers write it; None without one that can be read."""
+    found = _TIME.search(str(text))
+    if found is None:
+        return None
     try:
-        return datetime.strptime(found[1], "%d/%b/%Y:%H:%M:%S %z").timestamp()
+        if found[1]:
+            return datetime.strptime(found[1], "%d/%b/%Y:%H:%M:%S %z").timestamp()
+        at = datetime.fromisoformat(found[2].replace("Z", "+00:00"))
     except ValueError:
         return None
-
-
-def _seconds(time: object) -> float | None:
-    try:
-        read = datetime.fromisoformat(str(time).replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return (read if read.tzinfo else read.replace(tzinfo=timezone.utc)).timestamp()
+    return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp()

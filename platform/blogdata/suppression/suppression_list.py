@@ -18,8 +18,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import GoOnForgetting, Remedy
 from blogdata.services import secrets
 from blogdata.services.config import Settings
-from blogdata.suppression.identifiers import Identifiers
-from blogdata.suppression.landed_persons import Named, Values
+from blogdata.suppression.landed_persons import Identifiers, Named, Values
 
 SECRET = "suppression"
 """Name of the key among the secrets of a deployment."""

@@ -122,14 +122,10 @@ def show_as_lake(folder: Path, dataset: str, group: int) -> None:
         link.symlink_to(Path("..", dataset, CURRENT, ROWS))
 
 
-def files(folder: Path, dataset: str) -> int:
-    """Count the files of all copies of a dataset."""
-    return sum(1 for path in _within(folder / dataset) if path.is_file() and not path.is_symlink())
-
-
 def remove(folder: Path, dataset: str) -> int:
     """Remove all copies of a dataset, and return the number of their files."""
-    home, count = folder / dataset, files(folder, dataset)
+    home = folder / dataset
+    count = sum(1 for path in _within(home) if path.is_file() and not path.is_symlink())
     (home / CURRENT).unlink(missing_ok=True)
     switched_folder.remove_others(home, keep=())
     return count

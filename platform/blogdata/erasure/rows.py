@@ -4,13 +4,19 @@ They are rows of streams, of hours and deliveries whose landed files are gone, a
 landed line is a person's if the line is, any other one by its fields. The rows are left out by a join with a view, so
 no value stands in a commit. The account of the partition says how many were `erased`: the ledger adds up, and what was
 computed from the partition is stale.
+
+The state of a stream is in files that only Spark can change, so all checkpoints of the stream go. A new checkpoint is a
+new writer, and passes over landed files whose rows are published
+(:mod:`blogdata.patterns.error_management.checkpointer`). What is lost is what its state alone had: sessions that were
+still open. Whatever a stream takes in later is erased where it landed.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -21,13 +27,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from blogdata.erasure import clearing
+from blogdata.evidence.appended import appended
 from blogdata.evidence.events import EventLog
 from blogdata.lake import arrow
 from blogdata.lake.checksums import file_of
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept
 from blogdata.lake.lake import Lake
+from blogdata.orchestration import owners, turns
 from blogdata.orchestration.landing import ERASED
+from blogdata.orchestration.maintenance import BUSY
 from blogdata.patterns.ingestion import landed_content
+from blogdata.planning.observed import StreamedInput
+from blogdata.planning.reach import landed_input
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import tables
 from blogdata.publish.changes import Overwrite
 from blogdata.publish.contract import Contract
@@ -35,8 +48,7 @@ from blogdata.publish.migrations import carried
 from blogdata.publish.publish import publish
 from blogdata.publish.run import RunContext
 from blogdata.publish.target import Engine, Provenance, Target
-from blogdata.suppression.identifiers import Identifiers
-from blogdata.suppression.landed_persons import FIELDS, Reader
+from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader
 from blogdata.suppression.suppression_list import Suppressed
 
 if TYPE_CHECKING:
@@ -61,22 +73,14 @@ class Rows:
     def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
         """Find the rows of the persons in the newest version of a dataset, those that are only marked as removed, too.
 
-        Args:
-            partitions: Only these partitions; None for all published ones.
-
         Returns:
             The partition of each row (`partition`), and the columns that its rows are found by; None if there is none.
         """
         entries = kept(self.events.publications(contract.dataset, partitions))
         if not entries:
             return None
-        found = self._of_lines(contract, entries) if _has_lines(contract) else self._by_fields(contract, entries)
+        found = self._of_lines(contract, entries) if has_lines(contract) else self._by_fields(contract, entries)
         return found if found.num_rows else None
-
-    @staticmethod
-    def has_addresses(contract: Contract) -> bool:
-        """Return whether rows of a dataset are found by an address."""
-        return _has_lines(contract) or any(FIELDS.get(column.name) == "addresses" for column in contract.columns)
 
     def _of_lines(self, contract: Contract, keys: Iterable[str]) -> pa.Table:
         """Find lines as they are found where they land; a line with a header above it is read behind that one."""
@@ -118,35 +122,21 @@ class Rows:
         return ds.dataset(files, format="parquet").to_table(columns=list(fields))
 
 
-def _has_lines(contract: Contract) -> bool:
+class UnusedAddresses(Rows):
+    """Addresses that no visit has any more, instead of the persons': one that others have, too, stays."""
+
+    def of(self, contract: Contract, partitions: Collection[str] | None = None) -> pa.Table | None:
+        known = self.marked_and_others(contract, ["ip"])["ip"].cast(pa.string())
+        used = self.lake.columns("silver.visits", ["ip"])["ip"].cast(pa.string()).combine_chunks()
+        unused = known.filter(pc.invert(pc.is_in(known, used)))
+        if not len(unused):
+            return None
+        return pa.table({KEY: pa.array([WHOLE_TABLE] * len(unused), pa.string()), "ip": unused})
+
+
+def has_lines(contract: Contract) -> bool:
+    """Return whether each row of a dataset is a landed line."""
     return {column.name for column in contract.columns}.issuperset({*PLACE_OF_A_LINE, "raw"})
-
-
-def take_out(
-    spark: SparkSession, rows: Rows, found: pa.Table, contract: Contract, run: RunContext, engine: Engine
-) -> None:
-    """Publish the partitions of found rows anew without them; nobody else may be publishing the dataset.
-
-    Raises:
-        PlatformError: As raised by `publish`; what is published is as it was, or without the rows.
-    """
-    # What was published under a guard that a person has lifted is no worse without some of its rows.
-    lifted = frozenset(audit.name for audit in contract.audits)
-    target = Target(lake=rows.lake, contract=contract, run=run, engine=engine, lifted=lifted)
-    # A table that is older than a column has it before its rows are read.
-    there = carried(contract, rows.lake.caught_up(contract.dataset))
-    tables.enforce(spark, rows.lake, there, engine_loaded=engine is Engine.TRANSACTION)
-    entries = rows.events.publications(contract.dataset, pc.unique(found[KEY]).to_pylist())
-    for keys in _judged_alike(entries):
-        mine = {key: entries[key] for key in keys}
-        frame = rows.lake.read(spark, contract.dataset)
-        column = contract.partition_column
-        frame = frame.where(frame[column].isin(*keys)) if column else frame
-        change = Overwrite(predicate=f"{column} IN ({', '.join(map(arrow.text, keys))})" if column else "true")
-        provenance = _provenance(mine, contract, _erased(spark, frame, found, contract))
-        others = _joined(spark, frame, found, "left_anti")
-        commit = publish(others, target, change=change, partitions=keys if column else (), provenance=provenance)
-        rows.events.record(commit)
 
 
 def _judged_alike(entries: Mapping[str, Entry]) -> Iterator[list[str]]:
@@ -191,3 +181,95 @@ def _joined(spark: SparkSession, frame: DataFrame, found: pa.Table, how: str) ->
     view = spark.createDataFrame(theirs.rename_columns([_OTHER + name for name in names]))
     same = reduce(and_, (F.col(name).eqNullSafe(F.col(_OTHER + name)) for name in names))
     return frame.join(view, same, how)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakingOut:
+    """Takes rows of persons out of tables.
+
+    Args:
+        spark: Opens the Spark session; called only if there are rows.
+    """
+
+    rows: Rows
+    run: RunContext
+    engine: Engine
+    spark: Callable[[], AbstractContextManager[SparkSession]]
+
+    def of_dataset(self, contract: Contract, partitions: Collection[str] | None = None) -> list[str]:
+        """Take the rows out of a dataset; returns why not, if another run publishes it."""
+        with clearing.alone(self.rows.lake, self.rows.events, contract) as since:
+            if since is None:
+                return [f"{contract.dataset}: {BUSY}"]
+            found = self.rows.of(contract, partitions)
+            if found is not None:
+                with self.spark() as spark:
+                    self._take_out(spark, found, contract)
+        return []
+
+    def _take_out(self, spark: SparkSession, found: pa.Table, contract: Contract) -> None:
+        """Publish the partitions of found rows anew without them."""
+        lake, events, column = self.rows.lake, self.rows.events, contract.partition_column
+        # What was published under a guard that a person has lifted is no worse without some of its rows.
+        lifted = frozenset(audit.name for audit in contract.audits)
+        target = Target(lake=lake, contract=contract, run=self.run, engine=self.engine, lifted=lifted)
+        # A table that is older than a column has it before its rows are read.
+        there = carried(contract, lake.caught_up(contract.dataset))
+        tables.enforce(spark, lake, there, engine_loaded=self.engine is Engine.TRANSACTION)
+        entries = events.publications(contract.dataset, pc.unique(found[KEY]).to_pylist())
+        for keys in _judged_alike(entries):
+            frame = lake.read(spark, contract.dataset)
+            frame = frame.where(frame[column].isin(*keys)) if column else frame
+            erased = _erased(spark, frame, found, contract)
+            commit = publish(
+                _joined(spark, frame, found, "left_anti"),
+                target,
+                change=Overwrite(predicate=f"{column} IN ({', '.join(map(arrow.text, keys))})" if column else "true"),
+                partitions=keys if column else (),
+                provenance=_provenance({key: entries[key] for key in keys}, contract, erased),
+            )
+            events.record(commit)
+
+    def of_stream(self, stream: StreamedInput) -> list[str]:
+        """Take the rows out of the datasets of a stream, and remove its state; returns why not, if it is running."""
+        lake, place = self.rows.lake, f"stream {stream.name}"
+        claims, owner = turns.claims(lake, place), owners.this_run()
+        if not claims.take([stream.name], owner):
+            return [f"{place}: it is running: stop it first"]
+        try:
+            if _is_cut_off(lake, stream.contracts):
+                return [f"{place}: a batch of it was cut off: run the stream once, which completes it"]
+            left = [why for contract in stream.contracts.values() for why in self.of_dataset(contract)]
+            if not left:
+                # Not by the whole folder: of a removal that was cut off, the newest checkpoint is the last to go.
+                folder = stream.checkpoints / stream.name
+                found = [one for one in folder.iterdir() if one.is_dir()] if folder.is_dir() else []
+                for one in sorted(found, key=lambda one: (len(one.name), one.name)):
+                    clearing.remove(one)
+            return left
+        finally:
+            claims.release([stream.name], owner)
+
+
+def _is_cut_off(lake: Lake, datasets: Iterable[str]) -> bool:
+    """Return whether the newest batch is in some datasets of a stream only: its account counts rows as they were."""
+    newest = (next(appended(lake, name), None) for name in datasets)
+    batches = {(one.info["appended"]["stream"], one.info["appended"]["batch"]) for one in newest if one is not None}
+    return len(batches) > 1
+
+
+def without_landed_files(look: Snapshot, landed: Iterable[Contract]) -> dict[str, list[str]]:
+    """Find the published partitions that cannot be computed again, since their landed files are gone.
+
+    Returns:
+        Dataset to keys of the partitions, of datasets with persons only.
+    """
+    found = {}
+    for contract in landed:
+        source = landed_input(contract)
+        if source is not None and any(column.subject for column in contract.columns):
+            # Not what has a folder: who clears up by the age of files leaves empty ones.
+            there = {partition.key for partition in look.landed(source.table, source.grain)}
+            published = look.published(contract.dataset)
+            found[contract.dataset] = [key for key, entry in published.items() if key not in there and entry.rows_out]
+    return {dataset: keys for dataset, keys in found.items() if keys}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import toy
-from blogdata.erasure.current_rows import Rows, take_out
+from blogdata.erasure.rows import Rows, TakingOut
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.publish.changes import Overwrite
@@ -20,7 +21,7 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Provenance
-from blogdata.suppression.identifiers import Identifiers
+from blogdata.suppression.landed_persons import Identifiers
 
 USER, OTHERS = "user-zq4711canary", ("user-zq4711canar", "USER-zq4711canary", "user-zq4711canary ", "o'neil\\")
 """Who is forgotten, and whose ids are nearly the same."""
@@ -56,7 +57,8 @@ def taken_out(spark: Any, rows: Rows, contract: Contract) -> pa.Table:
     found = rows.of(contract)
     assert found is not None
     target = toy.target(Path(rows.lake.root), run="forget")
-    take_out(spark, rows, found, contract, target.run, target.engine)
+    taking = TakingOut(rows=rows, run=target.run, engine=target.engine, spark=lambda: nullcontext(spark))
+    assert taking.of_dataset(contract) == []
     return found
 
 
