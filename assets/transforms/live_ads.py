@@ -18,6 +18,7 @@ from assets.transforms import ad_displays, ad_visits, live_lines
 from assets.transforms.visit_times import hour_of
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import windowed_deduplicator
+from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.streamed_files import SCHEMA
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.publish import kept_rows
@@ -45,6 +46,7 @@ def take_in(batch: MicroBatch) -> None:
     Raises:
         PlatformError: As raised by `publish`.
     """
+    turn = next_turn(batch.place.lake, WITH_ADS_LIVE.dataset)
     # Computed exactly once: a batch that is not, or only in part, has no state for the next one.
     with (
         kept_rows.computed(batch.lines) as rows,
@@ -53,7 +55,7 @@ def take_in(batch: MicroBatch) -> None:
         by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
         late = live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
         accounts = live_lines.accounts(by_verdict, late)
-        live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, drop=(*_EVENT_AT, *_DISPLAY_AT))
+        live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, turn=turn)
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
@@ -137,12 +139,11 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
 
 STREAM = Stream(
     name=WRITTEN.stream,
-    source=streams.VISITS,
-    others=(streams.ADS,),
+    sources=(streams.VISITS, streams.ADS),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,
     watermark=f"min of both sides less {ad_visits.JOIN.late}, joined within {ad_visits.JOIN.bound}",
-    datasets=(WITH_ADS_LIVE.dataset,),
+    contracts=(WITH_ADS_LIVE,),
     process=take_in,
     query=joined,
 )

@@ -20,6 +20,7 @@ from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.data_value import stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import ENDED, STARTED
 from blogdata.patterns.data_value.stateful_sessionizer import CONFIGURATION, CONFLICTS, DUPLICATES, LiveSessions
+from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.streamed_files import SCHEMA
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.publish import kept_rows
@@ -50,13 +51,14 @@ def take_in(batch: MicroBatch) -> None:
     Raises:
         PlatformError: As raised by `publish`.
     """
+    turn = next_turn(batch.place.lake, SESSIONS_LIVE.dataset)
     # Computed exactly once: a batch that is not, or only in part, has no state for the next one.
     with kept_rows.computed(batch.lines) as rows, kept_rows.computed(judged(rows, _published(batch, rows))) as verdicts:
         lines = F.sum(F.col("pages") + F.col(DUPLICATES) + F.col(CONFLICTS)).alias("lines")
         again = [F.sum(name).alias(name) for name in (DUPLICATES, CONFLICTS)]
         counted = verdicts.groupBy("event_hour", "verdict").agg(lines, *again).collect()
         accounts = _accounts(counted, live_lines.late(batch, ((live_lines.events, "event_time"),)))
-        live_lines.publish(batch, verdicts, SESSIONS_LIVE, accounts, drop=(DUPLICATES, CONFLICTS))
+        live_lines.publish(batch, verdicts, SESSIONS_LIVE, accounts, turn=turn)
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
@@ -111,11 +113,11 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 
 STREAM = Stream(
     name=WRITTEN.stream,
-    source=streams.VISITS,
+    sources=(streams.VISITS,),
     schema=SCHEMA,
     key=("user_id", SPEC.session.time, *SPEC.session.ties),
     watermark=f"max less {SPEC.late}, sessions over after {SPEC.session.inactivity}",
-    datasets=(SESSIONS_LIVE.dataset,),
+    contracts=(SESSIONS_LIVE,),
     process=take_in,
     query=found,
     configuration=CONFIGURATION,

@@ -16,8 +16,6 @@ from quality.contracts import (
     enriched,
     live,
     live_ads,
-    live_enriched,
-    live_logs,
     live_sessions,
     page_views,
     places,
@@ -59,7 +57,7 @@ LANDED: Mapping[str, Contract] = MappingProxyType(
 STREAMED: Mapping[str, Contract] = MappingProxyType(
     {
         name: contract
-        for name, contract in _declared(live, live_enriched, live_ads, live_sessions, live_logs).items()
+        for name, contract in _declared(live, live_ads, live_sessions).items()
         if isinstance(contract.write, Append)
     }
 )

@@ -1,15 +1,13 @@
 """Live: visit events and displayed ads, joined within seconds of landing; appended batch by batch, never replaced."""
 
-from datetime import timedelta
-
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
-from blogdata.publish.watch import Lag, Watch
+from blogdata.publish.watch import Watch
 from blogdata.publish.writes import Append
 from quality.contracts import ads
 from quality.contracts.landed import TAKEN_OUT
-from quality.contracts.live import BATCH, LATE, SLA
+from quality.contracts.live import BATCH, LAG, LATE
 
 WRITTEN = Append(stream="ads")
 
@@ -34,5 +32,5 @@ WITH_ADS_LIVE = Contract(
     },
     statistics=("ad_id", "display_time", "batch"),
     patterns=("Checkpointer", "Dynamic Joiner", "Windowed Deduplicator", "Audit-Write-Audit-Publish"),
-    watch=Watch(lag=Lag(within=timedelta(minutes=5)), sla=SLA),
+    watch=Watch(lag=LAG),
 )

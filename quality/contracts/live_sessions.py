@@ -1,14 +1,12 @@
 """Live: sessions of visitors, each once when its time is over; appended batch by batch, never replaced."""
 
-from datetime import timedelta
-
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
-from blogdata.publish.watch import Lag, Watch
+from blogdata.publish.watch import Watch
 from blogdata.publish.writes import Append
 from quality.contracts.landed import TAKEN_OUT
-from quality.contracts.live import BATCH, LATE, SLA
+from quality.contracts.live import BATCH, LAG, LATE
 from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
 WRITTEN = Append(stream="sessions")
@@ -39,5 +37,5 @@ SESSIONS_LIVE = Contract(
     statistics=("ended_at", "batch"),
     paths=SESSIONS.paths,
     patterns=("Checkpointer", "Stateful Sessionizer", "Keyed Idempotency", "Audit-Write-Audit-Publish"),
-    watch=Watch(lag=Lag(within=timedelta(minutes=5)), sla=SLA),
+    watch=Watch(lag=LAG),
 )

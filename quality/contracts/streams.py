@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from blogdata.patterns.error_management.streamed_files import StreamedFiles, StreamedLogs
+from blogdata.patterns.error_management.streamed_files import StreamedFiles
 from blogdata.planning.observed import StreamedInput
-from quality.contracts import live, live_ads, live_enriched, live_logs, live_sessions, streamed_by
+from quality.contracts import live, live_ads, live_sessions, streamed_by
 
 VISITS = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))
-LOGS = StreamedLogs(table="visits", suffixes=(".log", ".log.gz", ".log.bz2", ".log.xz", ".log.zst"))
 ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
 
 
@@ -15,11 +14,5 @@ def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
     """Return what the streams of a deployment read."""
     return tuple(
         StreamedInput(name=write.stream, source=source, checkpoints=checkpoints, contracts=streamed_by(write))
-        for write, source in (
-            (live.WRITTEN, VISITS),
-            (live_enriched.WRITTEN, VISITS),
-            (live_ads.WRITTEN, ADS),
-            (live_sessions.WRITTEN, VISITS),
-            (live_logs.WRITTEN, LOGS),
-        )
+        for write, source in ((live.WRITTEN, VISITS), (live_ads.WRITTEN, ADS), (live_sessions.WRITTEN, VISITS))
     )

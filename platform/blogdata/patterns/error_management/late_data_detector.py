@@ -7,8 +7,7 @@ sources, or partitions of a source, MIN follows the slowest of them and MAX the 
 (:class:`Combined`). A row behind the watermark of the partition it
 arrives in is late: it is reported (:func:`late`), never dropped here.
 In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
-Streaming would drop late rows silently; :func:`is_late` finds them first. The log of each server is a partition of the
-stream of access logs, if the contract declares how these are combined.
+Streaming would drop late rows silently; :func:`is_late` finds them first.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
 its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
 stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
@@ -26,7 +25,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
-from blogdata.lake.commit import Commit
 from blogdata.publish.partitions import Grain, start_of
 
 if TYPE_CHECKING:
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far after the end of its partition an event time may lie: the clocks of producers are not exact."""
-MAX_LATE_SHARE = 0.5
-JUDGED_ROWS = 1000
-"""Number of a stream's newest rows over which the share of late ones is computed; fewer are not judged."""
 
 
 class Strategy(str, Enum):
@@ -146,39 +141,6 @@ class StreamProgress:
         """Restore the progress from the output of :meth:`as_json`."""
         seen = {source: _time(text) for source, text in kept["seen"].items()}
         return cls(seen=seen, watermark=_time(kept["watermark"]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class LateShare:
-    """How many of the newest rows of a stream were late; if most were, event time itself must be wrong."""
-
-    late: int
-    rows: int
-
-    @classmethod
-    def of(cls, commits: Iterable[Commit]) -> LateShare:
-        """Count them from the commits of a dataset that leaves late rows out with the reason `late`.
-
-        Args:
-            commits: Commits that appended to the dataset, newest first; consumed only as far as needed.
-        """
-        late_rows = rows = 0
-        for commit in commits:
-            late_rows += sum(entry.reasons.get("late", 0) for entry in commit.entries.values())
-            rows += sum(entry.rows_in for entry in commit.entries.values())
-            if rows >= JUDGED_ROWS:
-                break
-        return cls(late=late_rows, rows=rows)
-
-    @property
-    def warning(self) -> str | None:
-        """Warning text; None if the share of late rows is normal, or there are too few rows to judge."""
-        if self.rows < JUDGED_ROWS or self.late <= MAX_LATE_SHARE * self.rows:
-            return None
-        return (
-            f"{self.late} of the newest {self.rows} rows came behind the watermark and were set aside: "
-            "somebody was ahead of the time, or a producer is behind"
-        )
 
 
 def progress(
