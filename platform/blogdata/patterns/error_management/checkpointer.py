@@ -20,7 +20,6 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import uuid
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.lake.lake import Lake
@@ -65,11 +65,6 @@ class StreamSpec:
         """Return the spec as plain values, as stored beside the checkpoint."""
         return {**asdict(self), "source": dict(self.source), "key": list(self.key)}
 
-    @property
-    def fingerprint(self) -> str:
-        """A digest that changes when the checkpoint would no longer fit."""
-        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedBatch:
@@ -100,11 +95,6 @@ class Checkpoint:
     def location(self) -> str:
         """The checkpoint location to pass to Spark."""
         return str(self.folder / _QUERY)
-
-    @property
-    def begun_at(self) -> datetime:
-        """When it was created."""
-        return datetime.fromtimestamp((self.folder / _SPEC).stat().st_mtime, timezone.utc)
 
     @property
     def identity(self) -> str | None:
@@ -171,12 +161,10 @@ class Checkpoint:
         Raises:
             CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
         """
-        ends = {planned.number: _log_offset(planned.positions[source]) for planned in self.batches()}
-        if batch not in ends:
+        found = self._batch_files(source)
+        if batch not in found:
             raise damaged(self._notes("offsets", str(batch)), "is not there")
-        after = ends.get(batch - 1, -1)
-        taken = {entry["path"]: entry["batchId"] for entry in self._source_log(source)}
-        return tuple(sorted(_path(address) for address, at in taken.items() if after < at <= ends[batch]))
+        return found[batch]
 
     def every_file(self) -> frozenset[str]:
         """Return the paths of all files that the stream's sources have ever assigned to a batch.
@@ -184,7 +172,7 @@ class Checkpoint:
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
         """
-        return frozenset(_path(entry["path"]) for source in self._sources() for entry in self._source_log(source))
+        return frozenset(path for source in self._sources() for _, path in self._source_log(source))
 
     def unfinished(self) -> tuple[str, ...]:
         """List the paths of the files that a source assigned to a batch that is not committed, or not even planned.
@@ -195,9 +183,8 @@ class Checkpoint:
         # A source logs its files before the batch is planned: a crash in between leaves files without a batch.
         planned, found = self.batches(), []
         for source in self._sources():
-            ends = (_log_offset(batch.positions[source]) for batch in planned if batch.committed)
-            done = max(ends, default=-1)
-            found += [_path(entry["path"]) for entry in self._source_log(source) if entry["batchId"] > done]
+            done = max((_log_offset(batch.positions[source]) for batch in planned if batch.committed), default=-1)
+            found += [path for at, path in self._source_log(source) if at > done]
         return tuple(sorted(found))
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -206,23 +193,15 @@ class Checkpoint:
         Raises:
             CheckpointDamaged: A file is not what Spark wrote.
         """
-        planned = self.batches()
-        logs = {
-            source: [(entry["batchId"], _path(entry["path"])) for entry in self._source_log(source)]
-            for source in self._sources()
-        }
-        before: dict[int, int] = {}
-        found = []
-        for batch in planned:
-            for source, position in enumerate(batch.positions):
-                end = _log_offset(position)
-                # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
-                begin = before.get(source, -1 if batch.number == 0 else end - 1)
-                files = sorted({path for at, path in logs[source] if begin < at <= end})
-                before[source] = end
-                row = (self.stream, self.number, batch.number, source, position, files)
-                found.append((*row, batch.committed, batch.planned_at))
-        return found
+        files = {source: self._batch_files(source) for source in self._sources()}
+        return [
+            (
+                *(self.stream, self.number, batch.number, source, position, [*files[source][batch.number]]),
+                *(batch.committed, batch.planned_at),
+            )
+            for batch in self.batches()
+            for source, position in enumerate(batch.positions)
+        ]
 
     def verify(self) -> None:
         """Check all files that Spark would read.
@@ -245,13 +224,28 @@ class Checkpoint:
         """Numbers of the stream's sources; that of the first one is known before a batch is planned."""
         return range(max((len(batch.positions) for batch in self.batches()), default=1))
 
-    def _source_log(self, source: int) -> list[dict[str, Any]]:
+    def _batch_files(self, source: int) -> dict[int, tuple[str, ...]]:
+        """Map the batches that Spark retains to their files of a source."""
+        log, found = self._source_log(source), {}
+        begin: int | None = None
+        for batch in self.batches():
+            end = _log_offset(batch.positions[source])
+            if begin is None:
+                # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
+                begin = -1 if batch.number == 0 else end - 1
+            found[batch.number] = tuple(sorted({path for at, path in log if begin < at <= end}))
+            begin = end
+        return found
+
+    def _source_log(self, source: int) -> list[tuple[int, str]]:
+        """List the offset and the path of each file that a source has noted."""
         folder = self._notes("sources", str(source))
         compacted = sorted((int(file.name.split(".")[0]), file) for file in folder.glob("[0-9]*.compact"))
         files = [file for _, file in compacted[-1:]]
         # A compacted file contains all entries up to its own number.
         files += [file for number, file in numbered(folder) if not compacted or number > compacted[-1][0]]
-        return [parsed(file, line) for file in files for line in read_lines(file)]
+        entries = [parsed(file, line) for file in files for line in read_lines(file)]
+        return [(entry["batchId"], unquote(urlsplit(entry["path"]).path)) for entry in entries]
 
 
 def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Checkpoint:
@@ -272,7 +266,7 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
         number = there[-1].number + 1 if there else 1
         made = Checkpoint(stream=spec.name, number=number, folder=root / spec.name / f"v{number}")
         made.folder.mkdir(parents=True, exist_ok=True)
-        _keep(made.folder / _SPEC, spec)
+        write_atomically(made.folder / _SPEC, json.dumps(spec.as_json(), indent=1, sort_keys=True).encode())
         return made
     newest = there[-1]
     _refuse_another(newest, spec)
@@ -309,7 +303,8 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
     now = spec.as_json()
     changed = sorted(name for name in {**made_by, **now} if made_by.get(name) != now.get(name))
     if changed:
-        diff = "; ".join(f"{name} was {_short(made_by.get(name))} and is {_short(now.get(name))}" for name in changed)
+        was, new = ({name: json.dumps(each.get(name)) for name in changed} for each in (made_by, now))
+        diff = "; ".join(f"{name} was {was[name]} and is {new[name]}" for name in changed)
         raise IncompatibleCheckpoint(
             what=f"the stream '{spec.name}' has changed since its checkpoint was made: {diff}",
             where=str(checkpoint.folder),
@@ -321,17 +316,6 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
         )
 
 
-def _keep(file: Path, spec: StreamSpec) -> None:
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(spec.as_json(), indent=1, sort_keys=True), encoding="utf-8")
-    part.replace(file)
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
 def _log_offset(position: str | None) -> int:
     if position is None:
         return -1
@@ -341,10 +325,6 @@ def _log_offset(position: str | None) -> int:
 
 def _instant(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
-
-
-def _path(address: str) -> str:
-    return unquote(urlsplit(address).path)
 
 
 def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
