@@ -10,6 +10,7 @@ Spark drops them without a word.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -28,6 +29,7 @@ from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")
 _DISPLAY = ("visit_id", "ad_id", "display_time")
+_AT_ONCE = timedelta()
 _PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
 
 
@@ -53,7 +55,7 @@ def take_in(batch: MicroBatch) -> None:
         kept_rows.computed(judged(rows, _published(batch, _hours(rows)))) as verdicts,
     ):
         by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
-        late = live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
+        late = live_lines.late(batch, ((_events, "event_time", _AT_ONCE), (_displays, "display_time", _AT_ONCE)))
         accounts = live_lines.accounts(by_verdict, late)
         live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, turn=turn)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -42,7 +43,11 @@ def in_an_hour(lines: DataFrame) -> DataFrame:
     return lines.withColumn("arrival_hour", hour).where(named)
 
 
-def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFrame], str]]) -> Counter[str]:
+Side = tuple[Callable[[DataFrame], DataFrame], str, timedelta]
+"""How the rows of a source are read from lines, their time, and how long after it they count."""
+
+
+def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
     """Count the rows of the batch's files that were behind the watermark, by hour of their time."""
     marks = {planned.number: planned.watermark for planned in batch.checkpoint.batches()}
     # Those are late that the batch before had no place for any more.
@@ -51,11 +56,11 @@ def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFram
     if mark is None:
         return found
     place = batch.place
-    for source, (read, time) in zip(batch.sources, sides, strict=True):
+    for source, (read, time, counts_for) in zip(batch.sources, sides, strict=True):
         of_source = (file.name for file in batch.files if file.hour is not None)
         paths = [place.landing / name for name in of_source if name.startswith(f"{source.table}/")]
         rows = read(landed_lines.read(batch.spark, place.landing, paths, place.bounds))
-        behind = rows.where(F.col(time) <= F.lit(mark))
+        behind = rows.where(F.col(time) <= F.lit(mark - counts_for))
         counts = behind.groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
         found.update({row["hour"]: int(row["count"]) for row in counts})
     return found

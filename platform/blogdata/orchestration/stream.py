@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,8 +24,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import lost_tables, owners, stream_faults, turns
-from blogdata.patterns.error_management.checkpoint_files import parsed
-from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
+from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint, parsed
 from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles, left_out_notes
 from blogdata.patterns.ingestion.landed_lines import Bounds
 from blogdata.patterns.ingestion.landed_links import leading_out
@@ -190,7 +189,6 @@ class Stream:
     contracts: tuple[Contract, ...]
     process: Callable[[MicroBatch], None]
     query: Callable[[Sequence[DataFrame]], DataFrame] | None = None
-    configuration: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -279,8 +277,7 @@ def run(
         writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
         writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
         often: dict[str, Any] = {"processingTime": f"{every_seconds:g} seconds"} if every_seconds is not None else {}
-        with _configured(spark, stream.configuration):
-            query = writer.trigger(**(often or {"availableNow": True})).start()
+        query = writer.trigger(**(often or {"availableNow": True})).start()
         try:
             while not query.awaitTermination(1):
                 claim.keep()
@@ -291,18 +288,6 @@ def run(
             # Also when this process is interrupted: the query runs in the server, not here.
             if query.isActive:
                 query.stop()
-
-
-@contextmanager
-def _configured(spark: SparkSession, configuration: Mapping[str, str]) -> Iterator[None]:
-    """Have settings inside the block; a query keeps those that it was started with."""
-    for name, value in configuration.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in configuration:
-            spark.conf.unset(name)
 
 
 def _note_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> None:
