@@ -24,7 +24,7 @@ from blogdata.patterns.error_management.streamed_files import SCHEMA
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.publish import kept_rows
 from quality.contracts import streams
-from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
+from quality.contracts.live import WITH_ADS_LIVE
 
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")
@@ -140,7 +140,7 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
 
 
 STREAM = Stream(
-    name=WRITTEN.stream,
+    name="ads",
     sources=(streams.VISITS, streams.ADS),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,

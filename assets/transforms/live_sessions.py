@@ -26,8 +26,7 @@ from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.publish import kept_rows
 from blogdata.publish.partitions import Grain, between
 from quality.contracts import streams
-from quality.contracts.live import LATE
-from quality.contracts.live_sessions import SESSIONS_LIVE, WRITTEN
+from quality.contracts.live import LATE, SESSIONS_LIVE
 
 SPEC = session_rules.SPEC
 ALLOWED = timedelta(hours=1)
@@ -107,7 +106,7 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 
 
 STREAM = Stream(
-    name=WRITTEN.stream,
+    name="sessions",
     sources=(streams.VISITS,),
     schema=SCHEMA,
     key=("user_id", SPEC.time, *SPEC.ties),

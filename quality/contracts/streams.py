@@ -4,7 +4,8 @@ from pathlib import Path
 
 from blogdata.patterns.error_management.streamed_files import StreamedFiles
 from blogdata.planning.observed import StreamedInput
-from quality.contracts import live, live_ads, live_sessions, streamed_by
+from blogdata.publish.writes import Append
+from quality.contracts import live, streamed_by
 
 VISITS = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))
 ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
@@ -12,7 +13,14 @@ ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
 
 def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
     """Return what the streams of a deployment read."""
+    read = ((live.BRONZE, VISITS), (live.WITH_ADS_LIVE, ADS), (live.SESSIONS_LIVE, VISITS))
     return tuple(
-        StreamedInput(name=write.stream, source=source, checkpoints=checkpoints, contracts=streamed_by(write))
-        for write, source in ((live.WRITTEN, VISITS), (live_ads.WRITTEN, ADS), (live_sessions.WRITTEN, VISITS))
+        StreamedInput(
+            name=contract.write.stream,
+            source=source,
+            checkpoints=checkpoints,
+            contracts=streamed_by(contract.write),
+        )
+        for contract, source in read
+        if isinstance(contract.write, Append)
     )

@@ -75,9 +75,6 @@ def test_a_new_measure_has_no_zero_history() -> None:
 
 
 def test_every_dataset_that_is_measured_has_the_check() -> None:
-    assert [name for name, contract in EVERY.items() if measure_specs(KEY, contract)] == [
-        "silver.visits",
-        "silver.visits_live",
-    ]
+    assert [name for name, contract in EVERY.items() if measure_specs(KEY, contract)] == ["silver.visits"]
     (spec,) = [spec for spec in check_specs(KEY, VISITS) if spec.name == "measures"]
     assert not spec.blocking
