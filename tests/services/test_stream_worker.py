@@ -32,7 +32,7 @@ def python(settings: Settings, tmp_path: Path) -> str:
 @contextmanager
 def started(python: str, listening: socket.socket, log: Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a worker as Spark does; its log has a line for each module it imports."""
-    port = str(listening.getsockname()[1]) if listening.family == socket.AF_INET else "-1"
+    port = str(listening.getsockname()[1])
     environment = {**os.environ, "PYTHON_WORKER_FACTORY_PORT": port, "PYTHONPROFILEIMPORTTIME": "1", **more}
     listening.settimeout(120)
     listening.listen(1)
@@ -79,15 +79,6 @@ def test_a_streams_worker_connects_before_it_imports_pyspark(python: str, tmp_pa
                 assert struct.unpack("!i", stream.read(4)) == (worker.pid,)
                 assert "PYTHON_VERSION_MISMATCH" in refused_version(stream)
     assert "pyspark" in imported(log)
-
-
-def test_over_a_unix_socket_no_secret_is_sent(python: str, tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path := str(tmp_path / "socket"))
-        with started(python, listening, tmp_path / "log", PYTHON_WORKER_FACTORY_SOCK_PATH=path) as worker:
-            connection, _ = listening.accept()
-            with connection, connection.makefile("rwb") as stream:
-                assert struct.unpack("!i", stream.read(4)) == (worker.pid,)
 
 
 def test_a_rejected_secret_ends_the_worker(python: str, tmp_path: Path) -> None:
