@@ -151,7 +151,7 @@ STREAM = Stream(
     sources=(streams.VISITS,),
     schema=SCHEMA,
     key=IDENTITY,
-    watermark=f"{late_data_detector.described(WATERMARK.combined)} less {WATERMARK.allowed}",
+    watermark=f"{WATERMARK.combined.value} of sources less {WATERMARK.allowed}",
     contracts=(BRONZE, VISITS),
     process=take_in,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -34,22 +33,15 @@ Asked = Callable[[], list[dg.RunRequest]]
 
 
 @pytest.fixture
-def tick(lake: LakeResource, instance: dg.DagsterInstance) -> Callable[..., dg.SensorResult]:
-    """Run one tick of the sensor."""
+def asked(lake: LakeResource, instance: dg.DagsterInstance) -> Asked:
+    """Return the runs that a tick of the sensor requests."""
 
-    def evaluate(cursor: str | None = None) -> dg.SensorResult:
-        context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"lake": lake})
-        found = visits_landed(context)
+    def evaluate() -> list[dg.RunRequest]:
+        found = visits_landed(dg.build_sensor_context(instance=instance, resources={"lake": lake}))
         assert isinstance(found, dg.SensorResult)
-        return found
+        return list(found.run_requests or [])
 
     return evaluate
-
-
-@pytest.fixture
-def asked(tick: Callable[..., dg.SensorResult]) -> Asked:
-    """Return the runs that a tick of the sensor requests."""
-    return lambda: list(tick().run_requests or [])
 
 
 def keys(asked: Asked) -> list[str | None]:
@@ -113,42 +105,6 @@ def test_a_batch_is_requested_when_its_file_returns(
     assert asked() == [], "later files have to wait for it"
     land(lake, "a.json")
     assert len({request.run_key, *keys(asked)}) == 2
-
-
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS])
-def test_waiting_files_are_requested_after_growing_pauses(
-    lake: LakeResource,
-    asked: Asked,
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-    status: dg.DagsterRunStatus,
-) -> None:
-    take(checkpoint_of(lake), land(lake, "a.json"), planned=1)
-    later, seen = 0.0, set()
-    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + later)
-    for minutes in (1, 2, 4, 8, 16, 32, 64, 64, 64):
-        (request,) = asked()
-        seen.add(request.run_key)
-        ran(instance, request, status)
-        for later in (0.0, 60.0 * minutes - 30):  # noqa: B007 -- read by the clock
-            assert asked() == [], f"before {minutes} minutes have passed"
-        later = 60.0 * minutes
-    assert len(asked()) == 1
-    assert len(seen) == 9
-
-
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
-def test_files_of_a_running_tick_are_not_requested(
-    lake: LakeResource,
-    asked: Asked,
-    instance: dg.DagsterInstance,
-    status: dg.DagsterRunStatus,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    land(lake, "a.json")
-    ran(instance, asked()[0], status)
-    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + 86_400)
-    assert asked() == []
 
 
 def test_live_sensor_rests_while_the_stream_runs(lake: LakeResource, asked: Asked) -> None:

@@ -3,9 +3,8 @@
 Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
 How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
 is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
-sources, or partitions of a source, MIN follows the slowest of them and MAX the fastest, as the contract declares
-(:class:`Combined`). A row behind the watermark of the partition it
-arrives in is late: it is reported (:func:`late`), never dropped here.
+sources, MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the watermark of
+the partition it arrives in is late: it is reported (:func:`late`), never dropped here.
 In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
 Streaming would drop late rows silently; :func:`is_late` finds them first.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
@@ -39,37 +38,6 @@ class Strategy(str, Enum):
 
     MIN = "min"
     MAX = "max"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Combined:
-    """How the progress of several sources, and of the partitions of each, is combined.
-
-    Args:
-        partitions: Across the partitions of a source, by its name; MAX for a source that is not in it. A partition is
-            read as `source/partition`.
-    """
-
-    sources: Strategy = Strategy.MAX
-    partitions: Mapping[str, Strategy] = field(default_factory=dict)
-
-    def of(self, seen: Mapping[str, datetime | None]) -> datetime | None:
-        """Compute the event time of the whole from that of each source or partition; None while it is not known."""
-        times: dict[str, list[datetime | None]] = {}
-        for name, time in seen.items():
-            times.setdefault(name.partition("/")[0], []).append(time)
-        each = [_combined(found, self.partitions.get(name, Strategy.MAX)) for name, found in times.items()]
-        return _combined(each, self.sources)
-
-
-FASTEST = Combined()
-"""The fastest of all."""
-
-
-def described(combined: Combined) -> str:
-    """Describe how progress is combined; the text changes whenever the combination does."""
-    partitions = "".join(f", {how.value} of {name}" for name, how in sorted(combined.partitions.items()))
-    return f"{combined.sources.value} of sources{partitions}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,12 +81,12 @@ class StreamProgress:
         self,
         readings: Iterable[tuple[str, datetime | None]],
         allowed: timedelta,
-        strategy: Combined = FASTEST,
+        strategy: Strategy = Strategy.MAX,
     ) -> StreamProgress:
         """Compute the progress after a batch.
 
         Args:
-            readings: Source, or `source/partition`, and its greatest believable event time; one or more of each.
+            readings: Source and its greatest believable event time; one or more of each.
 
         Returns:
             The progress after the batch; its watermark is never before this one's.
@@ -126,7 +94,7 @@ class StreamProgress:
         seen = dict(self.seen)
         for source, time in readings:
             seen[source] = _later(seen.get(source), time)
-        candidate = _behind(strategy.of(seen), allowed)
+        candidate = _behind(_combined(tuple(seen.values()), strategy), allowed)
         return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
 
     def as_json(self) -> dict[str, Any]:
@@ -147,7 +115,7 @@ def progress(
     readings: Sequence[PartitionReading],
     allowed: timedelta,
     *,
-    strategy: Combined = FASTEST,
+    strategy: Strategy = Strategy.MAX,
     keys: Sequence[str] = (),
 ) -> Progress:
     """Compute the watermark of each partition (an hour) from the partitions before it.
