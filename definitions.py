@@ -6,7 +6,7 @@ from functools import partial
 
 import dagster as dg
 
-from assets import detector_checks, landing_checks, ops, serving, sources, streamed_datasets
+from assets import detector_checks, landing_checks, ops, serving, sources
 from assets.bronze import tables
 from assets.bronze.access_logs import hourly_access_logs
 from assets.code import code
@@ -21,6 +21,7 @@ from blogdata.orchestration.calendar import calendar
 from blogdata.orchestration.dataset import AssetBuilder
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.run_values import values_only
+from blogdata.orchestration.streamed_dataset import streamed
 from blogdata.planning.observed import ended_at
 from blogdata.publish.partitions import Grain
 from blogdata.services.config import Settings, load
@@ -62,7 +63,7 @@ def build(settings: Settings) -> dg.Definitions:
         assets=[
             *sources.specs(loaded),
             *refreshed,
-            *map(streamed_datasets.assets, STREAMS),
+            *(streamed(stream, version=lineage.version) for stream in STREAMS.values()),
             page_files(partitions[Grain.DAY]),
             frozen_years,
             ops.lineage,

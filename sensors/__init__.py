@@ -18,7 +18,7 @@ from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.replays import replay_job, replay_runs
 from sensors.schedules import schedules
-from sensors.stream_ticks import ads_landed, enriched_landed, logs_landed, sessions_landed, visits_landed
+from sensors.stream_ticks import ads_landed, sessions_landed, visits_landed
 
 JOBS = (*jobs.JOBS, write_page_files, replay_job)
 
@@ -34,7 +34,7 @@ def instigators(
     stale = whatever_is_stale(refreshing, sensing)
     requesting = [stale, replay_runs(sensing), page_files_due(sensing), consumers_called(sensing)]
     tidying = tables_scattered(sensing)
-    landed = [visits_landed, enriched_landed, ads_landed, sessions_landed, logs_landed]
+    landed = [visits_landed, ads_landed, sessions_landed]
     return [*requesting, *watching, tidying, *landed, start_runs, end_dead_runs, tell_people], schedules(timing)
 
 

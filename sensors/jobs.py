@@ -59,10 +59,8 @@ def _over(name: str, asset: dg.AssetsDefinition, what: str) -> dg.UnresolvedAsse
 
 
 live = _tick("live", "visits", "of visits")
-live_enriched = _tick("live_enriched", "enriched", "that joins visits with users, devices and places")
 live_ads = _tick("live_ads", "ads", "that joins visits and ads")
 live_sessions = _tick("live_sessions", "sessions", "of sessions")
-live_logs = _tick("live_logs", "logs", "of access logs")
 freeze = _over(
     "freeze", frozen_years, "Turn the weeks of each past year, once they are final, into one immutable table"
 )
@@ -77,6 +75,6 @@ lineage = _over("lineage", ops.lineage, "Export what was published as OpenLineag
 report = _over("report", ops.report, "Write the page about the blog and its data")
 _ASSETS = (freeze, maintain, data_docs, profiles, lineage, report)
 _STEPS = (retention.job, share.job, export.job, replicate.job, rotate.job, settle.job, forget.job)
-JOBS = (live, live_enriched, live_ads, live_sessions, live_logs, *_ASSETS, *_STEPS)
+JOBS = (live, live_ads, live_sessions, *_ASSETS, *_STEPS)
 OPERATIONS = frozenset({"replay", *(job.name for job in (*_ASSETS, *_STEPS))})
 """Names of the jobs that a person starts for what they do to the data, `replay` among them."""

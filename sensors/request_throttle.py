@@ -24,9 +24,7 @@ def digest(lines: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def request_runs(
-    instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest], *, quiet: str, cursor: str | None = None
-) -> dg.SensorResult:
+def request_runs(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest], *, quiet: str) -> dg.SensorResult:
     """Request runs, except those under way and those whose last run ended a short while ago."""
     requests: list[dg.RunRequest] = []
     reasons: list[str] = []
@@ -41,9 +39,9 @@ def request_runs(
             else:
                 reasons.append(reason)
             if len(requests) == MOST_AT_ONCE:
-                return dg.SensorResult(run_requests=requests, cursor=cursor)
+                return dg.SensorResult(run_requests=requests)
     reason = f"{len(reasons)} wait; the first: {reasons[0]}" if len(reasons) > 1 else "".join(reasons) or quiet
-    return dg.SensorResult(run_requests=requests, skip_reason=None if requests else reason, cursor=cursor)
+    return dg.SensorResult(run_requests=requests, skip_reason=None if requests else reason)
 
 
 def _asked(instance: dg.DagsterInstance, waiting: Sequence[dg.RunRequest]) -> Mapping[str, Sequence[dg.RunRecord]]:

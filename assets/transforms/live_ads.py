@@ -10,6 +10,7 @@ Spark drops them without a word.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,15 +19,17 @@ from assets.transforms import ad_displays, ad_visits, live_lines
 from assets.transforms.visit_times import hour_of
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import windowed_deduplicator
+from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.streamed_files import SCHEMA
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.publish import kept_rows
 from quality.contracts import streams
-from quality.contracts.live_ads import WITH_ADS_LIVE, WRITTEN
+from quality.contracts.live import WITH_ADS_LIVE
 
 _EVENT_AT, _DISPLAY_AT = ("event_file", "event_offset"), ("display_file", "display_offset")
 _EVENT = ("visit_id", "event_time", "page")
 _DISPLAY = ("visit_id", "ad_id", "display_time")
+_AT_ONCE = timedelta()
 _PAYLOAD = ("user_id", "keep_private", "campaign", "display_page")
 
 
@@ -45,15 +48,16 @@ def take_in(batch: MicroBatch) -> None:
     Raises:
         PlatformError: As raised by `publish`.
     """
+    turn = next_turn(batch.place.lake, WITH_ADS_LIVE.dataset)
     # Computed exactly once: a batch that is not, or only in part, has no state for the next one.
     with (
         kept_rows.computed(batch.lines) as rows,
         kept_rows.computed(judged(rows, _published(batch, _hours(rows)))) as verdicts,
     ):
         by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
-        late = live_lines.late(batch, ((_events, "event_time"), (_displays, "display_time")))
+        late = live_lines.late(batch, ((_events, "event_time", _AT_ONCE), (_displays, "display_time", _AT_ONCE)))
         accounts = live_lines.accounts(by_verdict, late)
-        live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, drop=(*_EVENT_AT, *_DISPLAY_AT))
+        live_lines.publish(batch, verdicts, WITH_ADS_LIVE, accounts, turn=turn)
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
@@ -136,13 +140,12 @@ def _published(batch: MicroBatch, hours: Sequence[str]) -> DataFrame:
 
 
 STREAM = Stream(
-    name=WRITTEN.stream,
-    source=streams.VISITS,
-    others=(streams.ADS,),
+    name="ads",
+    sources=(streams.VISITS, streams.ADS),
     schema=SCHEMA,
     key=WITH_ADS_LIVE.key,
     watermark=f"min of both sides less {ad_visits.JOIN.late}, joined within {ad_visits.JOIN.bound}",
-    datasets=(WITH_ADS_LIVE.dataset,),
+    contracts=(WITH_ADS_LIVE,),
     process=take_in,
     query=joined,
 )

@@ -1,36 +1,35 @@
-"""What the streams beside that of the visits share: visit events of landed lines, rows that came too late for a state,
-and the publication of a batch.
-"""
+"""What the streams share: judged lines, rows that came too late for a state, and the publication of a batch."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from datetime import timedelta
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from assets.transforms import visit_events
 from assets.transforms.visit_times import hour_of, start_of
 from blogdata.lake.commit import Account
 from blogdata.orchestration.stream import MicroBatch
-from blogdata.patterns.error_management.streamed_files import left_out_notes
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.patterns.ingestion import landed_lines
-from blogdata.publish.changes import READ, AppendBatch
 from blogdata.publish.contract import Contract
 from quality.contracts.live import LATE
 
-_JSON = frozenset({visit_events.JSON})
+JSON = frozenset({visit_events.JSON})
 _FOLDER = r"^[^/]*/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/"
+
+
+def judged(lines: DataFrame) -> DataFrame:
+    """Judge landed lines of visits, as :func:`assets.transforms.visit_events.judge` does."""
+    return visit_events.judge(in_an_hour(lines).withColumn("format", F.lit(visit_events.JSON)), formats=JSON)
 
 
 def events(lines: DataFrame) -> DataFrame:
     """Read the visit events of landed lines, as :func:`assets.transforms.visit_events.parse` does."""
-    return visit_events.parse(
-        visit_events.judge(in_an_hour(lines).withColumn("format", F.lit(visit_events.JSON)), formats=_JSON), _JSON
-    )
+    return visit_events.parse(judged(lines), JSON)
 
 
 def in_an_hour(lines: DataFrame) -> DataFrame:
@@ -39,22 +38,16 @@ def in_an_hour(lines: DataFrame) -> DataFrame:
     Args:
         lines: source_file STRING, and anything else.
     """
+    hour = F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
     named = F.col("source_file").rlike(_FOLDER) & start_of(F.col("arrival_hour")).isNotNull()
-    return with_hour(lines).where(named)
+    return lines.withColumn("arrival_hour", hour).where(named)
 
 
-def with_hour(lines: DataFrame) -> DataFrame:
-    """Add the hour of arrival of lines of which each lies in one.
-
-    Args:
-        lines: source_file STRING, and anything else.
-    """
-    return lines.withColumn(
-        "arrival_hour", F.concat_ws("T", *(F.regexp_extract("source_file", _FOLDER, part) for part in (1, 2)))
-    )
+Side = tuple[Callable[[DataFrame], DataFrame], str, timedelta]
+"""How the rows of a source are read from lines, their time, and how long after it they count."""
 
 
-def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFrame], str]]) -> Counter[str]:
+def late(batch: MicroBatch, sides: Sequence[Side]) -> Counter[str]:
     """Count the rows of the batch's files that were behind the watermark, by hour of their time."""
     marks = {planned.number: planned.watermark for planned in batch.checkpoint.batches()}
     # Those are late that the batch before had no place for any more.
@@ -63,22 +56,18 @@ def late(batch: MicroBatch, sides: Sequence[tuple[Callable[[DataFrame], DataFram
     if mark is None:
         return found
     place = batch.place
-    for source, (read, time) in zip((batch.source, *batch.others), sides, strict=True):
-        rows = read(landed_lines.read(batch.spark, place.landing, _paths(batch, source.table), place.bounds))
-        behind: Column = F.col(time) <= F.lit(mark)
-        counts = rows.where(behind).groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
+    for source, (read, time, counts_for) in zip(batch.sources, sides, strict=True):
+        of_source = (file.name for file in batch.files if file.hour is not None)
+        paths = [place.landing / name for name in of_source if name.startswith(f"{source.table}/")]
+        rows = read(landed_lines.read(batch.spark, place.landing, paths, place.bounds))
+        behind = rows.where(F.col(time) <= F.lit(mark - counts_for))
+        counts = behind.groupBy(hour_of(F.col(time)).alias("hour")).count().collect()
         found.update({row["hour"]: int(row["count"]) for row in counts})
     return found
 
 
 def publish(
-    batch: MicroBatch,
-    verdicts: DataFrame,
-    contract: Contract,
-    accounts: Mapping[str, Account],
-    *,
-    drop: Sequence[str] = (),
-    inputs: Mapping[str, int] | None = None,
+    batch: MicroBatch, verdicts: DataFrame, contract: Contract, accounts: Mapping[str, Account], *, turn: int
 ) -> None:
     """Publish the rows of a batch that are the first of their kind; the accounts tell the others.
 
@@ -88,53 +77,30 @@ def publish(
     Raises:
         PlatformError: As raised by `publish`.
     """
-    if not accounts:
-        return
-    first = verdicts.where(F.col("verdict") == Verdict.FIRST.value).drop("verdict", *drop)
-    batch.append(
-        first.withColumn("batch", F.lit(f"{batch.writer}/{batch.number}")),
-        contract,
-        AppendBatch(
-            stream=batch.writer,
-            batch=batch.number,
-            turn=None,
-            notes={READ: f"landing.{batch.source.table}", **left_out_notes(batch.files)},
-        ),
-        accounts=accounts,
-        inputs=inputs,
-    )
+    if accounts:
+        first = verdicts.where(F.col("verdict") == Verdict.FIRST.value)
+        batch.append(first, contract, accounts=accounts, turn=turn)
 
 
 def published(batch: MicroBatch, contract: Contract) -> DataFrame:
     """Read what is published of a dataset; nothing if it has no table yet."""
-    found = newest(batch, contract.dataset)
-    return found[0] if found else batch.spark.createDataFrame([], contract.ddl)
-
-
-def newest(batch: MicroBatch, dataset: str) -> tuple[DataFrame, int] | None:
-    """Read what is published of a dataset, with the version of its table; None if it has no table yet."""
-    table = batch.place.lake.caught_up(dataset)
+    table = batch.place.lake.caught_up(contract.dataset)
     if table is None:
-        return None
-    return batch.place.lake.read(batch.spark, dataset, table.version()), table.version()
+        return batch.spark.createDataFrame([], contract.ddl)
+    return batch.place.lake.read(batch.spark, contract.dataset, table.version())
 
 
-def accounts(by_verdict: Iterable[Row], late: Mapping[str, int] | None = None) -> dict[str, Account]:
+def accounts(by_verdict: Iterable[Row], late: Mapping[str, int]) -> dict[str, Account]:
     """Account for the rows of a batch: by hour all of them, and those that are not published.
 
     Args:
-        late: Hour to the rows that came too late for a state; None: there is no state.
+        late: Hour to the rows that came too late for a state.
     """
-    left_out = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, *(() if late is None else (LATE,)))
-    found = {hour: Counter({LATE: rows}) for hour, rows in (late or {}).items()}
+    found = {hour: Counter({LATE: rows}) for hour, rows in late.items()}
     for row in by_verdict:
-        found.setdefault(row["event_hour"], Counter())[row["verdict"]] = int(row["count"])
+        found.setdefault(row["event_hour"], Counter())[row["verdict"]] += int(row["count"])
+    left_out = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
     return {
         hour: Account(rows_in=rows.total(), reasons={name: rows[name] for name in left_out})
         for hour, rows in sorted(found.items())
     }
-
-
-def _paths(batch: MicroBatch, table: str) -> list[Path]:
-    names = (file.name for file in batch.files if file.hour is not None and file.name.startswith(f"{table}/"))
-    return [batch.place.landing / name for name in names]

@@ -19,29 +19,26 @@ from blogdata.lake.commit import Account
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.data_value import stateful_sessionizer
 from blogdata.patterns.data_value.incremental_sessionizer import ENDED, STARTED
-from blogdata.patterns.data_value.stateful_sessionizer import CONFIGURATION, CONFLICTS, DUPLICATES, LiveSessions
+from blogdata.patterns.data_value.stateful_sessionizer import CONFLICTS, LINES
+from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.streamed_files import SCHEMA
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.publish import kept_rows
+from blogdata.publish.partitions import Grain, between
 from quality.contracts import streams
-from quality.contracts.live import LATE
-from quality.contracts.live_sessions import SESSIONS_LIVE, WRITTEN
-from quality.contracts.sessions import SESSIONS
+from quality.contracts.live import LATE, SESSIONS_LIVE
 
-SPEC = LiveSessions(session=session_rules.SPEC, late=timedelta(hours=1), payload="payload")
+SPEC = session_rules.SPEC
+ALLOWED = timedelta(hours=1)
 """Page views may come up to an hour late."""
+_PAYLOAD, _NO_HOUR = "payload", "1970-01-01T00"
 _CONTENT = ("session_id", STARTED, ENDED, "pages", "first_pages", "exit_page", "keep_private")
 
 
-def found(lines: Sequence[DataFrame]) -> DataFrame:
-    """Find the sessions of the lines of visits.
-
-    Returns:
-        Rows of silver.sessions that are completed, with the numbers of lines that were received again.
-    """
-    views = session_rules.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(SPEC.payload))
-    columns = [column.name for column in SESSIONS.columns]
-    return stateful_sessionizer.sessionize(views, SPEC).select(*columns, DUPLICATES, CONFLICTS)
+def windows(lines: Sequence[DataFrame]) -> DataFrame:
+    """Group the page views of the lines of visits by session."""
+    views = session_rules.page_views(live_lines.events(lines[0]), F.xxhash64("raw").alias(_PAYLOAD))
+    return stateful_sessionizer.windows(views, SPEC, late=ALLOWED)
 
 
 def take_in(batch: MicroBatch) -> None:
@@ -50,20 +47,25 @@ def take_in(batch: MicroBatch) -> None:
     Raises:
         PlatformError: As raised by `publish`.
     """
+    turn = next_turn(batch.place.lake, SESSIONS_LIVE.dataset)
     # Computed exactly once: a batch that is not, or only in part, has no state for the next one.
-    with kept_rows.computed(batch.lines) as rows, kept_rows.computed(judged(rows, _published(batch, rows))) as verdicts:
-        lines = F.sum(F.col("pages") + F.col(DUPLICATES) + F.col(CONFLICTS)).alias("lines")
-        again = [F.sum(name).alias(name) for name in (DUPLICATES, CONFLICTS)]
-        counted = verdicts.groupBy("event_hour", "verdict").agg(lines, *again).collect()
-        accounts = _accounts(counted, live_lines.late(batch, ((live_lines.events, "event_time"),)))
-        live_lines.publish(batch, verdicts, SESSIONS_LIVE, accounts, drop=(DUPLICATES, CONFLICTS))
+    with kept_rows.computed(batch.lines) as over:
+        last = F.max(F.array_max(f"rows.{SPEC.time}")) + F.lit(SPEC.inactivity)
+        (range_,) = over.agg(hour_of(F.min(STARTED)).alias("first"), hour_of(last).alias("last")).collect()
+        since = range_["first"] or _NO_HOUR
+        hours = between(since, range_["last"] or since, Grain.HOUR)
+        found = stateful_sessionizer.sessions(over, SPEC, payload=_PAYLOAD, partitions=hours)
+        # Two sessions of a visitor never overlap: older ones are of no matter.
+        published = live_lines.published(batch, SESSIONS_LIVE).where(F.col("event_hour") >= since)
+        with kept_rows.computed(judged(found, published)) as verdicts:
+            counts = [F.sum(name).alias(name) for name in (LINES, "pages", CONFLICTS)]
+            counted = verdicts.groupBy("event_hour", "verdict").agg(*counts).collect()
+            late = live_lines.late(batch, ((live_lines.events, SPEC.time, stateful_sessionizer.gap(SPEC)),))
+            live_lines.publish(batch, verdicts, SESSIONS_LIVE, _accounts(counted, late), turn=turn)
 
 
 def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
     """Hold the sessions of a batch against those published: two sessions of a visitor never overlap.
-
-    Args:
-        rows: Rows of :func:`found`.
 
     Returns:
         The rows, with verdict STRING: `duplicate` of a session with the same content, `conflict` with another one.
@@ -86,22 +88,16 @@ def judged(rows: DataFrame, published: DataFrame) -> DataFrame:
     return rows.join(overlapping, ["session_id"], "left").select(*rows.columns, verdict.alias("verdict"))
 
 
-def _published(batch: MicroBatch, rows: DataFrame) -> DataFrame:
-    """Read the published sessions that were not over before the first one of the batch began."""
-    since = rows.agg(hour_of(F.min(STARTED)).alias("hour")).collect()[0]["hour"]
-    # Without a session in the batch no hour is late enough: null is not true.
-    return live_lines.published(batch, SESSIONS_LIVE).where(F.col("event_hour") >= F.lit(since))
-
-
 def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
     lines, reasons = Counter(late), {hour: Counter({LATE: rows}) for hour, rows in late.items()}
     for row in counted:
         mine = reasons.setdefault(row["event_hour"], Counter())
-        lines[row["event_hour"]] += row["lines"]
+        lines[row["event_hour"]] += row[LINES]
         if row["verdict"] == Verdict.FIRST.value:
-            mine.update({Verdict.DUPLICATE.value: row[DUPLICATES], Verdict.CONFLICT.value: row[CONFLICTS]})
+            duplicates = row[LINES] - row["pages"] - row[CONFLICTS]
+            mine.update({Verdict.DUPLICATE.value: duplicates, Verdict.CONFLICT.value: row[CONFLICTS]})
         else:
-            mine[row["verdict"]] += row["lines"]
+            mine[row["verdict"]] += row[LINES]
     names = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
     return {
         hour: Account(rows_in=lines[hour], reasons={name: mine[name] for name in names})
@@ -110,13 +106,12 @@ def _accounts(counted: Iterable[Row], late: Counter[str]) -> dict[str, Account]:
 
 
 STREAM = Stream(
-    name=WRITTEN.stream,
-    source=streams.VISITS,
+    name="sessions",
+    sources=(streams.VISITS,),
     schema=SCHEMA,
-    key=("user_id", SPEC.session.time, *SPEC.session.ties),
-    watermark=f"max less {SPEC.late}, sessions over after {SPEC.session.inactivity}",
-    datasets=(SESSIONS_LIVE.dataset,),
+    key=("user_id", SPEC.time, *SPEC.ties),
+    watermark=f"max less {ALLOWED}, session windows over after {SPEC.inactivity}",
+    contracts=(SESSIONS_LIVE,),
     process=take_in,
-    query=found,
-    configuration=CONFIGURATION,
+    query=windows,
 )

@@ -1,160 +1,158 @@
-"""Publishes a micro-batch of visits as judged lines, deduplicated events, and events set aside (late or repeated).
+"""Publishes a micro-batch of visits: its lines, judged, and the events among them, each once.
 
-Every part can be retried for the same batch, after a failure at any point: each table appends a batch once, and both
-the figures and the time of ingestion come from the commits.
+A new checkpoint reads all input again: lines of files that are published are passed over, and events are held against
+those of their hours. Both tables are computed from the landed lines, so either one alone can be made again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timezone
 
+import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import visit_events
-from assets.transforms.live_batches import CORRECTIONS, Batch, LinesFirst, lines_of, newest
+from assets.transforms import live_lines, visit_events
+from blogdata.evidence.appended import appended
+from blogdata.lake import arrow
+from blogdata.lake.checksums import require_whole
 from blogdata.lake.commit import Account, Commit
+from blogdata.orchestration.landing import ERASED
 from blogdata.orchestration.stream import MicroBatch, Stream
 from blogdata.patterns.error_management import late_data_detector, windowed_deduplicator
+from blogdata.patterns.error_management.checkpointer import next_turn
 from blogdata.patterns.error_management.late_data_detector import StreamProgress
-from blogdata.patterns.error_management.streamed_files import SCHEMA
+from blogdata.patterns.error_management.streamed_files import SCHEMA, by_hour, figures_by_hour
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
 from blogdata.patterns.ingestion.landed_lines import is_replay
-from blogdata.publish.partitions import Grain, key_of
-from quality.contracts import streamed_by, streams
-from quality.contracts.live import BRONZE, LATE, SET_ASIDE, VISITS, WRITTEN
+from blogdata.publish import kept_rows
+from quality.contracts import streams
+from quality.contracts.live import BRONZE, LATE, VISITS
 from quality.contracts.visits import WATERMARK
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
 ARRIVAL_ORDER = ("arrival_hour", "_replay", "source_file", "source_offset")
-_JSON = frozenset({visit_events.JSON})
 _SOURCE = "landing"
 """Source name for the watermark: the landing zone is one source; a topic would be one per partition."""
 
 
-def _judge(batch: MicroBatch, lines: DataFrame, names: Collection[str]) -> DataFrame:
-    return visit_events.judge(lines.withColumn("format", F.lit(visit_events.JSON)), formats=_JSON).drop("crawler")
+def take_in(batch: MicroBatch) -> None:
+    """Publish the lines of a batch, then the events among them that are the first of their identity, and not late.
 
-
-def _refine(batch: MicroBatch, this: Batch, landed: Commit) -> None:
-    """Publish the events of a batch that are set aside, then those that are the first of their identity."""
-    before = newest(batch, VISITS.dataset, not_of=this)
-    progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
-    arrived = _usable(landed)
-    events = visit_events.parse(lines_of(batch, this, landed), _JSON).withColumns(
-        {"batch": F.lit(this.label), "_replay": is_replay()}
-    )
-    # A correction arrives whenever a person makes it: it is never late, and is compared with its hour, even if closed.
-    late = late_data_detector.is_late(F.col("event_time"), progress.watermark) & ~F.col("_replay")
-    corrected = arrived if landed.info["appended"]["notes"].get(CORRECTIONS, 0) else ()
-    published, held_rows = _to_hold_against(batch, progress.watermark, corrected)
-    held = windowed_deduplicator.first_come(
-        events.where(~late), published, key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
-    )
-    judged = held.unionByName(events.where(late).withColumn("verdict", F.lit(LATE)))
-    first = F.col("verdict") == Verdict.FIRST.value
-    inputs = {BRONZE.dataset: landed.version}
-    # Four actions read this small batch: compute it once.
-    with _kept(judged):
-        counted = {row["event_hour"]: int(row["count"]) for row in _by_hour(judged.where(first))}
-        # The account uses the rows that stay, counted independently, so that it does not prove itself.
-        aside_commit = batch.append(
-            judged.where(~first).withColumns({"reason": F.col("verdict"), "watermark": _literal(progress.watermark)}),
-            SET_ASIDE,
-            this.once(),
-            accounts={
-                hour: Account(rows_in=rows, reasons={"first": counted.get(hour, 0)}) for hour, rows in arrived.items()
-            },
-            inputs=inputs,
-        )
-        readings = late_data_detector.readings_of(
-            judged,
-            source=F.lit(_SOURCE),
-            taken_in=_taken_in(landed),
-            partition="arrival_hour",
-            event_time="event_time",
-        )
-        after = progress.advance(readings, WATERMARK.allowed, WATERMARK.combined)
-        batch.append(
-            judged.where(first),
-            VISITS,
-            this.once(progress=after.as_json(), state_rows=held_rows),
-            accounts={
-                hour: Account(rows_in=rows, reasons=_reasons(aside_commit, hour)) for hour, rows in arrived.items()
-            },
-            inputs={**inputs, SET_ASIDE.dataset: aside_commit.version},
-        )
-
-
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[None]:
-    frame.persist()
-    try:
-        yield
-    finally:
-        frame.unpersist()
-
-
-def _by_hour(rows: DataFrame) -> Sequence[Row]:
-    return rows.groupBy("event_hour").count().collect()
-
-
-def _to_hold_against(
-    batch: MicroBatch, watermark: datetime | None, corrected: Collection[str]
-) -> tuple[DataFrame, int]:
-    """Read the published events that may be repeated: those not behind the watermark, and those of corrected hours.
-
-    The number counts only those not behind the watermark: they are the state that the stream has to keep.
+    Raises:
+        PlatformError: As raised by `publish`.
     """
-    table = batch.place.lake.caught_up(VISITS.dataset)
-    if table is None:
-        empty = ", ".join(f"`{column.name}` {column.type}" for column in VISITS.columns)
-        return batch.spark.createDataFrame([], empty), 0
-    rows = batch.place.lake.read(batch.spark, VISITS.dataset, table.version())
-    held = table.to_pyarrow_dataset()
-    if watermark is None:
-        return rows, int(held.count_rows())
-    hour = key_of(watermark, Grain.HOUR)
-    still_open = (F.col("event_hour") >= hour) & (F.col("event_time") >= F.lit(watermark))
-    wanted = rows.where(still_open | F.col("event_hour").isin(*corrected) if corrected else still_open)
-    counted = (ds.field("event_hour") >= hour) & (ds.field("event_time") >= ds.scalar(watermark))
-    return wanted, int(held.count_rows(filter=counted))
+    # Read before anything else: events are published only if no others were since.
+    turn = next_turn(batch.place.lake, VISITS.dataset)
+    with kept_rows.computed(live_lines.judged(batch.lines)) as lines:
+        landed = _land(batch, lines)
+        before = _newest(batch, VISITS.dataset)
+        progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
+        events = visit_events.parse(lines, live_lines.JSON).withColumn("_replay", is_replay())
+        hours = [row["event_hour"] for row in events.select("event_hour").distinct().collect()]
+        published = live_lines.published(batch, VISITS).where(F.col("event_hour").isin(*hours))
+        with kept_rows.computed(judged(events, published, progress.watermark)) as verdicts:
+            by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
+            readings = late_data_detector.readings_of(
+                verdicts,
+                source=F.lit(_SOURCE),
+                taken_in=datetime.fromtimestamp(landed.info["started_at"], tz=timezone.utc),
+                partition="arrival_hour",
+                event_time="event_time",
+            )
+            after = progress.advance(readings, WATERMARK.allowed, WATERMARK.combined)
+            batch.append(
+                verdicts.where(F.col("verdict") == Verdict.FIRST.value),
+                VISITS,
+                accounts=live_lines.accounts(by_verdict, {}),
+                turn=turn,
+                progress=after.as_json(),
+            )
 
 
-def _usable(landed: Commit) -> dict[str, int]:
-    """Count the usable events of a batch by event hour, from the commit of its lines."""
-    rows: dict[str, int] = {}
-    for entry in landed.entries.values():
-        for (hour, filtered_by, _), count in entry.breakdowns["event_hours"].items():
-            if hour is not None and filtered_by is None:
-                rows[hour] = rows.get(hour, 0) + count
-    return rows
+def judged(events: DataFrame, published: DataFrame, watermark: datetime | None) -> DataFrame:
+    """Hold the events of a batch against those published of their hours; a new one behind the watermark is late.
+
+    A correction arrives whenever a person makes it: it is never late.
+
+    Args:
+        events: Events with _replay BOOLEAN.
+
+    Returns:
+        The events, with verdict STRING.
+    """
+    late = late_data_detector.is_late(F.col("event_time"), watermark) & ~F.col("_replay")
+
+    def held(rows: DataFrame) -> DataFrame:
+        return windowed_deduplicator.first_come(
+            rows, published, key=IDENTITY, order=ARRIVAL_ORDER, payload=F.xxhash64("raw")
+        )
+
+    behind = held(events.where(late)).replace({Verdict.FIRST.value: LATE}, subset=["verdict"])
+    return held(events.where(~late)).unionByName(behind)
 
 
-def _reasons(aside_commit: Commit, hour: str) -> Mapping[str, int]:
-    return {str(reason): rows for (reason,), rows in aside_commit.entries[hour].breakdowns["reasons"].items()}
+def _land(batch: MicroBatch, lines: DataFrame) -> Commit:
+    """Publish the lines of the batch, except those of files that were published under an earlier checkpoint."""
+    turn, earlier = next_turn(batch.place.lake, BRONZE.dataset), _newest(batch, BRONZE.dataset)
+    if earlier is None:
+        # The first batch, or the first one after the table's history was cleaned up.
+        renewed = batch.place.lake.caught_up(BRONZE.dataset) is not None
+    else:
+        once = earlier.info["appended"]
+        renewed = once["stream"] != batch.writer or bool(once["notes"]["renewed"])
+    known = _taken_in_before(batch) if renewed else frozenset()
+    new, old = ([file for file in batch.files if (file.name in known) is is_known] for is_known in (False, True))
+    taken_in_before = {key: size.lines for key, size in by_hour(old).items()}
+    erased = {key: size.erased for key, size in by_hour(new).items() if size.erased}
+    accounts = {
+        key: Account(
+            rows_in=size.lines,
+            reasons={
+                name: rows[key]
+                for name, rows in (("taken_in_before", taken_in_before), (ERASED, erased))
+                if key in rows
+            },
+        )
+        for key, size in by_hour(batch.files).items()
+    }
+    return batch.append(
+        lines.where(~F.col("source_file").isin(*sorted(known))) if known else lines,
+        BRONZE,
+        accounts=accounts,
+        files=figures_by_hour(new),
+        turn=turn,
+        renewed=renewed,
+    )
 
 
-def _taken_in(landed: Commit) -> datetime:
-    return datetime.fromtimestamp(landed.info["started_at"], tz=timezone.utc)
+def _newest(batch: MicroBatch, dataset: str) -> Commit | None:
+    """Find the newest commit that appended another batch to a dataset; None if there is none."""
+    this = (batch.writer, batch.number)
+    commits = ((one, one.info["appended"]) for one in appended(batch.place.lake, dataset))
+    return next((one for one, once in commits if (once["stream"], once["batch"]) != this), None)
 
 
-def _literal(time: datetime | None) -> Column:
-    return F.lit(time).cast("timestamp")
+def _taken_in_before(batch: MicroBatch) -> frozenset[str]:
+    """Find the files of the batch that another batch has published, from the table: a checkpoint may be lost."""
+    table, hours = batch.place.lake.caught_up(BRONZE.dataset), sorted(by_hour(batch.files))
+    if table is None or not hours:
+        return frozenset()
+    require_whole(table, BRONZE.dataset, f"arrival_hour IN ({', '.join(map(arrow.text, hours))})")
+    of_others = ds.field("arrival_hour").isin(pa.array(hours, pa.string())) & (ds.field("batch") != batch.label)
+    rows = table.to_pyarrow_dataset().to_table(columns=["source_file"], filter=of_others)
+    return frozenset(rows["source_file"].unique().to_pylist()) & {file.name for file in batch.files}
 
 
 STREAM = Stream(
-    name=WRITTEN.stream,
-    source=streams.VISITS,
+    name="visits",
+    sources=(streams.VISITS,),
     schema=SCHEMA,
     key=IDENTITY,
-    watermark=f"{late_data_detector.described(WATERMARK.combined)} less {WATERMARK.allowed}",
-    datasets=tuple(streamed_by(WRITTEN)),
-    without_late=(VISITS.dataset,),
-    process=LinesFirst(lines=BRONZE, refined=VISITS, judge=_judge, refine=_refine).take_in,
+    watermark=f"{WATERMARK.combined.value} of sources less {WATERMARK.allowed}",
+    contracts=(BRONZE, VISITS),
+    process=take_in,
 )
 """The stream of visits, from the landing zone; a broker would be another source of the same stream."""

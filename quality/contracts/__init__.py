@@ -15,10 +15,6 @@ from quality.contracts import (
     devices,
     enriched,
     live,
-    live_ads,
-    live_enriched,
-    live_logs,
-    live_sessions,
     page_views,
     places,
     requests,
@@ -57,11 +53,7 @@ LANDED: Mapping[str, Contract] = MappingProxyType(
 )
 """The datasets that are computed from the landing zone."""
 STREAMED: Mapping[str, Contract] = MappingProxyType(
-    {
-        name: contract
-        for name, contract in _declared(live, live_enriched, live_ads, live_sessions, live_logs).items()
-        if isinstance(contract.write, Append)
-    }
+    {name: contract for name, contract in _declared(live).items() if isinstance(contract.write, Append)}
 )
 """The datasets that streams append to; `blogdata run` does not compute them."""
 EVERY: Mapping[str, Contract] = _by_layer({**CONTRACTS, **STREAMED})

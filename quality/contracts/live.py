@@ -1,19 +1,16 @@
-"""Live: what the stream of visits ingests within seconds of landing; appended batch by batch, never replaced."""
+"""Live: what streams publish within seconds of landing; appended batch by batch, never replaced."""
 
 from dataclasses import replace
 from datetime import timedelta
 
-from blogdata.patterns.error_management.dead_letter import Tolerance
 from blogdata.patterns.error_management.windowed_deduplicator import Verdict
-from blogdata.patterns.ingestion.landed_lines import REPLAY_PREFIX
-from blogdata.patterns.quality.online_observer import observed
 from blogdata.planning.reach import SAME
 from blogdata.publish.contract import Contract, Read
-from blogdata.publish.schema import RowRule
-from blogdata.publish.watch import Flow, Lag, Layer, StreamSla, Watch
+from blogdata.publish.watch import Flow, Lag, Layer, Watch
 from blogdata.publish.writes import Append
+from quality.contracts import ads, landed, visits
 from quality.contracts import columns as c
-from quality.contracts import landed, visits
+from quality.contracts.sessions import SESSIONS, SESSIONS_DAILY
 
 BATCH = c.fact(
     name="batch",
@@ -22,18 +19,10 @@ BATCH = c.fact(
     description="Micro-batch the row came with: checkpoint and number, as in ops.stream_offsets",
     sourceless="one value for all rows of a batch",
 )
-JUDGED_BY = c.fact(
-    name="watermark",
-    type="TIMESTAMP",
-    description="Watermark the row was judged by; null: none yet",
-    sourceless="from the accounts of earlier batches",
-)
 LATE = "late"
 WRITTEN = Append(stream="visits")
-SLA = StreamSla(after_landing=timedelta(minutes=5), after_hour=timedelta(hours=1))
-"""What is promised to those who read what streams publish."""
-EVENTS = "visit events of the batch, by the commit of its lines"
-REASONS = (Verdict.DUPLICATE.value, Verdict.CONFLICT.value, LATE)
+LAG = Lag(within=timedelta(minutes=5))
+"""How long landed files may wait to be read."""
 COUNTED = ("occurrences", "conflicts")
 """Columns of silver.visits that a stream cannot have: a repeated event does not change a published row."""
 ONE_FORMAT = {"format": "visit events only", "filtered_by": "null: the filters judge lines of access logs"}
@@ -60,78 +49,81 @@ BRONZE = Contract(
     breakdowns=visits.RECEIVED.breakdowns,
     statistics=("source_offset", "event_hour", "batch"),
     patterns=("Checkpointer", "Dead-Letter", "Audit-Write-Audit-Publish"),
-    watch=Watch(flow=Flow(layer=Layer.STORAGE), lag=Lag(within=timedelta(minutes=5))),
+    watch=Watch(flow=Flow(layer=Layer.STORAGE), lag=LAG),
 )
-SET_ASIDE = Contract(
-    dataset="silver.visits_live_aside",
-    description="Visit events that the stream set aside: late ones, repeated ones, and repeated ones that differ",
+VISITS = Contract(
+    dataset="silver.visits_live",
+    description="Visit events of the stream: each once, as far as the watermark lets it be told",
     owner="team:analytics",
-    reads=(Read(dataset="bronze.visits_live", reach=SAME),),
+    reads=(Read(dataset="landing.visits", reach=SAME),),
     write=WRITTEN,
-    columns=(
-        c.EVENT_HOUR,
-        *c.VISIT[:2],
-        c.VISIT[4],
-        c.fact(
-            name="reason",
-            type="STRING",
-            nullable=False,
-            description="late (behind the watermark), duplicate, or conflict (same identity, another payload)",
-        ),
-        JUDGED_BY,
-        c.RAW,
-        visits.ARRIVED,
-        *c.SOURCE,
-        BATCH,
-    ),
-    key=("source_file", "source_offset"),
+    columns=(*(column for column in visits.WHOLE_VISITS.columns if column.name not in COUNTED), BATCH),
+    key=visits.VISITS.key,
     partitioning=visits.EVENT,
-    rules=(
-        visits.IN_ITS_HOUR,
-        RowRule(
-            name="known_reason",
-            expression="reason IN ({})".format(", ".join(f"'{reason}'" for reason in REASONS)),
-            description="It is said why the row was set aside",
-        ),
-        RowRule(
-            name="late_is_behind",
-            expression=f"(reason = '{LATE}') = coalesce(event_time < watermark, false)"
-            f" OR source_file LIKE '%/{REPLAY_PREFIX}%'",
-            description="Late rows, and only those, are behind the watermark; corrections may be, and are not late",
-        ),
+    rows_in="visit events of the batch, counted before they are judged",
+    left_out={
+        Verdict.DUPLICATE.value: "received twice",
+        Verdict.CONFLICT.value: "received twice, with another payload",
+        LATE: "behind the watermark; bronze.visits_live has them, and silver.visits",
+        **landed.TAKEN_OUT,
+    },
+    rules=tuple(rule for rule in visits.VISITS.rules if rule.name != "stands_for_itself"),
+    statistics=("event_time", "page", "batch"),
+    patterns=(
+        "Checkpointer",
+        "Windowed Deduplicator",
+        "Late Data Detector",
+        "Audit-Write-Audit-Publish",
     ),
-    rows_in=EVENTS,
-    left_out={"first": "counted by the rows that stay", **landed.TAKEN_OUT},
-    breakdowns={"reasons": ("reason",)},
-    statistics=("event_time", "batch"),
-    patterns=("Checkpointer", "Windowed Deduplicator", "Late Data Detector"),
 )
-VISITS = observed(
-    Contract(
-        dataset="silver.visits_live",
-        description="Visit events of the stream: each once, as far as the watermark lets it be told",
-        owner="team:analytics",
-        reads=(
-            Read(dataset="bronze.visits_live", reach=SAME),
-            Read(dataset="silver.visits_live_aside", reach=SAME, columns=()),
-        ),
-        write=WRITTEN,
-        columns=(*(column for column in visits.WHOLE_VISITS.columns if column.name not in COUNTED), BATCH),
-        key=visits.VISITS.key,
-        partitioning=visits.EVENT,
-        rows_in=EVENTS,
-        left_out={**dict.fromkeys(REASONS, "set aside"), **landed.TAKEN_OUT},
-        rules=tuple(rule for rule in visits.VISITS.rules if rule.name != "stands_for_itself"),
-        statistics=("event_time", "page", "batch"),
-        patterns=(
-            "Checkpointer",
-            "Windowed Deduplicator",
-            "Late Data Detector",
-            "Audit-Write-Audit-Publish",
-            "Online Observer",
-        ),
-        watch=Watch(sla=SLA),
-    )
+WITH_ADS_LIVE = Contract(
+    dataset="silver.visits_with_ads_live",
+    description="Visit events that name an ad and displayed ads, as the stream joins them: pairs at once, and those "
+    "alone when no partner can come any more",
+    owner="team:analytics",
+    reads=(Read(dataset="landing.visits", reach=SAME), Read(dataset="landing.ads", reach=SAME)),
+    write=Append(stream="ads"),
+    columns=(*ads.WITH_ADS.columns, BATCH),
+    key=ads.WITH_ADS.key,
+    partitioning=ads.WITH_ADS.partitioning,
+    rules=ads.WITH_ADS.rules,
+    rows_in="rows that the join let go of in the batch, and those that came too late for it",
+    left_out={
+        Verdict.DUPLICATE.value: "of a row published before, from a line that was received twice",
+        Verdict.CONFLICT.value: "the same, with another payload; a pair of an event or display published alone, or "
+        "reversely",
+        LATE: "events that name an ad, and displays, behind the watermark; read again from the batch's files",
+        **landed.TAKEN_OUT,
+    },
+    statistics=("ad_id", "display_time", "batch"),
+    patterns=("Checkpointer", "Dynamic Joiner", "Windowed Deduplicator", "Audit-Write-Audit-Publish"),
+    watch=Watch(lag=LAG),
 )
-TOLERANCE = Tolerance(max_share=visits.DEAD_LETTERS.max_share or 1.0, over_rows=1000)
-"""Allowed share of dead letters: that of an hour in bronze, measured over the newest thousand lines."""
+SESSIONS_LIVE = Contract(
+    dataset="silver.sessions_live",
+    description="Completed sessions of visitors, as the stream finds them: each once, when no page view of it can come "
+    "any more; the same rows as the completed ones of silver.sessions",
+    owner="team:analytics",
+    reads=(Read(dataset="landing.visits", reach=SAME),),
+    write=Append(stream="sessions"),
+    columns=(*SESSIONS.columns, BATCH),
+    key=SESSIONS.key,
+    partitioning=SESSIONS.partitioning,
+    rules=SESSIONS.rules,
+    rows_in="lines of the sessions that the batch let go of, and those that came too late for one",
+    stands_for="sum(pages)",
+    reasons={"aggregated": "sum(pages) - count(1)"},
+    left_out={
+        "aggregated": "the sum of `pages` less the number of sessions",
+        Verdict.DUPLICATE.value: "lines that were received twice; those of sessions published before",
+        Verdict.CONFLICT.value: "the same, with another payload; those of sessions published before with other rows",
+        LATE: "page views behind the watermark; read again from the batch's files",
+        **landed.TAKEN_OUT,
+    },
+    measures={"private": "count_if(keep_private)"},
+    profiled=SESSIONS_DAILY.profiled,
+    statistics=("ended_at", "batch"),
+    paths=SESSIONS.paths,
+    patterns=("Checkpointer", "Stateful Sessionizer", "Keyed Idempotency", "Audit-Write-Audit-Publish"),
+    watch=Watch(lag=LAG),
+)

@@ -2,24 +2,25 @@
 
 from pathlib import Path
 
-from blogdata.patterns.error_management.streamed_files import StreamedFiles, StreamedLogs
+from blogdata.patterns.error_management.streamed_files import StreamedFiles
 from blogdata.planning.observed import StreamedInput
-from quality.contracts import live, live_ads, live_enriched, live_logs, live_sessions, streamed_by
+from blogdata.publish.writes import Append
+from quality.contracts import live, streamed_by
 
 VISITS = StreamedFiles(table="visits", suffixes=(".json", ".json.gz"))
-LOGS = StreamedLogs(table="visits", suffixes=(".log", ".log.gz", ".log.bz2", ".log.xz", ".log.zst"))
 ADS = StreamedFiles(table="ads", suffixes=VISITS.suffixes)
 
 
 def streamed_inputs(checkpoints: Path) -> tuple[StreamedInput, ...]:
     """Return what the streams of a deployment read."""
+    read = ((live.BRONZE, VISITS), (live.WITH_ADS_LIVE, ADS), (live.SESSIONS_LIVE, VISITS))
     return tuple(
-        StreamedInput(name=write.stream, source=source, checkpoints=checkpoints, contracts=streamed_by(write))
-        for write, source in (
-            (live.WRITTEN, VISITS),
-            (live_enriched.WRITTEN, VISITS),
-            (live_ads.WRITTEN, ADS),
-            (live_sessions.WRITTEN, VISITS),
-            (live_logs.WRITTEN, LOGS),
+        StreamedInput(
+            name=contract.write.stream,
+            source=source,
+            checkpoints=checkpoints,
+            contracts=streamed_by(contract.write),
         )
+        for contract, source in read
+        if isinstance(contract.write, Append)
     )

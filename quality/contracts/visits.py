@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from blogdata.patterns.error_management.late_data_detector import Combined, Strategy
+from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.patterns.quality.online_observer import observed
 from blogdata.patterns.storage.vertical_partitioner import split
 from blogdata.planning.reach import SAME, EventsOf, Landed, Outdated, Watermarked
@@ -266,7 +266,7 @@ VISIT_CONFLICTS = Contract(
 WATERMARK = Watermarked(
     allowed=timedelta(minutes=15),
     measures={"visits": "max_event_time", "access logs": "max_logged_time"},
-    combined=Combined(sources=Strategy.MAX),
+    combined=Strategy.MAX,
 )
 LATE_VISITS = Contract(
     dataset="silver.late_visits",

@@ -11,7 +11,6 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.patterns.error_management.streamed_files import StreamedFiles, left_out_warnings
 from blogdata.patterns.ingestion.log_splitter import refused_logs
 from blogdata.patterns.ingestion.readiness_marker import LandingZone, mark
 from blogdata.planning.arrivals import Arrivals, link_warnings, warnings
@@ -90,7 +89,6 @@ def test_no_name_reaches_a_log_or_a_terminal_raw(tmp_path: Path) -> None:
         *(line for _, line in found.changed_warnings(Snapshot(landing, events))),
         *(text for one in found.refused for link in one.links for text in (str(link), *link_warnings([link]))),
         *(str(one) for one in refused_logs(landing)),
-        *left_out_warnings(StreamedFiles(table="visits", suffixes=(".json",)).left_out(landing)),
     ]
     assert sum("owned" in line for line in lines) >= 6
     assert {line for line in lines if not line.isprintable()} == set()

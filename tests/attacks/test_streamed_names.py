@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from assets.transforms.live_visits import STREAM
-from blogdata.patterns.error_management.streamed_files import LINKS, MISNAMED, OTHERS, left_out_warnings
+from blogdata.evidence.appended import appended
+from blogdata.patterns.error_management.streamed_files import left_out_in
 from lineage.conftest import Deploy, deploy
 from lineage.deployment import Deployment, event
 from lineage.live import BRONZE, problems, tick
@@ -49,7 +50,5 @@ def test_each_file_is_streamed_once_under_its_own_name(deploy: Deploy) -> None:
     expected = {f"{place}/{name}": at + 1 for at, name in enumerate(FILES) if name in STREAMED}
     assert Counter(deployment.rows(BRONZE, "source_file")) == expected
     pipe = f"{deployment.folder(HOUR) / 'pipe.json'} is neither a file nor a folder"
-    left_out = STREAM.source.left_out(landing)
-    assert left_out == {MISNAMED: [], LINKS: [pipe], OTHERS: [f"{place}/only in batch.json.bz2"]}
-    assert any("only in batch.json.bz2" in warning for warning in left_out_warnings(left_out))
+    assert left_out_in(appended(deployment.lake, BRONZE)) == [f"{pipe}, and is not taken in"]
     assert problems(deployment) == []

@@ -69,7 +69,6 @@ TYPED: list[tuple[Action, str]] = [
     (Query(sql="SELECT '$HOME'"), "blogdata sql 'SELECT '\"'\"'$HOME'\"'\"''"),
     (RunStream(), "blogdata stream"),
     (RunStream(name="visits", new_checkpoint=True), "blogdata stream visits --new-checkpoint"),
-    (RunStream(once=True, accept="dead_letters"), "blogdata stream --once --accept dead_letters"),
     (Land(), "blogdata land --help"),
     (StartService(name="postgres"), "blogdata up postgres"),
     (ShowService(name="spark"), "blogdata status spark"),

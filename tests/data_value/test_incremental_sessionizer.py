@@ -50,7 +50,7 @@ def versions(deployment: Deployment) -> dict[str, int]:
 
 
 def test_a_session_goes_on_in_the_next_partitions(spark: Any) -> None:
-    spec = replace(SPEC.session, inactivity=timedelta(minutes=30))
+    spec = replace(SPEC, inactivity=timedelta(minutes=30))
     # Private from one page view on; the next session begins just over half an hour later, by a microsecond.
     times = (40, 65, 95, 125, 155 + 1 / 60_000_000)
     views = [("u", at(time), f"/{number}", number == 1, number) for number, time in enumerate(times)]

@@ -41,7 +41,6 @@ PERSONAL = frozenset({"ip", "login", "email", "user_id", "referral", "raw", "cou
 NOT_PERSONAL = {
     "gold.sessions_daily": {"referral"},
     "gold.visits_shared": {"country"},
-    "silver.log_views_live": {"referral"},
 }
 """A `referral` without query, fragment and user, or its host only; a `country` that several visitors share."""
 FIRST = RunContext(run_id="run-1", job="hourly", code_version="c1", trigger="sensor:landed")

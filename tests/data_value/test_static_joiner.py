@@ -119,20 +119,9 @@ def test_the_account_refuses_a_doubled_fact(spark: Any, tmp_path: Path) -> None:
 EMAILS = [("a@", 1, 3), ("b@", 3, 7), ("c@", 7, None)]
 
 
-def test_figure_5_1_history_answers_for_then_and_the_current_table_for_now(spark: Any) -> None:
-    """SCD 2 and 4 have the same history; only SCD 4 has the current row apart, for whoever asks for now."""
+def test_figure_5_1_history_answers_for_the_time_of_the_fact(spark: Any) -> None:
     then = joined(facts(spark, 2, 3, 9), versions(spark, *EMAILS))
     assert [row.login for row in then] == ["a@", "b@", "c@"]
-    current = versions(spark, EMAILS[-1]).select("user_id", "login")
-    now = static_joiner.join_current(facts(spark, 2, 3, 9), current, ("user_id",)).orderBy("fact").collect()
-    assert [row.login for row in now] == ["c@", "c@", "c@"]
-
-
-@pytest.mark.parametrize("user", ["nobody", None])
-def test_a_fact_of_nobody_current_is_kept(spark: Any, user: str | None) -> None:
-    current = versions(spark, ("a", 1, None)).select("user_id", "login")
-    (row,) = static_joiner.join_current(facts(spark, 2, user=user), current, ("user_id",)).collect()
-    assert (row.user_id, row.login) == (user, None)
 
 
 @pytest.mark.usefixtures("usual_plans")

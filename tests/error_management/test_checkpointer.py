@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.patterns.error_management.checkpoint_files import CheckpointDamaged
 from blogdata.patterns.error_management.checkpointer import (
     Checkpoint,
+    CheckpointDamaged,
     IncompatibleCheckpoint,
     StreamSpec,
     checkpoints,

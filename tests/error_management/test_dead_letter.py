@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from blogdata.patterns.error_management import dead_letter
-from blogdata.patterns.error_management.dead_letter import RejectRule, Tolerance, TooManyDeadLetters
+from blogdata.patterns.error_management.dead_letter import RejectRule, TooManyDeadLetters
 
 ROWS = [("a", 1, "5"), ("b", -1, "5"), (None, -1, "x"), ("c", None, "7"), ("d", 2, None)]
 
@@ -101,14 +99,3 @@ def test_the_suggested_query_selects_the_judged_hours(hours: dict[str, tuple[int
     assert fault is not None
     query = f"SELECT reasons, count(*) FROM bronze.dead_letters WHERE {selection} GROUP BY reasons"
     assert f'blogdata sql "{query}"; mend the producer' in fault.next_step
-
-
-def test_a_stream_is_judged_by_its_newest_rows() -> None:
-    tolerance = Tolerance(max_share=0.5, over_rows=100)
-    told: dict[str, Any] = {"dataset": "x", "part": "y", "rows_of": "batch >= -{}".format, "then": "run"}
-    assert tolerance.error_for_stream([(40, 40), (40, 59)], **told) is None, "too few to judge"
-    assert tolerance.error_for_stream([(40, 40), (10, 60), (60, 60)], **told) is None, "older ones do not count"
-    fault = tolerance.error_for_stream([(40, 40), (11, 60), (60, 60)], **told)
-    assert isinstance(fault, TooManyDeadLetters)
-    assert "51 of 100 rows" in fault.what
-    assert "FROM x WHERE batch >= -2 GROUP BY reasons" in fault.next_step

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,14 +26,14 @@ from quality.contracts import streamed_by
 from quality.contracts.live import WRITTEN
 from resources.spark import SparkResource
 
-BRONZE, SET_ASIDE, VISITS = STREAM.datasets
+BRONZE, VISITS = STREAM.datasets
 STREAMED = streamed_by(WRITTEN)
 """The datasets of the visits stream."""
 HOURS = tuple(f"2026-01-05T{hour:02d}" for hour in (9, 10, 11))
 SPEC = SimulationSpec(
     days=1, visits_per_day=1500, seed=11, faults=FaultRates.none(duplicate=0.1, conflict=0.1, not_json=0.05, late=0.2)
 )
-ONE_BY_ONE = replace(STREAM, source=replace(STREAM.source, files_per_batch=1))
+ONE_BY_ONE = replace(STREAM, sources=tuple(replace(one, files_per_batch=1) for one in STREAM.sources))
 """A batch for each landed file."""
 ALLOWED = timedelta(minutes=15)
 Position = tuple[str, int]
@@ -90,18 +91,19 @@ def land(deployment: Deployment, world: Deployment, hours: Sequence[str] = HOURS
     return deployment
 
 
-def model(landing: Path, files: list[Path]) -> tuple[dict[Position, str], list[datetime | None], list[int]]:
-    """Compute the verdict of each usable event, each batch's watermark, and the bound of the stream's state."""
-    verdicts: dict[Position, str] = {}
-    marks: list[datetime | None] = []
-    remembered: list[int] = []
+def model(landing: Path, files: list[Path]) -> tuple[set[Position], Counter[tuple[str, str]], list[datetime]]:
+    """Compute the published events, the numbers of the others by hour and verdict, and the watermark after each batch.
+
+    A batch is a file.
+    """
+    left_out = Counter[tuple[str, str]]()
+    first: set[Position] = set()
+    marks: list[datetime] = []
     winners: dict[tuple[Any, ...], bytes] = {}
     newest: datetime | None = None
     for file in files:
-        mark = newest - ALLOWED if newest else None
-        marks.append(mark)
-        remembered.append(sum(mark is None or identity[0] >= mark for identity in winners))
-        offset = 0
+        mark, offset = newest - ALLOWED if newest else None, 0
+        late: dict[tuple[Any, ...], bytes] = {}
         for raw in file.read_bytes().split(b"\n")[:-1]:
             position = (str(file.relative_to(landing)), offset)
             offset += len(raw) + 1
@@ -110,24 +112,29 @@ def model(landing: Path, files: list[Path]) -> tuple[dict[Position, str], list[d
                 continue
             assert verdict.time is not None
             newest = max(newest or verdict.time, verdict.time)
-            identity = (verdict.time, *verdict.identity)
-            if mark is not None and verdict.time < mark:
-                verdicts[position] = "late"
-            elif identity not in winners:
-                verdicts[position] = "first"
-                winners[identity] = raw
+            identity, hour = (verdict.time, *verdict.identity), f"{verdict.time:%Y-%m-%dT%H}"
+            known = winners.get(identity) or late.get(identity)
+            if known is not None:
+                left_out[hour, "duplicate" if known == raw else "conflict"] += 1
+            elif mark is not None and verdict.time < mark:
+                left_out[hour, "late"] += 1
+                late[identity] = raw
             else:
-                verdicts[position] = "duplicate" if winners[identity] == raw else "conflict"
-    return verdicts, marks, remembered
+                first.add(position)
+                winners[identity] = raw
+        assert newest is not None
+        marks.append(newest - ALLOWED)
+    return first, left_out, marks
 
 
-def verdicts_of(deployment: Deployment) -> dict[Position, str]:
-    """Read the verdict of each event from the tables."""
-    published = deployment.rows(VISITS, "source_file", "source_offset")
-    aside = deployment.rows(SET_ASIDE, "source_file", "source_offset", "reason")
-    found = {**dict.fromkeys(published, "first"), **{(row[0], row[1]): row[2] for row in aside}}
-    assert len(found) == len(published) + len(aside), "no line is in a table twice, or in both"
-    return found
+def published(deployment: Deployment) -> tuple[set[Position], Counter[tuple[str, str]]]:
+    """Read the published events, and the numbers of the others from the ledger."""
+    events = deployment.rows(VISITS, "source_file", "source_offset")
+    assert len(set(events)) == len(events)
+    left_out = Counter[tuple[str, str]]()
+    for hour, entry in deployment.published(VISITS).items():
+        left_out.update({(hour, reason): rows for reason, rows in entry.reasons.items() if rows})
+    return set(events), left_out
 
 
 class Tick:

@@ -15,9 +15,6 @@ import pytest
 
 import oracle
 import plans
-from assets.transforms.live_enriched import STREAM
-from blogdata.evidence import ledger
-from blogdata.orchestration.stream_faults import StreamFailed
 from blogdata.patterns.ingestion.readiness_marker import ENDED
 from blogdata.patterns.observability.reading import DETECTORS, FLOW
 from blogdata.planning import detectors
@@ -26,15 +23,14 @@ from blogdata.planning.findings import standing
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
 from declared import DAILY, WEEKLY, computed_from
-from lineage import brute_force, costs, expected, live
+from lineage import brute_force, costs, expected
 from lineage.command_line import Said
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment
 from lineage.faulty_day import EMPTY, MISSING, World
 from lineage.runs import evaluations
-from quality.contracts import CONTRACTS, GRAPH
+from quality.contracts import GRAPH
 from quality.contracts.audience import LG_K
-from quality.contracts.live_enriched import ENRICHED_LIVE
 
 
 @pytest.fixture(scope="module")
@@ -320,28 +316,6 @@ def test_every_dataset_equals_a_recount_in_plain_python(world: World) -> None:
     assert len(rules) > 15
     for dataset, rule in rules.items():
         assert expected.found(world.deployment, dataset) == rule.rows, dataset
-
-
-def test_streamed_rows_are_joined_like_those_of_the_batch(world: World, tmp_path: Path) -> None:
-    batch = CONTRACTS["silver.visits_enriched"]
-    columns = [column.name for column in batch.columns]
-    (tmp_path / ENRICHED_LIVE.dataset / "0").mkdir(parents=True)
-    (tmp_path / ENRICHED_LIVE.dataset / "0" / "committed.fail").touch()
-    with pytest.raises(StreamFailed, match=r"WRITE_ENDED.COMMITTED"):
-        live.tick(world.deployment, STREAM, probe=str(tmp_path))
-    # All input again: an interrupted tick published it before, under a checkpoint that nobody resumes.
-    live.tick(world.deployment, STREAM, renew=True)
-    expected = Counter(world.deployment.rows(batch.dataset, *columns))
-    assert Counter(world.deployment.rows(ENRICHED_LIVE.dataset, *columns)) == expected
-    now = dict(world.deployment.rows("silver.users_current", "user_id", "changed_on"))
-    joined = set(world.deployment.rows(ENRICHED_LIVE.dataset, "user_id", "user_changed_on"))
-    assert joined == {(user, now.get(user)) for user, _ in joined}
-    assert any(changed for _, changed in joined)
-    audited = ledger.audit(world.deployment.lake, world.deployment.events, ENRICHED_LIVE)
-    assert [line.problem for line in audited if line.problem] == []
-    again = sum((Counter(line.entry.reasons) for line in audited), Counter[str]())
-    unique, repeated = len(world.lines.winners), sum(map(len, world.lines.losers.values()))
-    assert again.total() == repeated + (unique + repeated)
 
 
 def test_a_second_run_publishes_no_version(world: World) -> None:

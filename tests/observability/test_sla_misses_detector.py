@@ -8,11 +8,9 @@ import pytest
 
 from blogdata.patterns.observability.reading import QUIET, Reading
 from blogdata.patterns.observability.sla_misses_detector import (
-    EVENT_TIME,
     INPUT_LATE,
     JOB_LATE,
     LEAST_JOBS,
-    PROCESSING_TIME,
     RUNNING_LONG,
     SLOW_JOB,
     Delivery,
@@ -72,35 +70,6 @@ def test_input_too_late_for_a_usual_job_is_late() -> None:
     half_an_hour = jobs(1800)
     assert read(delivery(100, 128), 130, half_an_hour).verdict == INPUT_LATE
     assert read(delivery(80, 128), 130, half_an_hour).verdict == JOB_LATE
-
-
-@pytest.mark.parametrize(
-    ("input_at", "published_at", "verdict"),
-    [
-        (20, 25, QUIET),
-        # The stream alone took longer than promised, though the rows came in time after their hour.
-        (20, 26, JOB_LATE),
-        # The file was late, and the stream was not.
-        (120, 124, INPUT_LATE),
-        # Both were late.
-        (120, 126, JOB_LATE),
-        # A usual job could have made it, but a stream is promised from the landing on.
-        (118, 122, INPUT_LATE),
-        (20, None, JOB_LATE),
-    ],
-)
-def test_processing_time_has_a_promise_of_its_own(input_at: int, published_at: int | None, verdict: str) -> None:
-    reading = detect(
-        "silver.visits_live",
-        [delivery(input_at, published_at)],
-        promise=PROMISE,
-        within=5 * MINUTE,
-        now=END + 130 * MINUTE,
-    )
-    until = published_at or 130
-    assert reading.verdict == verdict
-    assert (reading.figures[EVENT_TIME], reading.figures[PROCESSING_TIME]) == (until * 60, (until - input_at) * 60)
-    assert (reading.bound == 300) == (verdict == JOB_LATE)
 
 
 def test_a_job_three_times_as_long_is_slow() -> None:

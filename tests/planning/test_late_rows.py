@@ -9,7 +9,7 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.patterns.error_management.late_data_detector import Combined, Strategy
+from blogdata.patterns.error_management.late_data_detector import Strategy
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from published import bronze, days, enriched, publish, silver, whole
@@ -107,7 +107,7 @@ def test_visits_and_access_logs_make_one_watermark_as_declared(lake: Lake, strat
     first, second = "2026-01-05T01", "2026-01-05T02"
     arrived(lake, first, until="2026-01-05T01:58:00Z", logged="2026-01-05T01:20:00Z")
     arrived(lake, second, until="2026-01-05T02:50:00Z", logged=None)
-    declared = replace(WATERMARK, combined=Combined(sources=strategy))
+    declared = replace(WATERMARK, combined=strategy)
     found = declared.marks(EventLog(lake).publications("bronze.visits"), [first, second])
     assert found == {first: "no watermark", second: f"watermark 2026-01-05T{mark}:00+00:00"}
 

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from blogdata.evidence.events import EventLog
-from blogdata.lake.commit import Account, Commit, Entry
+from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.quality.jumps import Point, jumps
-from blogdata.patterns.quality.online_observer import observe, observed, rates, series, windows
+from blogdata.patterns.quality.jumps import Point
+from blogdata.patterns.quality.online_observer import observe, observed, rates, series
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
@@ -89,35 +88,3 @@ def test_rates_of_removed_rows_form_a_series(written: EventLog) -> None:
     published = written.publications("silver.views")
     assert [(point.value, point.rows) for point in rates(published, "duplicates")] == [(2 / 6, 6), (0.0, 1), (None, 0)]
     assert [point.value for point in rates(published, "bots")] == [0.0, 0.0, None]
-
-
-def _stream(shares: Sequence[tuple[int, float]]) -> list[Commit]:
-    """Make commits of a stream, newest first: rows of a batch, and the share of them without a referral."""
-    return [
-        Commit(
-            dataset="silver.views_live",
-            version=version,
-            entries={
-                DAYS[0]: Entry(
-                    dataset="silver.views_live",
-                    partition=DAYS[0],
-                    version=version,
-                    rows_in=rows,
-                    rows_out=rows,
-                    reasons={},
-                    measures={"null_share.referral": share},
-                    appended=True,
-                )
-            },
-            info={},
-        )
-        for version, (rows, share) in reversed(list(enumerate(shares)))
-    ]
-
-
-def test_a_stream_that_loses_a_column_jumps() -> None:
-    usual = [(60, 0.1 + 0.02 * (index % 5)) for index in range(120)]
-    for tail, expected in (([(60, 0.12)] * 4, 0), ([(60, 1.0)] * 2, 1), ([(9, 1.0)] * 2, 0)):
-        points = windows(_stream([*usual, *tail]), "null_share.referral")
-        found = jumps("null_share.referral", points, {points[-1].partition}, grain=Grain.HOUR)
-        assert len(found) == expected, tail

@@ -189,4 +189,4 @@ def test_the_page_omits_what_has_no_source(tmp_path: Path) -> None:
     # The visits have landed; users, ads and streamed tables have no source.
     assert {"bronze.visits", "silver.visits", "silver.late_visits", "gold.sessions_daily"} <= shown
     assert not {name for name in shown if name.endswith("_live") or "ad" in name.split(".")[1].split("_")}
-    assert not shown & {"bronze.users", "silver.devices", "gold.campaign_stats", "silver.visits_live_aside"}
+    assert not shown & {"bronze.users", "silver.devices", "gold.campaign_stats"}

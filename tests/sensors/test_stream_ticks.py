@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -16,13 +15,11 @@ from blogdata.evidence.claims import Claims
 from blogdata.orchestration import owners
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import Checkpoint, open_checkpoint
-from blogdata.patterns.error_management.streamed_files import OTHERS
 from blogdata.patterns.observability.lag_detector import BEHIND
 from blogdata.patterns.observability.reading import UNKNOWN, Reading
 from blogdata.planning import detectors
 from quality.contracts import EVERY
-from quality.contracts.streams import LOGS
-from sensors.stream_ticks import logs_landed, visits_landed
+from sensors.stream_ticks import visits_landed
 from spark_checkpoints import take
 
 
@@ -36,22 +33,15 @@ Asked = Callable[[], list[dg.RunRequest]]
 
 
 @pytest.fixture
-def tick(lake: LakeResource, instance: dg.DagsterInstance) -> Callable[..., dg.SensorResult]:
-    """Run one tick of the sensor."""
+def asked(lake: LakeResource, instance: dg.DagsterInstance) -> Asked:
+    """Return the runs that a tick of the sensor requests."""
 
-    def evaluate(cursor: str | None = None) -> dg.SensorResult:
-        context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"lake": lake})
-        found = visits_landed(context)
+    def evaluate() -> list[dg.RunRequest]:
+        found = visits_landed(dg.build_sensor_context(instance=instance, resources={"lake": lake}))
         assert isinstance(found, dg.SensorResult)
-        return found
+        return list(found.run_requests or [])
 
     return evaluate
-
-
-@pytest.fixture
-def asked(tick: Callable[..., dg.SensorResult]) -> Asked:
-    """Return the runs that a tick of the sensor requests."""
-    return lambda: list(tick().run_requests or [])
 
 
 def keys(asked: Asked) -> list[str | None]:
@@ -87,31 +77,6 @@ def test_new_event_files_are_requested_under_one_key(lake: LakeResource, asked: 
     assert len({*first, *keys(asked)}) == 2
 
 
-def test_logs_are_requested_before_they_are_split(lake: LakeResource, instance: dg.DagsterInstance) -> None:
-    """Pattern: Filter Interceptor."""
-
-    def requested() -> int:
-        context = dg.build_sensor_context(instance=instance, resources={"lake": lake})
-        found = logs_landed(context)
-        assert isinstance(found, dg.SensorResult)
-        return len(found.run_requests or [])
-
-    for name in ("a.json", "_SUCCESS", "access-0.log.part"):
-        land(lake, name)
-    assert requested() == 0
-    log = lake.landing_path / "access_logs" / "access.log"
-    log.parent.mkdir()
-    log.write_bytes(b"a line\n")
-    assert requested() == 1
-    log.unlink()
-    assert requested() == 0
-    land(lake, "access-0.log")
-    assert requested() == 1
-    assert LOGS.left_out(lake.landing_path)[OTHERS] == []
-    land(lake, "ACCESS.LOG")
-    assert LOGS.left_out(lake.landing_path)[OTHERS] == ["visits/date=2026-01-05/hour=10/ACCESS.LOG"]
-
-
 def test_files_of_committed_batches_are_not_requested(lake: LakeResource, asked: Asked) -> None:
     take(checkpoint_of(lake), land(lake, "a.json"), land(lake, "b.json"), planned=2, committed=2)
     assert asked() == []
@@ -140,79 +105,6 @@ def test_a_batch_is_requested_when_its_file_returns(
     assert asked() == [], "later files have to wait for it"
     land(lake, "a.json")
     assert len({request.run_key, *keys(asked)}) == 2
-
-
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS])
-def test_waiting_files_are_requested_after_growing_pauses(
-    lake: LakeResource,
-    asked: Asked,
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-    status: dg.DagsterRunStatus,
-) -> None:
-    take(checkpoint_of(lake), land(lake, "a.json"), planned=1)
-    later, seen = 0.0, set()
-    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + later)
-    for minutes in (1, 2, 4, 8, 16, 32, 64, 64, 64):
-        (request,) = asked()
-        seen.add(request.run_key)
-        ran(instance, request, status)
-        for later in (0.0, 60.0 * minutes - 30):  # noqa: B007 -- read by the clock
-            assert asked() == [], f"before {minutes} minutes have passed"
-        later = 60.0 * minutes
-    assert len(asked()) == 1
-    assert len(seen) == 9
-
-
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
-def test_files_of_a_running_tick_are_not_requested(
-    lake: LakeResource,
-    asked: Asked,
-    instance: dg.DagsterInstance,
-    status: dg.DagsterRunStatus,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    land(lake, "a.json")
-    ran(instance, asked()[0], status)
-    monkeypatch.setattr("sensors.request_throttle._now", lambda: time.time() + 86_400)
-    assert asked() == []
-
-
-def test_misnamed_files_are_reported_once_per_set(
-    lake: LakeResource, tick: Callable[..., dg.SensorResult], capfd: pytest.CaptureFixture[str]
-) -> None:
-    land(lake, "a.json")
-    quiet = tick()
-    strange = lake.landing_path / "visits" / "date=2026-13-45" / "hour=99"
-    strange.mkdir(parents=True)
-    for name in ("lost.json", "_SUCCESS"):
-        (strange / name).touch()
-    claims, owner = Claims(lake.lake, f"stream {STREAM.name}", alive=owners.alive), owners.this_run()
-    claims.take([STREAM.name], owner)
-    assert "no hour" not in capfd.readouterr().err
-    told = tick(quiet.cursor)
-    assert not told.run_requests, "it is reported also while the command runs"
-    said = capfd.readouterr().err
-    assert "1 files lie in folders whose names are no hour" in said
-    assert "not taken in: visits/date=2026-13-45/hour=99/lost.json;" in said
-    assert tick(told.cursor).cursor == told.cursor
-    assert "no hour" not in capfd.readouterr().err
-    (strange / "more.json").touch()
-    tick(told.cursor)
-    assert "2 files lie" in capfd.readouterr().err
-
-
-def test_a_link_leading_out_requests_no_tick(
-    lake: LakeResource, tick: Callable[..., dg.SensorResult], capfd: pytest.CaptureFixture[str]
-) -> None:
-    link = land(lake, "a.json").with_name("b.json")
-    link.symlink_to("/etc/passwd")
-    take(checkpoint_of(lake), link.with_name("a.json"), planned=1, committed=1)
-    told = tick()
-    assert not told.run_requests
-    assert f"{link} leads out of the landing zone, to /etc/passwd" in capfd.readouterr().err
-    tick(told.cursor)
-    assert "passwd" not in capfd.readouterr().err
 
 
 def test_live_sensor_rests_while_the_stream_runs(lake: LakeResource, asked: Asked) -> None:

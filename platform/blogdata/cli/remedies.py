@@ -22,7 +22,7 @@ _COMMANDS = {
     "ShowMigrations": "schema migrations",
     "RemoveColumn": "schema remove {dataset} {column}",
     "Query": "sql {sql} --as-of={as_of}",
-    "RunStream": "stream {name} --once={once} --new-checkpoint={new_checkpoint} --accept={accept}",
+    "RunStream": "stream {name} --once={once} --new-checkpoint={new_checkpoint}",
     "Land": "land --help",
     "StartService": "up {name}",
     "ShowService": "status {name}",

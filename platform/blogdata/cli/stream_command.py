@@ -1,4 +1,4 @@
-"""`blogdata stream`: ingests visits or access logs, joins visits, or finds sessions, within seconds, until stopped."""
+"""`blogdata stream`: ingests visits, joins them with ads, or finds sessions, within seconds, until stopped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import uuid
+from itertools import chain, takewhile
 from typing import Annotated
 
 import typer
@@ -23,43 +24,31 @@ _HEALTHY_SECONDS = 60.0
 def stream(
     dataset: Annotated[
         str,
-        typer.Argument(
-            help="The stream (visits, enriched, ads, sessions, logs), or one of its datasets, like silver.visits_live"
-        ),
-    ] = ("visits"),
+        typer.Argument(help="The stream (visits, ads, sessions), or one of its datasets, like silver.visits_live"),
+    ] = "visits",
     once: Annotated[bool, typer.Option("--once", help="Take in what is there and end")] = False,
     every: Annotated[float, typer.Option(help="Seconds from one look at the landing zone to the next")] = 5.0,
     new_checkpoint: Annotated[
         bool,
         typer.Option("--new-checkpoint", help="Begin a new checkpoint; what is published is not published again"),
     ] = False,
-    accept: Annotated[
-        str | None,
-        typer.Option(help="Lift a guard: dead_letters (go on although too many of the newest lines are rejected)"),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print at the end what was published, as JSON")] = False,
 ) -> None:
     """Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two."""
     from assets.code import code
     from assets.streams import STREAMS
-    from assets.transforms.live_batches import DEAD_LETTERS
     from blogdata.evidence.appended import appended
     from blogdata.orchestration import stream as streams
     from blogdata.orchestration.landing import bounds_of
     from blogdata.orchestration.stream import Place
     from blogdata.patterns.error_management.checkpointer import checkpoints
-    from blogdata.patterns.error_management.late_data_detector import LateShare
-    from blogdata.patterns.error_management.streamed_files import left_out_in, left_out_warnings
+    from blogdata.patterns.error_management.streamed_files import left_out_in
     from resources.spark import SparkResource
 
     chosen = next((one for one in STREAMS.values() if dataset in (one.name, *one.datasets)), None)
     if chosen is None:
         raise ConfigurationError(
             what=f"no stream is called '{dataset}'", where="stream", next_step=f"choose {' or '.join(STREAMS)}"
-        )
-    if accept not in (None, DEAD_LETTERS):
-        raise ConfigurationError(
-            what=f"no guard of streams is called '{accept}'", where="--accept", next_step=f"write {DEAD_LETTERS}"
         )
     settings = load()
     lake = Lake(root=str(settings.lake))
@@ -68,7 +57,6 @@ def stream(
         lake=lake,
         landing=settings.landing,
         run=RunContext(run_id=run_id, job="stream", code_version=code().version, trigger="command:blogdata stream"),
-        accepted=frozenset([accept] if accept else []),
         bounds=bounds_of(settings),
         home=settings.home,
     )
@@ -76,21 +64,21 @@ def stream(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     if not once and not as_json:
-        console.print(
-            f"taking in {' and '.join(one.table for one in chosen.sources)} from {settings.landing}; Ctrl-C ends it",
-        )
-    kept = settings.checkpoints
-    before = checkpoints(kept, chosen.name)
-    failures, renew = 0, new_checkpoint
+        tables = " and ".join(one.table for one in chosen.sources)
+        console.print(f"taking in {tables} from {settings.landing}; Ctrl-C ends it")
+    before = checkpoints(settings.checkpoints, chosen.name)
+    failures = 0
     while True:
         began = time.monotonic()
+        # An attempt that failed early has not begun the new checkpoint yet: request it again.
+        renew = new_checkpoint and checkpoints(settings.checkpoints, chosen.name) == before
         try:
             with SparkResource(home=str(settings.home)).guard() as spark:
                 streams.run(
                     spark,
                     chosen,
                     place,
-                    checkpoints=kept,
+                    checkpoints=settings.checkpoints,
                     every_seconds=None if once else every,
                     new_checkpoint=renew,
                     stop=stop,
@@ -102,23 +90,15 @@ def stream(
                 raise
             # The interrupted batch is retried: the checkpoint lists it.
             console.print(f"{error.what}; going on")
-            # An attempt that failed early has not begun the new checkpoint yet: request it again.
-            renew = renew and checkpoints(kept, chosen.name) == before
             stop.wait(min(2.0**failures, 30.0))
-    published = dict.fromkeys(chosen.datasets, 0)
-    commits = []
-    for name in chosen.datasets:
-        for commit in appended(lake, name):
-            if commit.info["run"]["run_id"] != run_id:
-                break
-            published[name] += commit.rows_out
-            commits.append(commit)
+    commits = {
+        name: [*takewhile(lambda one: one.info["run"]["run_id"] == run_id, appended(lake, name))]
+        for name in chosen.datasets
+    }
+    published = {name: sum(commit.rows_out for commit in found) for name, found in commits.items()}
     if as_json:
         say_json(published)
-    else:
-        console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()))
-        for line in left_out_warnings(left_out_in(commits)):
-            console.print(line)
-        for name in chosen.without_late:
-            if warning := LateShare.of(appended(lake, name)).warning:
-                console.print(f"{name}: {warning}")
+        return
+    console.print(", ".join(f"{name}: {rows:,} rows" for name, rows in published.items()))
+    for line in left_out_in(chain(*commits.values())):
+        console.print(line)

@@ -120,7 +120,6 @@ class RunStream(Action, words="run the stream"):
     name: str | None = None
     once: bool = False
     new_checkpoint: bool = False
-    accept: str | None = None
 
 
 class Land(Action, words="put data into the landing zone"):

@@ -6,28 +6,31 @@ there. An error raised in the worker is raised again in the client with its orig
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors.remedies import Remedy, RunStream
 from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import lost_tables, owners, stream_faults, streamed_tables
-from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint
-from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles
+from blogdata.orchestration import lost_tables, owners, stream_faults, turns
+from blogdata.patterns.error_management.checkpointer import Checkpoint, StreamSpec, open_checkpoint, parsed
+from blogdata.patterns.error_management.streamed_files import BatchFile, StreamedFiles, left_out_notes
 from blogdata.patterns.ingestion.landed_lines import Bounds
 from blogdata.patterns.ingestion.landed_links import leading_out
 from blogdata.publish import kept_rows
-from blogdata.publish.audit import FileFigures, lifted_audits
-from blogdata.publish.changes import AppendBatch
+from blogdata.publish.audit import FileFigures
+from blogdata.publish.changes import READ, AppendBatch
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
 from blogdata.publish.run import RunContext
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _GRACE_SECONDS = 60.0
+_PUBLISHED = "published.json"
 
 
 class StreamBusy(PlatformError):
@@ -48,6 +52,10 @@ class StreamBusy(PlatformError):
 
 class StreamLost(PlatformError):
     """Raised when another process has taken the stream over."""
+
+
+class LakeBehind(PlatformError):
+    """Raised when the lake lacks what a stream has published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +73,8 @@ class Place:
     run: RunContext
     engine: Engine = Engine.TRANSACTION
     probe: str | None = None
-    accepted: frozenset[str] = frozenset()
     bounds: Bounds = field(default_factory=Bounds)
     home: Path | None = None
-
-    def settings(self) -> config.Settings | None:
-        """Read the settings of the deployment; they have secrets, so they are not kept here, but read where needed."""
-        return None if self.home is None else config.load(overrides={"BLOGDATA_HOME": str(self.home)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +84,8 @@ class MicroBatch:
     lines: DataFrame
     number: int
     checkpoint: Checkpoint
-    source: StreamedFiles
+    sources: tuple[StreamedFiles, ...]
     place: Place
-    others: tuple[StreamedFiles, ...] = ()
 
     @property
     def spark(self) -> SparkSession:
@@ -95,22 +97,28 @@ class MicroBatch:
         """Writer name under which the checkpoint's batches are published."""
         return self.checkpoint.writer
 
+    @property
+    def label(self) -> str:
+        """Value of the column `batch` in its rows."""
+        return f"{self.writer}/{self.number}"
+
     @cached_property
     def files(self) -> Sequence[BatchFile]:
         """The files of the batch, as the checkpoint records them."""
-        sources = enumerate((self.source, *self.others))
         landing, bounds = self.place.landing, self.place.bounds
         return [
             file
-            for at, one in sources
-            for file in one.batch_files(self.checkpoint, self.number, landing, bounds, at=at)
+            for at, source in enumerate(self.sources)
+            for file in source.batch_files(self.checkpoint, self.number, landing, bounds, at=at)
         ]
 
     def erase_known(self) -> None:
         """Take the lines of forgotten persons out of the files of the batch, which nothing has read yet."""
-        settings, landing = self.place.settings(), self.place.landing
+        landing, home = self.place.landing, self.place.home
+        # The settings have secrets, so they are not sent to the worker, but read here.
+        settings = None if home is None else config.load(overrides={"BLOGDATA_HOME": str(home)})
         if settings is not None and SuppressionList.of(settings).suppressed() is not None:
-            found = (path for at in range(1 + len(self.others)) for path in self.checkpoint.files(self.number, at))
+            found = (path for at in range(len(self.sources)) for path in self.checkpoint.files(self.number, at))
             files = [file for path in found if leading_out(file := Path(path), landing) is None and file.is_file()]
             erase_known(settings, landing, files)
 
@@ -118,34 +126,45 @@ class MicroBatch:
         self,
         frame: DataFrame,
         contract: Contract,
-        once: AppendBatch,
         *,
         accounts: Mapping[str, Account],
+        turn: int,
         files: Mapping[str, Mapping[str, FileFigures]] | None = None,
-        inputs: Mapping[str, int] | None = None,
+        **notes: object,
     ) -> Commit:
         """Audit and publish rows of the batch, and record the commit in the event log.
 
         Args:
+            frame: The columns of the contract except `batch`; others are not published.
+            turn: What :func:`next_turn` returned before the table was read.
             files: Partition to landed file to its lines and bytes, which its rows must have.
 
         Raises:
             PlatformError: As `publish`.
         """
-        place, events = self.place, EventLog(self.place.lake)
-        lost_tables.begin_anew(self.spark, place.lake, events, (contract,), place.engine)
-        probe = Path(place.probe, contract.dataset, str(once.batch)) if place.probe else None
-        target = Target(
-            lake=place.lake,
-            contract=contract,
-            run=place.run,
-            engine=place.engine,
-            probe=str(probe) if probe and probe.is_dir() else None,
-            lifted=lifted_audits(place.accepted, contract.dataset),
+        from pyspark.sql import functions as F
+
+        place = self.place
+        probe = Path(place.probe, contract.dataset, str(self.number)) if place.probe else None
+        commit = publish(
+            frame.withColumn("batch", F.lit(self.label)),
+            Target(
+                lake=place.lake,
+                contract=contract,
+                run=place.run,
+                engine=place.engine,
+                probe=str(probe) if probe and probe.is_dir() else None,
+            ),
+            change=AppendBatch(
+                stream=self.writer,
+                batch=self.number,
+                turn=turn,
+                notes={READ: f"landing.{self.sources[0].table}", **left_out_notes(self.files), **notes},
+            ),
+            partitions=sorted(accounts),
+            provenance=Provenance(inputs={}, accounts=accounts, files=files or {}),
         )
-        provenance = Provenance(inputs=inputs or {}, accounts=accounts, files=files or {})
-        commit = publish(frame, target, change=once, partitions=sorted(accounts), provenance=provenance)
-        events.record(commit)
+        EventLog(place.lake).record(commit)
         return commit
 
 
@@ -154,31 +173,27 @@ class Stream:
     """Definition of a stream.
 
     Args:
+        sources: What it reads; the checkpoint counts them in this order.
         watermark: Text that describes how event time advances; it must change whenever the rule does.
-        datasets: Names of the published datasets, in order.
+        contracts: Contracts of the published datasets, in order.
         process: Processes a micro-batch. Must be idempotent: a retry must not change what is already published.
         query: Computes the rows of a batch from the lines of the sources, in their order; None: the lines themselves.
             If it keeps state, `process` has to compute its rows exactly once.
-        prepare: Makes files of the source, before each look for them; returns a fault, which is raised at the end.
     """
 
     name: str
-    source: StreamedFiles
+    sources: tuple[StreamedFiles, ...]
     schema: str
     key: tuple[str, ...]
     watermark: str
-    datasets: tuple[str, ...]
-    without_late: tuple[str, ...] = ()
+    contracts: tuple[Contract, ...]
     process: Callable[[MicroBatch], None]
-    others: tuple[StreamedFiles, ...] = ()
     query: Callable[[Sequence[DataFrame]], DataFrame] | None = None
-    configuration: Mapping[str, str] = field(default_factory=dict)
-    prepare: Callable[[Place], PlatformError | None] = lambda _: None
 
     @property
-    def sources(self) -> tuple[StreamedFiles, ...]:
-        """All sources, in the order in which the checkpoint counts them."""
-        return (self.source, *self.others)
+    def datasets(self) -> tuple[str, ...]:
+        """Names of the published datasets, in order."""
+        return tuple(contract.dataset for contract in self.contracts)
 
     def spec(self, landing: Path) -> StreamSpec:
         """Return the facts that a checkpoint must match to be resumed."""
@@ -186,8 +201,8 @@ class Stream:
             name=self.name,
             source={
                 f"{name}{at or ''}": value
-                for at, one in enumerate(self.sources)
-                for name, value in one.checkpoint_properties(landing).items()
+                for at, source in enumerate(self.sources)
+                for name, value in source.checkpoint_properties(landing).items()
             },
             schema=self.schema,
             key=self.key,
@@ -205,26 +220,21 @@ class _Work:
     claim: _Claim
 
     def __call__(self, lines: DataFrame, number: int) -> None:
-        batch = MicroBatch(
-            lines=lines,
-            number=number,
-            checkpoint=self.checkpoint,
-            source=self.stream.source,
-            place=self.place,
-            others=self.stream.others,
-        )
+        stream, place = self.stream, self.place
+        batch = MicroBatch(lines=lines, number=number, checkpoint=self.checkpoint, sources=stream.sources, place=place)
         try:
             # The server keeps running a query whose client was killed; this ends it once another run has the claim.
             self.claim.require()
-            lake, stream = self.place.lake, self.stream
-            streamed_tables.require(self.checkpoint.folder.parents[1], stream.name, lake, stream.datasets)
+            _require_published(self.checkpoint, stream, place.lake)
+            for contract in stream.contracts:
+                lost_tables.begin_anew(batch.spark, place.lake, EventLog(place.lake), (contract,), place.engine)
             batch.erase_known()
             stream.process(batch)
-            streamed_tables.note(self.checkpoint, lake, stream.datasets)
+            _note_published(self.checkpoint, stream, place.lake)
         except PlatformError as error:
             raise RuntimeError(stream_faults.packed(error)) from error
         except Exception as error:
-            unforeseen = stream_faults.unforeseen(self.stream.name, error, f"batch {number}: ")
+            unforeseen = stream_faults.unforeseen(stream.name, error, f"batch {number}: ")
             raise RuntimeError(stream_faults.packed(unforeseen)) from error
         finally:
             kept_rows.let_go(lines)
@@ -251,7 +261,7 @@ def run(
         LakeBehind: The lake lacks what the newest checkpoint has published.
         IncompatibleCheckpoint, CheckpointDamaged: Its checkpoint cannot be resumed.
         StreamWorkerLate: The worker process did not connect in time; transient.
-        PlatformError: An error of one of its batches, or of what it was prepared from.
+        PlatformError: An error of one of its batches.
     """
     if place.engine is not Engine.TRANSACTION:
         raise ConfigurationError(
@@ -259,44 +269,56 @@ def run(
             where=stream.name,
             next_step="run it where Spark may load the jar; the batch datasets have the same rows",
         )
-    with _alone(place.lake, stream.name) as claim, stream_faults.unpacked(stream.name):
-        streamed_tables.require(checkpoints, stream.name, place.lake, stream.datasets, renew=new_checkpoint)
+    with closing(_Claim(place.lake, stream.name)) as claim, stream_faults.unpacked(stream.name):
         checkpoint = open_checkpoint(checkpoints, stream.spec(place.landing), renew=new_checkpoint)
+        _require_published(checkpoint, stream, place.lake)
         lines = [source.lines(spark, place.landing, place.bounds) for source in stream.sources]
         rows = stream.query(lines) if stream.query else lines[0]
         writer = rows.writeStream.queryName(stream.name).option("checkpointLocation", checkpoint.location)
         writer = writer.foreachBatch(_Work(stream, checkpoint, place, claim))
         often: dict[str, Any] = {"processingTime": f"{every_seconds:g} seconds"} if every_seconds is not None else {}
-        writer = writer.trigger(**(often or {"availableNow": True}))
-        fault, prepared_at = stream.prepare(place), time.monotonic()
-        with _configured(spark, stream.configuration):
-            query = writer.start()
+        query = writer.trigger(**(often or {"availableNow": True})).start()
         try:
             while not query.awaitTermination(1):
                 claim.keep()
                 if stop is not None and stop.is_set():
                     _let_finish(query)
                     break
-                if every_seconds is not None and time.monotonic() - prepared_at >= every_seconds:
-                    fault, prepared_at = stream.prepare(place), time.monotonic()
         finally:
             # Also when this process is interrupted: the query runs in the server, not here.
             if query.isActive:
                 query.stop()
-        if fault is not None:
-            raise fault
 
 
-@contextmanager
-def _configured(spark: SparkSession, configuration: Mapping[str, str]) -> Iterator[None]:
-    """Have settings inside the block; a query keeps those that it was started with."""
-    for name, value in configuration.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in configuration:
-            spark.conf.unset(name)
+def _note_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> None:
+    """Note the identity and the version of the tables that have all batches of a checkpoint so far."""
+    tables = {name: table for name in stream.datasets if (table := lake.caught_up(name)) is not None}
+    noted = {name: {"id": str(table.metadata().id), "version": table.version()} for name, table in tables.items()}
+    write_atomically(checkpoint.folder / _PUBLISHED, json.dumps(noted, indent=1, sort_keys=True).encode())
+
+
+def _require_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> None:
+    """Require that the lake has what a checkpoint has published.
+
+    A checkpoint passes over the input that it has published. Beside a lake that lacks these rows (put back from a copy,
+    or emptied) the stream would leave them out for ever, and what is published would still add up.
+    """
+    file, behind = checkpoint.folder / _PUBLISHED, []
+    noted = parsed(file, file.read_text(encoding="utf-8")) if file.exists() else {}
+    for name in stream.datasets:
+        table, known = lake.caught_up(name), noted.get(name)
+        if known and (table is None or str(table.metadata().id) != known["id"] or table.version() < known["version"]):
+            behind.append(name)
+    if behind:
+        raise LakeBehind(
+            what=f"the lake lacks what the stream '{stream.name}' has published: {', '.join(behind)} gone or older",
+            where=lake.root,
+            next_step=Remedy(
+                "bring back the lake that has it; or begin a new checkpoint: ",
+                RunStream(name=stream.name, new_checkpoint=True),
+                " (it reads again what is in the landing zone, and publishes what the lake lacks)",
+            ),
+        )
 
 
 def _let_finish(query: Any) -> None:
@@ -306,20 +328,14 @@ def _let_finish(query: Any) -> None:
 
 
 class _Claim:
-    """Claim on a stream, renewed while the stream runs."""
+    """Claim on a stream, renewed while it runs: two queries on one checkpoint would stop each other."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        self._lake = lake
-        self._claims = Claims(lake, f"stream {name}", alive=owners.alive)
-        self._name = name
-        self._owner = owners.this_run()
-        self._renewed = 0.0
-
-    def take(self) -> None:
+        self._lake, self._name, self._owner = lake, name, owners.this_run()
         self._renewed = time.time()
-        if not self._claims.take([self._name], self._owner):
+        if not turns.claims(lake, f"stream {name}").take([name], self._owner):
             raise StreamBusy(
-                what=f"the stream '{self._name}' is being run already",
+                what=f"the stream '{name}' is being run already",
                 where=self._holder(),
                 next_step="nothing has to be done: what has landed is taken in there; or end that process first",
             )
@@ -329,7 +345,7 @@ class _Claim:
         now = time.time()
         if now - self._renewed < owners.RENEWAL.total_seconds():
             return
-        if not self._claims.renew([self._name], self._owner):
+        if not turns.claims(self._lake, f"stream {self._name}").renew([self._name], self._owner):
             raise self._lost()
         self._renewed = now
 
@@ -339,8 +355,9 @@ class _Claim:
         if noted is None or noted.owner != self._owner:
             raise self._lost()
 
-    def release(self) -> None:
-        self._claims.release([self._name], self._owner)
+    def close(self) -> None:
+        """Release the claim."""
+        turns.claims(self._lake, f"stream {self._name}").release([self._name], self._owner)
 
     def _lost(self) -> StreamLost:
         return StreamLost(
@@ -351,21 +368,10 @@ class _Claim:
         )
 
     def _holder(self) -> str:
-        held = self._claims.held().get(self._name)
+        held = turns.claims(self._lake, f"stream {self._name}").held().get(self._name)
         return f"by {held.owner.rsplit(' ', 2)[0]} (machine and process)" if held else self._name
-
-
-@contextmanager
-def _alone(lake: Lake, name: str) -> Iterator[_Claim]:
-    """Hold the stream's claim inside the block: two queries on one checkpoint would stop each other."""
-    claim = _Claim(lake, name)
-    claim.take()
-    try:
-        yield claim
-    finally:
-        claim.release()
 
 
 def is_running(lake: Lake, name: str) -> bool:
     """Return whether a live process holds the claim on a stream."""
-    return name in Claims(lake, f"stream {name}", alive=owners.alive).held()
+    return name in turns.claims(lake, f"stream {name}").held()

@@ -14,39 +14,31 @@ from blogdata.lake.commit import ROWS, Commit, Entry
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
-from blogdata.orchestration.computation import RESOURCES, accepted, run_context
+from blogdata.orchestration.computation import RESOURCES, run_context
 from blogdata.orchestration.dataset import deps, described
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.landing import bounds_of
-from blogdata.orchestration.late_share import late_share_result, late_share_spec
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import reported
 from blogdata.orchestration.step import Step
 from blogdata.orchestration.stream import Place, Stream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
-from blogdata.patterns.error_management.streamed_files import left_out_in, left_out_warnings
-from blogdata.publish.contract import Contract
+from blogdata.patterns.error_management.streamed_files import LEFT_OUT, left_out_in
 
 
-def streamed(
-    stream: Stream,
-    contracts: Mapping[str, Contract],
-    *,
-    version: str,
-) -> dg.AssetsDefinition:
+def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
     """Build the asset definition of a stream's datasets; one run processes all available input and ends."""
 
     @dg.multi_asset(
         name=f"stream_{stream.name}",
         specs=[
-            dg.AssetSpec(
-                **described(contracts[name], version), deps=deps(contracts[name]), skippable=True
-            ).merge_attributes(metadata={"stream": stream.name})
-            for name in stream.datasets
+            dg.AssetSpec(**described(contract, version), deps=deps(contract), skippable=True).merge_attributes(
+                metadata={"stream": stream.name}
+            )
+            for contract in stream.contracts
         ],
         check_specs=[
-            *(spec for name in stream.datasets for spec in check_specs(asset_key(name), contracts[name])),
-            *(late_share_spec(asset_key(name)) for name in stream.without_late),
+            spec for contract in stream.contracts for spec in check_specs(asset_key(contract.dataset), contract)
         ],
         required_resource_keys=set(RESOURCES),
         pool=pool_of(f"stream.{stream.name}"),
@@ -62,29 +54,21 @@ def streamed(
             run=run,
             engine=access.engine,
             probe=access.probe,
-            accepted=accepted(context),
             bounds=bounds_of(settings),
             home=settings.home,
         )
         with reported(context), context.resources.spark.guard() as spark:
-            steps = {
-                name: Step(
-                    contract=contracts[name],
-                    partitions=(),
-                    spark=spark,
-                    access=access,
-                    deployment=context.resources.deployment,
-                    run=run,
-                )
-                for name in stream.datasets
-            }
+            given: dict[str, Any] = {"spark": spark, "access": access, "deployment": context.resources.deployment}
+            steps = [Step(contract=contract, partitions=(), run=run, **given) for contract in stream.contracts]
             try:
                 streams.run(spark, stream, place, checkpoints=access.checkpoints_path)
             except Exception as fault:
                 # The batches before the failed one are committed and stay.
-                yield from _report(context, stream, steps, before, fault)
+                for step in steps:
+                    yield from _report(context, stream, step, before, fault)
                 raise
-            yield from _report(context, stream, steps, before, None)
+            for step in steps:
+                yield from _report(context, stream, step, before, None)
 
     return tick
 
@@ -92,37 +76,35 @@ def streamed(
 def _report(
     context: dg.AssetExecutionContext,
     stream: Stream,
-    steps: Mapping[str, Step],
+    step: Step,
     before: Mapping[str, int | None],
     fault: Exception | None,
 ) -> Iterator[Any]:
-    for name, step in steps.items():
-        key, contract = asset_key(name), step.contract
-        late = [late_share_result(key, appended(step.lake, name))] if name in stream.without_late else []
-        refused = fault if isinstance(fault, PlatformError) and fault.where == name else None
-        failed = {check.check_name: check for check in (failed_checks(key, refused) if refused else ())}
-        commits = added(step.lake, name, before[name])
-        if commits:
-            commit = reduce(_together, commits)
-            left_out = left_out_in(commits)
-            metadata: dict[str, Any] = {
-                **commit.metadata(),
-                ROWS: step.lake.rows(name, contract.partition_column, commit.version),
-                "rows_appended": commit.rows_out,
-                "stream": stream.name,
-                **left_out,
-            }
-            for line in left_out_warnings(left_out):
-                context.log.warning(line)
-            _, passed = passed_checks(key, contract, step, commit)
-            results = [*(failed.get(check.check_name, check) for check in passed), *late]
-            version = dg.DataVersion(str(commit.version))
-            yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results, data_version=version)
-        elif fault is not None:
-            yield from failed.values()
-        else:
-            yield from _unchanged_checks(key, step)
-            yield from late
+    contract = step.contract
+    key = asset_key(contract.dataset)
+    refused = fault if isinstance(fault, PlatformError) and fault.where == contract.dataset else None
+    failed = {check.check_name: check for check in (failed_checks(key, refused) if refused else ())}
+    commits = added(step.lake, contract.dataset, before[contract.dataset])
+    if commits:
+        commit = reduce(_together, commits)
+        left_out = left_out_in(commits)
+        metadata: dict[str, Any] = {
+            **commit.metadata(),
+            ROWS: step.lake.rows(contract.dataset, contract.partition_column, commit.version),
+            "rows_appended": commit.rows_out,
+            "stream": stream.name,
+            **({LEFT_OUT: left_out} if left_out else {}),
+        }
+        for line in left_out:
+            context.log.warning(line)
+        _, passed = passed_checks(key, contract, step, commit)
+        results = [failed.get(check.check_name, check) for check in passed]
+        version = dg.DataVersion(str(commit.version))
+        yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results, data_version=version)
+    elif fault is not None:
+        yield from failed.values()
+    else:
+        yield from _unchanged_checks(key, step)
 
 
 def _unchanged_checks(key: dg.AssetKey, step: Step) -> Iterator[dg.AssetCheckResult]:
@@ -136,7 +118,7 @@ def _unchanged_checks(key: dg.AssetKey, step: Step) -> Iterator[dg.AssetCheckRes
                 asset_key=key,
                 check_name=spec.name,
                 passed=True,
-                description="nothing was added, nothing waits, and what is there was audited before it was published",
+                description="nothing was added, and what is there was audited before it was published",
             )
 
 

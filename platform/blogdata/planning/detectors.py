@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 
-from blogdata.errors.remedies import RunStream
 from blogdata.evidence.event import DETECTION, Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.finding import Finding, Severity
@@ -20,11 +19,11 @@ from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
 from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE
-from blogdata.planning import deliveries, offsets, streamed_deliveries
+from blogdata.planning import deliveries, offsets
 from blogdata.planning.observed import Observed
 from blogdata.planning.reach import landed_input
 from blogdata.publish.contract import Contract
-from blogdata.publish.watch import Layer, StreamSla
+from blogdata.publish.watch import Layer
 
 _COMMITS = 500
 """How many of the newest commits of a Delta log are examined for new rows."""
@@ -184,25 +183,16 @@ def lag(deployment: Observed, contract: Contract) -> Reading:
 
 def sla(deployment: Observed, contract: Contract) -> Reading:
     """Read the SLA Misses Detector of a dataset."""
-    spec, within, again = contract.watch.sla, None, None
-    if isinstance(spec, StreamSla):
-        promise, within = spec.after_hour, spec.after_landing
-        (again,) = [RunStream(name=one.name) for one in deployment.streams if contract.dataset in one.contracts]
-        due = streamed_deliveries.delivered_lately(deployment, contract, spec)
-    else:
-        assert contract.promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
-        promise, due = contract.promise, deliveries.due_lately(deployment, contract)
+    assert contract.promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
     history = deployment.look.history(contract.dataset)
     return sla_misses_detector.detect(
         contract.dataset,
-        [] if deployment.ended_at else due,
-        promise=promise,
-        within=within,
+        [] if deployment.ended_at else deliveries.due_lately(deployment, contract),
+        promise=contract.promise,
         now=deployment.now,
         jobs=deliveries.jobs(history),
         newest=deliveries.newest_jobs(history, deployment.now),
         running=deliveries.running(deployment, contract),
-        again=again,
     )
 
 
@@ -230,7 +220,7 @@ def _follows(deployment: Observed, one: Reading, cause: Reading) -> bool:
 
 
 def _by_cause(deployment: Observed, readings: Iterable[Reading]) -> list[list[Reading]]:
-    """Group the flows of an owner that stopped within a day of each other, and its streams that are late alike."""
+    """Group the flows of an owner that stopped within a day of each other."""
     groups: list[list[Reading]] = []
     for one in readings:
         group = next((found for found in groups if _have_one_cause(deployment, found[0], one)), None)
@@ -242,14 +232,9 @@ def _by_cause(deployment: Observed, readings: Iterable[Reading]) -> list[list[Re
 
 
 def _have_one_cause(deployment: Observed, first: Reading, second: Reading) -> bool:
-    contracts = [deployment.contracts[one.dataset] for one in (first, second)]
-    alike = first.detector == second.detector and first.verdict == second.verdict
-    if not alike or contracts[0].owner != contracts[1].owner:
-        return False
-    if first.detector == FLOW:
-        return abs(first.value - second.value) <= _TOGETHER.total_seconds()
-    # They read the same files, on the same server.
-    return first.detector == SLA and all(isinstance(one.watch.sla, StreamSla) for one in contracts)
+    owners = {deployment.contracts[one.dataset].owner for one in (first, second)}
+    alike = first.detector == second.detector == FLOW and first.verdict == second.verdict and len(owners) == 1
+    return alike and abs(first.value - second.value) <= _TOGETHER.total_seconds()
 
 
 def is_complete(contract: Contract, entry: Entry) -> bool:

@@ -17,7 +17,7 @@ from itertools import accumulate
 from blogdata.evidence.executions import due, undone
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
-from blogdata.patterns.error_management.late_data_detector import Combined, PartitionReading
+from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
 from blogdata.patterns.ingestion import published_files
 from blogdata.planning.finality import open_periods
 from blogdata.planning.full_deliveries import delivered_on, first_delivery
@@ -191,7 +191,7 @@ class Watermarked(Same):
 
     allowed: timedelta
     measures: Mapping[str, str]
-    combined: Combined
+    combined: Strategy
 
     def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
         """Find the partitions whose input or watermark changed since they were published."""

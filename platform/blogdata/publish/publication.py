@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
-from blogdata.errors.remedies import Run, RunStream
+from blogdata.errors.remedies import Run
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
 from blogdata.lake.lake import Lake
 from blogdata.publish import companion_files, kept_rows, unmoved
@@ -74,7 +74,7 @@ def write(
         failed = refused if isinstance(refused, AuditFailed) else _judged(rows, spec, change, refused)
         if failed.dataset == contract.dataset and isinstance(change, Overwrite | AppendBatch):
             refused_batches.keep(rows, target, failed)
-        _name_guard(failed, target, change)
+        _name_guard(failed, target)
         if failed is refused:
             raise
         raise failed from refused
@@ -85,13 +85,13 @@ def _within_reach(spec: AuditSpec, target: Target) -> AuditSpec:
     return spec if target.may_read is None else replace(spec, lake=target.lake.root, may_read=tuple(target.may_read))
 
 
-def _name_guard(failed: AuditFailed, target: Target, change: Change) -> None:
+def _name_guard(failed: AuditFailed, target: Target) -> None:
     """Say how to publish all the same, if nothing failed but one audit."""
     rules = {item.rule for item in failed.violations}
     audits = (*target.contract.audits, *target.audits)
     if len(rules) == 1 and rules <= {audit.name for audit in audits if audit.failed is not Failed.FORBIDS}:
         guard = guard_of(target.contract.dataset, *rules)
-        failed.may_be_lifted(RunStream(accept=guard) if isinstance(change, AppendBatch) else Run(accept=guard))
+        failed.may_be_lifted(Run(accept=guard))
 
 
 def _judged(rows: DataFrame, spec: AuditSpec, change: Change, refused: ConstraintViolated) -> AuditFailed:

@@ -69,26 +69,13 @@ class Sla:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamSla:
-    """Batches of a stream are published in time, and by commits of usual duration (SLA Misses Detector).
-
-    Args:
-        after_hour: Longest time from the end of the hour that the file is of until then (event time); a producer that
-            lands it late breaks this one.
-    """
-
-    after_landing: timedelta
-    after_hour: timedelta
-
-
-@dataclass(frozen=True, kw_only=True)
 class Watch:
     """The detectors of a dataset; None: this one is off."""
 
     flow: Flow | None = None
     skew: Skew | None = None
     lag: Lag | None = None
-    sla: Sla | StreamSla | None = None
+    sla: Sla | None = None
 
     @property
     def refuses_too_few(self) -> bool:

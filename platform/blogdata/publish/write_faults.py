@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from blogdata.errors import PlatformError, foreign
-from blogdata.errors.remedies import Query, Remedy, Run, RunStream
+from blogdata.errors.remedies import Query, Remedy, Run
 from blogdata.lake import store_faults
 from blogdata.publish.audit import Violation
 
@@ -52,7 +52,7 @@ class AuditFailed(PlatformError):
         """Say why the refused rows are not kept."""
         self.remedy = Remedy(self.remedy, f"; the refused rows could not be kept: {why}")
 
-    def may_be_lifted(self, anyway: Run | RunStream) -> None:
+    def may_be_lifted(self, anyway: Run) -> None:
         """Name the run that publishes all the same, if the failed audit is a false alarm."""
         self.remedy = Remedy(self.remedy, "; if it is a false alarm: ", anyway)
 

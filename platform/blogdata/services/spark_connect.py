@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -40,7 +38,6 @@ _ROLES_HEAP = 1024
 _NO_MEMORY = "OutOfMemoryError"
 _ENDING = ("SparkContext was shut down", "stopped SparkContext", "No active or default Spark session")
 """What a server that is ending itself answers."""
-_SOCKETS = "sockets"
 
 
 class SparkServerFailed(PlatformError):
@@ -130,7 +127,7 @@ def _stop(settings: Settings) -> bool:
         for orphan in _orphans(settings):
             stopped = processes.stop(orphan) or stopped
         daemons.state_file(settings, settings.spark.service).unlink(missing_ok=True)
-        _clear(spark_conf.scratch(settings))
+        shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
     return stopped
 
 
@@ -206,8 +203,8 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
     port = settings.spark.port or processes.free_port()
     daemons.require_free(port, "BLOGDATA_SPARK_PORT")
     token = secrets.token_urlsafe(24)
-    _clear(spark_conf.scratch(settings))
-    own = {"spark.connect.grpc.binding.port": str(port), **_sockets(settings)}
+    shutil.rmtree(spark_conf.scratch(settings), ignore_errors=True)
+    own = {"spark.connect.grpc.binding.port": str(port)}
     command = _command(settings, parts, {**conf, **own}, folder)
     environment = {**spark_launch.environment(settings, parts), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
     # A lake outside the home may have readers of other users: the files there get the permissions they always had.
@@ -239,33 +236,6 @@ def _start(settings: Settings, parts: spark_conf.SparkParts, conf: Mapping[str, 
         where=str(log_file(settings)),
         next_step=Remedy("Read the log; run: ", Diagnose()),
     )
-
-
-def _sockets(settings: Settings) -> dict[str, str]:
-    """Have Spark and its Python processes talk over Unix sockets, in a folder that only this user can enter.
-
-    On TCP, Spark serves the state of a stateful stream to the first that connects, without a secret.
-    """
-    if not spark_conf.is_local(settings):
-        return {}  # The folder would have to exist on each node of the cluster.
-    scratch = spark_conf.scratch(settings)
-    # The path of a socket has 103 bytes at most: in the home there may be no room for it.
-    folder = tempfile.mkdtemp(prefix=_prefix(scratch))
-    (scratch / _SOCKETS).symlink_to(folder)
-    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
-
-
-def _clear(scratch: Path) -> None:
-    """Remove what a server that has ended has left behind."""
-    sockets = scratch / _SOCKETS
-    if sockets.is_symlink() and sockets.readlink().name.startswith(_prefix(scratch)):
-        shutil.rmtree(sockets.readlink(), ignore_errors=True)
-    shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _prefix(scratch: Path) -> str:
-    """Return how the name of a folder begins that belongs to these temporary files: a copy's link leads to another."""
-    return f"blogdata-{sha256(os.fsencode(scratch)).hexdigest()[:8]}-"
 
 
 def _serves(state: Started, seconds: float) -> bool:

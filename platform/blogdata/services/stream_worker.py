@@ -34,29 +34,23 @@ def main(program: str) -> None:
 
 def connected() -> socket.socket:
     """Open the connection that the server waits for, from the environment variables it has set."""
-    path = os.environ.get("PYTHON_WORKER_FACTORY_SOCK_PATH")
-    if path is not None:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.connect(path)
-        return connection
     host = "::1" if os.environ.get("SPARK_PREFER_IPV6", "false").lower() == "true" else "127.0.0.1"
     return socket.create_connection((host, int(os.environ["PYTHON_WORKER_FACTORY_PORT"])))
 
 
 def greet(stream: BufferedRWPair) -> None:
-    """Send the server the secret from the environment (none on a Unix domain socket), then this process's id.
+    """Send the server the secret from the environment, then this process's id.
 
     Raises:
         SystemExit: The server does not accept the secret.
     """
-    secret = os.environ.get("PYTHON_WORKER_FACTORY_SECRET")
-    if secret is not None:
-        stream.write(struct.pack("!i", len(secret.encode())) + secret.encode())
-        stream.flush()
-        (length,) = struct.unpack("!i", stream.read(4))
-        answer = stream.read(length)
-        if answer != b"ok":
-            sys.exit(f"the Spark server did not accept the secret of this process: {answer!r}")
+    secret = os.environ["PYTHON_WORKER_FACTORY_SECRET"].encode()
+    stream.write(struct.pack("!i", len(secret)) + secret)
+    stream.flush()
+    (length,) = struct.unpack("!i", stream.read(4))
+    answer = stream.read(length)
+    if answer != b"ok":
+        sys.exit(f"the Spark server did not accept the secret of this process: {answer!r}")
     stream.write(struct.pack("!i", os.getpid()))
     stream.flush()
 

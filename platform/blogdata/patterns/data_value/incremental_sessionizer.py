@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from blogdata.patterns.idempotency import keyed_idempotency
 from blogdata.publish.partitions import Grain, contiguous, start_of
@@ -35,7 +35,6 @@ from blogdata.publish.partitions import Grain, contiguous, start_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_Silence = TypeVar("_Silence", bound=Any)
 STARTED, ENDED, APPENDED, COMPLETED = "started_at", "ended_at", "appended", "is_completed"
 
 
@@ -72,10 +71,6 @@ class SessionSpec:
         """Columns of a session that a later partition continues from."""
         kept = (*self.first, *self.last, *self.ever, *self.path)
         return (self.visitor, STARTED, ENDED, self.count, *kept, APPENDED)
-
-    def apart(self, silence: _Silence) -> _Silence:
-        """Return whether a silence of so many microseconds ends a session; a batch and a stream share this rule."""
-        return silence > self.inactivity // timedelta(microseconds=1)  # type: ignore[no-any-return]
 
 
 def sessionize(
@@ -245,4 +240,5 @@ def session_id(spec: SessionSpec) -> Column:
 def _apart(before: Column, time: Column, spec: SessionSpec) -> Column:
     from pyspark.sql import functions as F
 
-    return before.isNull() | spec.apart(F.unix_micros(time) - F.unix_micros(before))
+    silence = F.unix_micros(time) - F.unix_micros(before)
+    return before.isNull() | (silence > spec.inactivity // timedelta(microseconds=1))

@@ -5,9 +5,7 @@ How it works: versions are valid for half-open ranges (`valid_from` <= t < `vali
 joined with the version valid at its own event time (:func:`join_as_of`), so a rerun next year yields the same version.
 Before the join the versions of a key are made disjoint: each ends, at the latest, where the next begins. So a join
 never returns more rows than facts, whatever is wrong with the versions. A fact without a match is kept, with a flag.
-Small reference data is broadcast, by the engine's own threshold. A stream that asks for a user as it is now joins the
-table of current rows (:func:`join_current`): its published rows are not computed again, so they keep the answer of
-their moment.
+Small reference data is broadcast, by the engine's own threshold.
 The trap: joining rows that are computed again with what holds now, or with ranges closed at both ends: a fact on the
 boundary is duplicated. Overlapping versions raise no error, either: only the account of the joined dataset (as many
 rows as facts) detects a duplicated fact.
@@ -61,7 +59,7 @@ def join_as_of(
         ColumnClash: A column of the versions, or `matched_column`, has the name of a column of the facts; or
             `matched_column` that of a column of the versions.
     """
-    added = _added(facts, versions, on, also=[matched_column])
+    added = _added(facts, versions, on, matched_column)
     ranges = _ranges(versions, on, valid_from, valid_to, disjoint)
     left, right = facts.alias("fact"), ranges.alias("version")
     same_key = [F.col(f"fact.{name}") == F.col(f"version.{name}") for name in on]
@@ -72,23 +70,6 @@ def join_as_of(
         *(F.col(f"version.{name}") for name in added),
         F.coalesce(F.col(_FOUND), F.lit(False)).alias(matched_column),
     )
-
-
-def join_current(facts: DataFrame, current: DataFrame, on: Sequence[str]) -> DataFrame:
-    """Join every fact with the current row of its key, whatever was valid at its time.
-
-    Args:
-        current: One row per key, with the `on` columns. If a key has several, a fact is duplicated, and the account of
-            its dataset fails.
-
-    Returns:
-        One row per fact: its columns, and those of `current` except `on` (null without a match).
-
-    Raises:
-        ColumnClash: A column of `current` has the name of a column of the facts.
-    """
-    added = _added(facts, current, on)
-    return facts.join(current, [*on], "left").select(*facts.columns, *added)
 
 
 def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: str, disjoint: bool) -> DataFrame:
@@ -104,9 +85,9 @@ def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: s
     return lasting.withColumn(_END, F.least(F.col(_END), F.lead(_START).over(by_start)))
 
 
-def _added(facts: DataFrame, reference: DataFrame, on: Sequence[str], *, also: Sequence[str] = ()) -> list[str]:
-    added = [name for name in reference.columns if name not in on]
-    taken = sorted(({*added, *also} & set(facts.columns)) | ({*also} & set(added)))
+def _added(facts: DataFrame, versions: DataFrame, on: Sequence[str], matched_column: str) -> list[str]:
+    added = [name for name in versions.columns if name not in on]
+    taken = sorted(({*added, matched_column} & set(facts.columns)) | ({matched_column} & set(added)))
     if taken:
         raise ColumnClash(
             what=f"the join would add {', '.join(taken)}, which is already there",

@@ -20,7 +20,6 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import uuid
@@ -31,10 +30,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, RunStream
+from blogdata.lake.checksums import mismatch
 from blogdata.lake.lake import Lake
-from blogdata.patterns.error_management.checkpoint_files import damaged, numbered, parsed, read_lines, read_text
 
 STREAM_OFFSETS = "ops.stream_offsets"
 OFFSETS_DDL = (
@@ -43,12 +43,15 @@ OFFSETS_DDL = (
 )
 """Columns of :data:`STREAM_OFFSETS`: one row per source of each batch that Spark still retains."""
 _SPEC = "stream.json"
-_QUERY = "query"
 _NUMBERED = re.compile(r"v([1-9][0-9]*)")
 
 
 class IncompatibleCheckpoint(PlatformError):
     """Raised when a stream's spec differs from the one its checkpoint was created with."""
+
+
+class CheckpointDamaged(PlatformError):
+    """Raised when a checkpoint file is missing, or its content cannot be what Spark wrote."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +67,6 @@ class StreamSpec:
     def as_json(self) -> dict[str, Any]:
         """Return the spec as plain values, as stored beside the checkpoint."""
         return {**asdict(self), "source": dict(self.source), "key": list(self.key)}
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest that changes when the checkpoint would no longer fit."""
-        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +88,10 @@ class PlannedBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """One checkpoint of a stream, on a file system of this machine."""
+    """One checkpoint of a stream, on a file system of this machine.
+
+    What reads its files raises :class:`CheckpointDamaged` where they are not what Spark wrote.
+    """
 
     stream: str
     number: int
@@ -99,53 +100,35 @@ class Checkpoint:
     @property
     def location(self) -> str:
         """The checkpoint location to pass to Spark."""
-        return str(self.folder / _QUERY)
-
-    @property
-    def begun_at(self) -> datetime:
-        """When it was created."""
-        return datetime.fromtimestamp((self.folder / _SPEC).stat().st_mtime, timezone.utc)
+        return str(self.folder / "query")
 
     @property
     def identity(self) -> str | None:
-        """Spark's query id, unique even if an earlier checkpoint had the same name; None before the first use.
-
-        Raises:
-            CheckpointDamaged: The metadata file is not what Spark wrote.
-        """
+        """Spark's query id, unique even if an earlier checkpoint had the same name; None before the first use."""
         file = self._notes("metadata")
         if not file.exists():
             return None
         try:
-            return str(uuid.UUID(parsed(file, read_text(file))["id"]))
+            return str(uuid.UUID(parsed(file, _text(file))["id"]))
         except (KeyError, ValueError) as error:
-            raise damaged(file, "has no identity") from error
+            raise _damaged(file, "has no identity") from error
 
     @property
     def writer(self) -> str:
-        """Name under which the batches of this checkpoint are published; the checkpoint must have been used.
-
-        Raises:
-            CheckpointDamaged: Spark has not written the identity yet, or the metadata file is not what Spark wrote.
-        """
+        """Name under which the batches of this checkpoint are published; the checkpoint must have been used."""
         identity = self.identity
         if identity is None:
-            raise damaged(self._notes("metadata"), "is not there")
+            raise _damaged(self._notes("metadata"), "is not there")
         return f"{self.stream}-{identity[:8]}"
 
     def batches(self) -> list[PlannedBatch]:
-        """Read the batches that Spark still retains (the newest hundred), oldest first.
-
-        Raises:
-            CheckpointDamaged: A file is not what Spark wrote.
-        """
-        done = set()
-        for number, lines in self._read("commits"):
-            parsed(self._notes("commits", str(number)), lines[0])
-            done.add(number)
+        """Read the batches that Spark still retains (the newest hundred), oldest first."""
+        done = {
+            number for number, file in _numbered(self._notes("commits")) if parsed(file, _lines(file)[0]) is not None
+        }
         found = []
-        for number, (head, *positions) in self._read("offsets"):
-            file = self._notes("offsets", str(number))
+        for number, file in _numbered(self._notes("offsets")):
+            head, *positions = _lines(file)
             noted = parsed(file, head)
             mark = noted.get("batchWatermarkMs") or None
             for position in positions:
@@ -163,95 +146,66 @@ class Checkpoint:
         return found
 
     def files(self, batch: int, source: int = 0) -> tuple[str, ...]:
-        """List the paths of the files of a batch, from the source's own log.
-
-        Args:
-            batch: Batch number; Spark must still retain it.
-
-        Raises:
-            CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
-        """
-        ends = {planned.number: _log_offset(planned.positions[source]) for planned in self.batches()}
-        if batch not in ends:
-            raise damaged(self._notes("offsets", str(batch)), "is not there")
-        after = ends.get(batch - 1, -1)
-        taken = {entry["path"]: entry["batchId"] for entry in self._source_log(source)}
-        return tuple(sorted(_path(address) for address, at in taken.items() if after < at <= ends[batch]))
+        """List the paths of the files of a batch that Spark still retains, from the source's own log."""
+        found = self._batch_files(source)
+        if batch not in found:
+            raise _damaged(self._notes("offsets", str(batch)), "is not there")
+        return found[batch]
 
     def every_file(self) -> frozenset[str]:
-        """Return the paths of all files that the stream's sources have ever assigned to a batch.
-
-        Raises:
-            CheckpointDamaged: A file is not what Spark wrote.
-        """
-        return frozenset(_path(entry["path"]) for source in self._sources() for entry in self._source_log(source))
+        """Return the paths of all files that the stream's sources have ever assigned to a batch."""
+        return frozenset(path for source in self._sources() for _, path in self._source_log(source))
 
     def unfinished(self) -> tuple[str, ...]:
-        """List the paths of the files that a source assigned to a batch that is not committed, or not even planned.
-
-        Raises:
-            CheckpointDamaged: A file is not what Spark wrote.
-        """
+        """List the paths of the files that a source assigned to a batch that is not committed, or not even planned."""
         # A source logs its files before the batch is planned: a crash in between leaves files without a batch.
         planned, found = self.batches(), []
         for source in self._sources():
-            ends = (_log_offset(batch.positions[source]) for batch in planned if batch.committed)
-            done = max(ends, default=-1)
-            found += [_path(entry["path"]) for entry in self._source_log(source) if entry["batchId"] > done]
+            done = max((_log_offset(batch.positions[source]) for batch in planned if batch.committed), default=-1)
+            found += [path for at, path in self._source_log(source) if at > done]
         return tuple(sorted(found))
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Build the rows of :data:`STREAM_OFFSETS` for this checkpoint, with the columns of :data:`OFFSETS_DDL`.
-
-        Raises:
-            CheckpointDamaged: A file is not what Spark wrote.
-        """
-        planned = self.batches()
-        logs = {
-            source: [(entry["batchId"], _path(entry["path"])) for entry in self._source_log(source)]
-            for source in self._sources()
-        }
-        before: dict[int, int] = {}
-        found = []
-        for batch in planned:
-            for source, position in enumerate(batch.positions):
-                end = _log_offset(position)
-                # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
-                begin = before.get(source, -1 if batch.number == 0 else end - 1)
-                files = sorted({path for at, path in logs[source] if begin < at <= end})
-                before[source] = end
-                row = (self.stream, self.number, batch.number, source, position, files)
-                found.append((*row, batch.committed, batch.planned_at))
-        return found
-
-    def verify(self) -> None:
-        """Check all files that Spark would read.
-
-        Raises:
-            CheckpointDamaged: A file is not what Spark wrote.
-        """
-        if self.identity is None:
-            return
-        for source in self._sources():
-            self._source_log(source)
+        """Build the rows of :data:`STREAM_OFFSETS` for this checkpoint, with the columns of :data:`OFFSETS_DDL`."""
+        files = {source: self._batch_files(source) for source in self._sources()}
+        return [
+            (
+                *(self.stream, self.number, batch.number, source, position, [*files[source][batch.number]]),
+                *(batch.committed, batch.planned_at),
+            )
+            for batch in self.batches()
+            for source, position in enumerate(batch.positions)
+        ]
 
     def _notes(self, *parts: str) -> Path:
-        return self.folder.joinpath(_QUERY, *parts)
-
-    def _read(self, kind: str) -> list[tuple[int, list[str]]]:
-        return [(number, read_lines(file)) for number, file in numbered(self._notes(kind))]
+        return self.folder.joinpath("query", *parts)
 
     def _sources(self) -> range:
         """Numbers of the stream's sources; that of the first one is known before a batch is planned."""
         return range(max((len(batch.positions) for batch in self.batches()), default=1))
 
-    def _source_log(self, source: int) -> list[dict[str, Any]]:
+    def _batch_files(self, source: int) -> dict[int, tuple[str, ...]]:
+        """Map the batches that Spark retains to their files of a source."""
+        log, found = self._source_log(source), {}
+        begin: int | None = None
+        for batch in self.batches():
+            end = _log_offset(batch.positions[source])
+            if begin is None:
+                # The batch before the oldest retained one is gone: assume that it ended one offset earlier.
+                begin = -1 if batch.number == 0 else end - 1
+            found[batch.number] = tuple(sorted({path for at, path in log if begin < at <= end}))
+            begin = end
+        return found
+
+    def _source_log(self, source: int) -> list[tuple[int, str]]:
+        """List the offset and the path of each file that a source has noted."""
         folder = self._notes("sources", str(source))
         compacted = sorted((int(file.name.split(".")[0]), file) for file in folder.glob("[0-9]*.compact"))
         files = [file for _, file in compacted[-1:]]
         # A compacted file contains all entries up to its own number.
-        files += [file for number, file in numbered(folder) if not compacted or number > compacted[-1][0]]
-        return [parsed(file, line) for file in files for line in read_lines(file)]
+        files += [file for number, file in _numbered(folder) if not compacted or number > compacted[-1][0]]
+        entries = [parsed(file, line) for file in files for line in _lines(file)]
+        return [(entry["batchId"], unquote(urlsplit(entry["path"]).path)) for entry in entries]
 
 
 def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Checkpoint:
@@ -272,11 +226,13 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
         number = there[-1].number + 1 if there else 1
         made = Checkpoint(stream=spec.name, number=number, folder=root / spec.name / f"v{number}")
         made.folder.mkdir(parents=True, exist_ok=True)
-        _keep(made.folder / _SPEC, spec)
+        write_atomically(made.folder / _SPEC, json.dumps(spec.as_json(), indent=1, sort_keys=True).encode())
         return made
     newest = there[-1]
     _refuse_another(newest, spec)
-    newest.verify()
+    if newest.identity is not None:
+        # Spark reads the same files, and fails deep inside where one is damaged.
+        newest.every_file()
     return newest
 
 
@@ -309,7 +265,8 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
     now = spec.as_json()
     changed = sorted(name for name in {**made_by, **now} if made_by.get(name) != now.get(name))
     if changed:
-        diff = "; ".join(f"{name} was {_short(made_by.get(name))} and is {_short(now.get(name))}" for name in changed)
+        was, new = ({name: json.dumps(each.get(name)) for name in changed} for each in (made_by, now))
+        diff = "; ".join(f"{name} was {was[name]} and is {new[name]}" for name in changed)
         raise IncompatibleCheckpoint(
             what=f"the stream '{spec.name}' has changed since its checkpoint was made: {diff}",
             where=str(checkpoint.folder),
@@ -321,30 +278,12 @@ def _refuse_another(checkpoint: Checkpoint, spec: StreamSpec) -> None:
         )
 
 
-def _keep(file: Path, spec: StreamSpec) -> None:
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(spec.as_json(), indent=1, sort_keys=True), encoding="utf-8")
-    part.replace(file)
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
 def _log_offset(position: str | None) -> int:
-    if position is None:
-        return -1
-    value = json.loads(position)
-    return int(value["logOffset"]) if isinstance(value, dict) and "logOffset" in value else -1
+    return -1 if position is None else int(json.loads(position).get("logOffset", -1))
 
 
 def _instant(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
-
-
-def _path(address: str) -> str:
-    return unquote(urlsplit(address).path)
 
 
 def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
@@ -354,3 +293,54 @@ def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
         CheckpointDamaged: A file is not what Spark wrote.
     """
     return [row for checkpoint in checkpoints(root) if checkpoint.identity for row in checkpoint.rows()]
+
+
+def parsed(file: Path, text: str) -> dict[str, Any]:
+    """Parse a line of a checkpoint's file as a JSON object.
+
+    Raises:
+        CheckpointDamaged: The line is not JSON, or not an object.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise _damaged(file, "has a line that is not JSON") from error
+    if not isinstance(value, dict):
+        raise _damaged(file, "has a line that is not an object")
+    return value
+
+
+def _numbered(folder: Path) -> list[tuple[int, Path]]:
+    return sorted((int(file.name), file) for file in folder.glob("[0-9]*") if file.name.isdecimal())
+
+
+def _lines(file: Path) -> list[str]:
+    """Read the lines after the version line, without empty ones."""
+    version, *lines = _text(file).split("\n")
+    if not re.fullmatch(r"v\d+", version) or not any(lines):
+        raise _damaged(file, "does not begin with a version, or ends after it")
+    return [line for line in lines if line]
+
+
+def _text(file: Path) -> str:
+    try:
+        if mismatch(file) is not None:
+            raise _damaged(file, "does not match its checksum")
+        return file.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        raise _damaged(file, f"cannot be read: {error}") from error
+
+
+def _damaged(file: Path, problem: str) -> CheckpointDamaged:
+    # The greedy match finds the last such folder: a parent of the checkpoints may be named like `v1`, too.
+    named = re.match(r".*/([^/]+)/v\d+/", file.as_posix())
+    return CheckpointDamaged(
+        what=f"a file of the checkpoint {problem}",
+        where=str(file),
+        next_step=Remedy(
+            "put it back from a copy, or begin a new checkpoint: ",
+            RunStream(name=named.group(1) if named else "NAME", new_checkpoint=True),
+            " (what is published already is not published again); do not delete single files: a batch that is planned "
+            "anew under its old number would be taken for done",
+        ),
+    )

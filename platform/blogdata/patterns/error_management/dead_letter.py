@@ -6,8 +6,8 @@ rule order (:func:`reasons`); a row that breaks at least one is a dead letter (:
 Python worker.
 The trap: error-safe functions turn a failure into a null, which looks like a missing value (:func:`unreadable`
 distinguishes the two). A growing share of rejected rows hides a real failure: :func:`error_for_partition` keeps
-downstream datasets from using such a partition, and :class:`Tolerance` stops a stream after its rows are stored. A
-condition that is null is not true: write rules that stay definite when a column is null.
+downstream datasets from using such a partition. A condition that is null is not true: write rules that stay definite
+when a column is null.
 When not to use it: where a missing row is worse than a late job (balances, erasures), or where order matters:
 a replayed row arrives after its successors.
 Source: "Data Engineering Design Patterns", ch. 3.
@@ -15,7 +15,7 @@ Source: "Data Engineering Design Patterns", ch. 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -38,51 +38,6 @@ class RejectRule:
 
 class TooManyDeadLetters(PlatformError):
     """Raised when so many rows are rejected that the input itself must be at fault, not a few rows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tolerance:
-    """How many rejected rows a stream may have before it stops.
-
-    Args:
-        max_share: Largest share, 0 to 1, that is still accepted.
-    """
-
-    max_share: float
-    over_rows: int
-
-    def error_for_stream(
-        self,
-        batches: Iterable[tuple[int, int]],
-        *,
-        dataset: str,
-        part: str,
-        rows_of: Callable[[int], str],
-        then: str | Remedy,
-    ) -> TooManyDeadLetters | None:
-        """Check whether too many of the newest rows of a stream are rejected.
-
-        Args:
-            batches: Rejected rows and all rows of each batch, newest first; consumed only as far as needed.
-            rows_of: Returns the SQL condition on `dataset` that selects the rejected rows of the newest n batches.
-
-        Returns:
-            The error to raise once the rows are stored, or None.
-        """
-        rejected_rows = rows = 0
-        for taken, (rejected, of) in enumerate(batches, start=1):
-            rejected_rows, rows = rejected_rows + rejected, rows + of
-            if rows >= self.over_rows:
-                return error_above_share(
-                    rejected_rows=rejected_rows,
-                    rows=rows,
-                    max_share=self.max_share,
-                    dataset=dataset,
-                    part=part,
-                    selection=rows_of(taken),
-                    then=then,
-                )
-        return None
 
 
 def reasons(rules: Sequence[RejectRule]) -> Column:

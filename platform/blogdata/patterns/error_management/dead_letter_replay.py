@@ -210,9 +210,7 @@ def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[s
             next_step=Remedy(
                 "nothing was landed; let the stream finish its batch: ",
                 RunStream(once=True),
-                " (where too many dead letters stop it: ",
-                RunStream(once=True, accept="dead_letters"),
-                "), then land the corrections again",
+                ", then land the corrections again",
             ),
         )
 

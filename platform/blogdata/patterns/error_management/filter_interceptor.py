@@ -5,11 +5,7 @@ one step and its plan counts them together.
 How it works: the filters become one CASE that names the first filter that removes a row (:func:`first_match`). The
 rows are counted by that name in the pass that writes them, like any measure of a dataset, and its readers skip them.
 No accumulator, because retried tasks would count twice, and no Python worker. The dataset's check `filters` compares
-each share with those of the preceding partitions. In the lineage only lines of access logs are filtered. The stream of
-access logs filters them by the same Columns as the batch, and its counts per micro-batch are part of the transaction
-that appends the rows: a batch that is retried does not count twice. A filter that needs the rows around is the limit: a
-client that acts like a crawler later in its hour is one for the batch from the first line on, for the stream from then
-on.
+each share with those of the preceding partitions. In the lineage only lines of access logs are filtered.
 The trap: a condition that is null removes nothing under CASE, but would remove the row under `WHERE NOT`.
 Here only true removes.
 When not to use it: for rows that are *wrong*; those are dead letters and keep all their reasons.

@@ -3,12 +3,10 @@
 Problem: a closed hour keeps receiving rows; a job must find them to correct what it has already published.
 How it works: every source partition reports the greatest event time it has seen. The watermark of a partition
 is the greatest event time of all partitions *before* it, minus the allowed lateness; it never goes back. With several
-sources, or partitions of a source, MIN follows the slowest of them and MAX the fastest, as the contract declares
-(:class:`Combined`). A row behind the watermark of the partition it
-arrives in is late: it is reported (:func:`late`), never dropped here.
+sources, MIN follows the slowest of them and MAX the fastest, as the contract declares. A row behind the watermark of
+the partition it arrives in is late: it is reported (:func:`late`), never dropped here.
 In a stream the partitions are its micro-batches, and :class:`StreamProgress` is stored with each of them. Structured
-Streaming would drop late rows silently; :func:`is_late` finds them first. The log of each server is a partition of the
-stream of access logs, if the contract declares how these are combined.
+Streaming would drop late rows silently; :func:`is_late` finds them first.
 The trap: one clock that runs a century ahead makes every later row late. A reading that lies after the end of
 its own partition plus the tolerance is therefore ignored and reported. The time of a partition may be wrong itself: a
 stream, which ingests partitions as they come, also ignores event times after the moment of ingestion. The opposite
@@ -26,7 +24,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
-from blogdata.lake.commit import Commit
 from blogdata.publish.partitions import Grain, start_of
 
 if TYPE_CHECKING:
@@ -34,9 +31,6 @@ if TYPE_CHECKING:
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far after the end of its partition an event time may lie: the clocks of producers are not exact."""
-MAX_LATE_SHARE = 0.5
-JUDGED_ROWS = 1000
-"""Number of a stream's newest rows over which the share of late ones is computed; fewer are not judged."""
 
 
 class Strategy(str, Enum):
@@ -44,37 +38,6 @@ class Strategy(str, Enum):
 
     MIN = "min"
     MAX = "max"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Combined:
-    """How the progress of several sources, and of the partitions of each, is combined.
-
-    Args:
-        partitions: Across the partitions of a source, by its name; MAX for a source that is not in it. A partition is
-            read as `source/partition`.
-    """
-
-    sources: Strategy = Strategy.MAX
-    partitions: Mapping[str, Strategy] = field(default_factory=dict)
-
-    def of(self, seen: Mapping[str, datetime | None]) -> datetime | None:
-        """Compute the event time of the whole from that of each source or partition; None while it is not known."""
-        times: dict[str, list[datetime | None]] = {}
-        for name, time in seen.items():
-            times.setdefault(name.partition("/")[0], []).append(time)
-        each = [_combined(found, self.partitions.get(name, Strategy.MAX)) for name, found in times.items()]
-        return _combined(each, self.sources)
-
-
-FASTEST = Combined()
-"""The fastest of all."""
-
-
-def described(combined: Combined) -> str:
-    """Describe how progress is combined; the text changes whenever the combination does."""
-    partitions = "".join(f", {how.value} of {name}" for name, how in sorted(combined.partitions.items()))
-    return f"{combined.sources.value} of sources{partitions}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,12 +81,12 @@ class StreamProgress:
         self,
         readings: Iterable[tuple[str, datetime | None]],
         allowed: timedelta,
-        strategy: Combined = FASTEST,
+        strategy: Strategy = Strategy.MAX,
     ) -> StreamProgress:
         """Compute the progress after a batch.
 
         Args:
-            readings: Source, or `source/partition`, and its greatest believable event time; one or more of each.
+            readings: Source and its greatest believable event time; one or more of each.
 
         Returns:
             The progress after the batch; its watermark is never before this one's.
@@ -131,7 +94,7 @@ class StreamProgress:
         seen = dict(self.seen)
         for source, time in readings:
             seen[source] = _later(seen.get(source), time)
-        candidate = _behind(strategy.of(seen), allowed)
+        candidate = _behind(_combined(tuple(seen.values()), strategy), allowed)
         return StreamProgress(seen=seen, watermark=_later(self.watermark, candidate))
 
     def as_json(self) -> dict[str, Any]:
@@ -148,44 +111,11 @@ class StreamProgress:
         return cls(seen=seen, watermark=_time(kept["watermark"]))
 
 
-@dataclass(frozen=True, kw_only=True)
-class LateShare:
-    """How many of the newest rows of a stream were late; if most were, event time itself must be wrong."""
-
-    late: int
-    rows: int
-
-    @classmethod
-    def of(cls, commits: Iterable[Commit]) -> LateShare:
-        """Count them from the commits of a dataset that leaves late rows out with the reason `late`.
-
-        Args:
-            commits: Commits that appended to the dataset, newest first; consumed only as far as needed.
-        """
-        late_rows = rows = 0
-        for commit in commits:
-            late_rows += sum(entry.reasons.get("late", 0) for entry in commit.entries.values())
-            rows += sum(entry.rows_in for entry in commit.entries.values())
-            if rows >= JUDGED_ROWS:
-                break
-        return cls(late=late_rows, rows=rows)
-
-    @property
-    def warning(self) -> str | None:
-        """Warning text; None if the share of late rows is normal, or there are too few rows to judge."""
-        if self.rows < JUDGED_ROWS or self.late <= MAX_LATE_SHARE * self.rows:
-            return None
-        return (
-            f"{self.late} of the newest {self.rows} rows came behind the watermark and were set aside: "
-            "somebody was ahead of the time, or a producer is behind"
-        )
-
-
 def progress(
     readings: Sequence[PartitionReading],
     allowed: timedelta,
     *,
-    strategy: Combined = FASTEST,
+    strategy: Strategy = Strategy.MAX,
     keys: Sequence[str] = (),
 ) -> Progress:
     """Compute the watermark of each partition (an hour) from the partitions before it.

@@ -5,7 +5,7 @@ Another source, such as a broker topic, is another class with the same methods.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,9 @@ from blogdata.lake.commit import Commit
 from blogdata.lake.store_faults import LandedFileVanished
 from blogdata.patterns.error_management.checkpointer import Checkpoint
 from blogdata.patterns.ingestion.erased_lines import is_kept
-from blogdata.patterns.ingestion.landed_entries import Obstacle, irregular
-from blogdata.patterns.ingestion.landed_formats import extension
+from blogdata.patterns.ingestion.landed_entries import irregular
 from blogdata.patterns.ingestion.landed_lines import (
     LONGEST,
-    REPLAY_PREFIX,
     WITHIN,
     Bounds,
     LandedSize,
@@ -28,8 +26,7 @@ from blogdata.patterns.ingestion.landed_lines import (
     measure_all,
     relative_to,
 )
-from blogdata.patterns.ingestion.landed_links import StrayLink, leading_out
-from blogdata.patterns.ingestion.log_splitter import UNENDED, unsplit_logs
+from blogdata.patterns.ingestion.landed_links import leading_out
 from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain, start_of
@@ -38,13 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "raw BINARY, source_offset BIGINT"
-MISNAMED = "misnamed"
-"""Key in the notes of a batch's commit: its files in a folder whose name is not an hour."""
-LINKS = "links"
-"""Key in the notes of a batch's commit: its links that lead out of the landing zone, each with its target."""
-OTHERS = "others"
-"""Key of what is left out: files that the batch datasets read and that have none of the stream's suffixes."""
-_LOG = "log"
+LEFT_OUT = "left_out"
+"""Key in the notes of a batch's commit: the files of the batch that are not read, each with the reason."""
 _FOR_EVER = "36500d"
 _NAMED = 5
 _NOTHING = LandedSize(lines=0, bytes=0)
@@ -59,21 +51,15 @@ class BatchFile:
     """A file of a batch.
 
     Args:
-        hour: Arrival hour, from its folder; None if the folder's name is not an hour, or the file is not read.
+        hour: Arrival hour, from its folder; None if it is not read.
         size: Its lines and bytes, counted without Spark.
-        link: The link on its path that leads out of the landing zone, or that it is no file, so that it is not read;
-            None for a file that is read.
+        left_out: Why it is not read; None for a file that is read.
     """
 
     name: str
     hour: str | None
     size: LandedSize
-    link: StrayLink | Obstacle | None = None
-
-    @property
-    def is_replay(self) -> bool:
-        """Whether it is a corrected dead letter."""
-        return Path(self.name).name.startswith(REPLAY_PREFIX)
+    left_out: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,35 +127,8 @@ class StreamedFiles:
         read = checkpoint.every_file() - set(checkpoint.unfinished())
         return sorted(file for file in self._files(landing) if str(file) not in read)
 
-    def left_out(self, landing: Path) -> dict[str, list[str]]:
-        """List the landed files and links whose lines are in no batch.
-
-        Returns:
-            The files in folders whose name is not an hour, relative to the landing zone (:data:`MISNAMED`), and the
-            links that are not followed and the entries that cannot be read (:data:`LINKS`), and the files with another
-            suffix, except access logs (:data:`OTHERS`).
-        """
-        hours = scan(landing / self.table, Grain.HOUR)
-        names = [str((hour.folder / file.name).relative_to(landing)) for hour in hours for file in hour.files]
-        misnamed = [name for name in names if name.endswith(self.suffixes) and arrival_hour(name) is None]
-        links = [str(link) for hour in hours for link in hour.links]
-        others = [name for name in names if not name.endswith(self.suffixes) and self._is_meant(name)]
-        return {MISNAMED: sorted(misnamed), LINKS: sorted(links), OTHERS: sorted(others)}
-
-    def _is_meant(self, name: str) -> bool:
-        """Return whether a file of the table would be read if its name had one of the suffixes."""
-        return extension(name) != _LOG
-
-    def in_hours(self, landing: Path, hours: Collection[str]) -> list[Path]:
-        """List the landed files of some hours of arrival."""
-        return [
-            file
-            for file in self._files(landing, min(hours, default=""))
-            if arrival_hour(f"{file.relative_to(landing)}") in hours
-        ]
-
-    def _files(self, landing: Path, since: str = "") -> Iterator[Path]:
-        for hour in scan(landing / self.table, Grain.HOUR, since=since):
+    def _files(self, landing: Path) -> Iterator[Path]:
+        for hour in scan(landing / self.table, Grain.HOUR):
             yield from (hour.folder / file.name for file in hour.files if file.name.endswith(self.suffixes))
 
     def batch_files(
@@ -184,8 +143,8 @@ class StreamedFiles:
             LandedFileRefused: The format of a file is not read, or it exceeds the bounds.
         """
         paths = [Path(path) for path in checkpoint.files(batch, at)]
-        links = {path: link for path in paths if (link := leading_out(path, landing) or irregular(path))}
-        read = [path for path in paths if path not in links]
+        stray = {path: str(link) for path in paths if (link := leading_out(path, landing) or irregular(path))}
+        read = [path for path in paths if path not in stray]
         try:
             sizes = dict(zip(read, measure_all(read, landing, bounds), strict=True))
         except LandedFileVanished as error:
@@ -197,81 +156,29 @@ class StreamedFiles:
                     RunStream(name=checkpoint.stream, new_checkpoint=True),
                 ),
             ) from error
-        return [
-            BatchFile(
-                name=(name := str(path.relative_to(landing))),
-                hour=None if path in links else arrival_hour(name),
-                size=sizes.get(path, _NOTHING),
-                link=links.get(path),
-            )
-            for path in paths
-        ]
+        return [_batch_file(str(path.relative_to(landing)), sizes.get(path), stray.get(path)) for path in paths]
 
 
-class StreamedLogs(StreamedFiles):
-    """The files of access logs of a landed table; those that :mod:`.log_splitter` makes, and what a producer landed.
-
-    The begin of a last line, which has not ended, is read when the line has.
-    """
-
-    def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
-        """List what a query would ingest first, as the other files; logs that are not split yet are among it."""
-        return [*super().pending_input(checkpoint, landing), *(str(log) for log in unsplit_logs(landing))]
-
-    def _is_meant(self, name: str) -> bool:
-        return extension(name) == _LOG and not name.endswith(UNENDED)
-
-
-def without(lines: DataFrame, names: Collection[str]) -> DataFrame:
-    """Remove the lines of the named files from a frame."""
-    from pyspark.sql import functions as F
-
-    return lines.where(~F.col("source_file").isin(*sorted(names))) if names else lines
+def _batch_file(name: str, size: LandedSize | None, stray: str | None) -> BatchFile:
+    hour = arrival_hour(name)
+    left_out = stray or (f"{name} lies in a folder whose name is no hour" if hour is None else None)
+    return BatchFile(name=name, hour=None if left_out else hour, size=size or _NOTHING, left_out=left_out)
 
 
 def left_out_notes(files: Sequence[BatchFile]) -> dict[str, list[str]]:
-    """Build the commit notes that list the files and links left out of a batch."""
-    return {
-        MISNAMED: sorted(file.name for file in files if file.hour is None and file.link is None),
-        LINKS: sorted({str(file.link) for file in files if file.link is not None}),
-    }
+    """Build the note of a commit about the files of its batch that are not read."""
+    return {LEFT_OUT: sorted({file.left_out for file in files if file.left_out is not None})}
 
 
-def left_out_in(commits: Iterable[Commit]) -> dict[str, list[str]]:
-    """Collect the left-out :data:`MISNAMED` files and :data:`LINKS` from the notes of batch commits."""
-    notes = [commit.info["appended"]["notes"] for commit in commits]
-    found = {kind: sorted({one for note in notes for one in note.get(kind, ())}) for kind in (MISNAMED, LINKS)}
-    return {kind: names for kind, names in found.items() if names}
-
-
-def left_out_warnings(left_out: Mapping[str, Sequence[str]]) -> list[str]:
-    """Build the warnings for the files and links that are not ingested, each with the remedy."""
-    warnings = []
-    if files := left_out.get(MISNAMED):
-        warnings.append(
-            f"{len(files)} files lie in folders whose names are no hour, and are not taken in: {_first(files)}; "
-            "move them into date=YYYY-MM-DD/hour=HH"
-        )
-    if links := left_out.get(LINKS):
-        warnings.append(
-            f"{len(links)} links are not followed or entries not read, and nothing is taken in through them: "
-            f"{_first(links)}; land the data themselves, under another name"
-        )
-    if others := left_out.get(OTHERS):
-        warnings.append(
-            f"{len(others)} files have an ending that is not streamed, and are in the batch datasets only: "
-            f"{_first(others)}; let their names end in .json or .json.gz, whatever compresses them, or in .log"
-        )
-    return warnings
-
-
-def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(map(shown.line, names[:_NAMED])) + more
+def left_out_in(commits: Iterable[Commit]) -> list[str]:
+    """Build the warnings about the files that batches did not read, from the notes of their commits."""
+    found = sorted({one for commit in commits for one in commit.info["appended"]["notes"].get(LEFT_OUT, ())})
+    more = [f"and {len(found) - _NAMED} more files that are not taken in"] if len(found) > _NAMED else []
+    return [*(f"{shown.line(one)}, and is not taken in" for one in found[:_NAMED]), *more]
 
 
 def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
-    """Sum the lines and bytes of files by arrival hour; files without an hour are skipped."""
+    """Sum the lines and bytes of files by arrival hour; files that are not read are skipped."""
     sums: dict[str, LandedSize] = {}
     for file in files:
         if file.hour is not None:
@@ -280,7 +187,7 @@ def by_hour(files: Sequence[BatchFile]) -> dict[str, LandedSize]:
 
 
 def figures_by_hour(files: Sequence[BatchFile]) -> dict[str, dict[str, FileFigures]]:
-    """Map each arrival hour to its files' rows and their bytes; files without an hour are skipped."""
+    """Map each arrival hour to its files' rows and their bytes; files that are not read are skipped."""
     found: dict[str, dict[str, FileFigures]] = {}
     for file in files:
         if file.hour is not None:

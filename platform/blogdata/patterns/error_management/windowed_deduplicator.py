@@ -5,9 +5,9 @@ How it works: the caller passes one window as one frame (an event hour over all 
 key and sorted once by key and order, and the first of each key is kept (:func:`deduplicate`; the others:
 :func:`conflicting`). It records how many rows it stands for (`occurrences`) and how many of those have another
 payload (`conflicts`), so no second pass counts them: the sum of `occurrences` is the number of input rows. One
-shuffle, one sort. In a stream the window is what the watermark leaves open: :func:`first_come` compares a batch with
-the identities published in that window. It reads them from the published table, so there is no second state that
-could disagree with the table or outgrow the watermark.
+shuffle, one sort. In a stream :func:`first_come` compares a batch with the
+identities published in its hours. It reads them from the published table, so there is no second state that could
+disagree with the table or grow for ever.
 The trap: `dropDuplicates` (in streams: `dropDuplicatesWithinWatermark`) keeps an arbitrary row, so a re-run may
 publish another one; an order that does not end in a unique column has the same effect. Nulls in the key are equal to
 each other here, as in GROUP BY.

@@ -9,16 +9,13 @@ when its input was there. If the partition is late though a job of usual duratio
 alone took longer than the promise, our job was late. Otherwise the input was. A publication that takes three times
 the usual, and one that is under way for longer than any before, are reported before the promise is broken.
 
-A stream has no partitions that end; what is promised of it is how long after the landing of a file its rows are
-published (processing time), and how long after the hour that the file is of (event time). If the first promise is
-broken, the stream was late; if only the second one is, the file was.
-
 The trap: in a chain of jobs a delay above makes all of them late, if each is measured from the start of the chain. Here
 each job's own time begins when its inputs were there, and a late input names the dataset it comes from. The first
 publication counts: late rows that publish an hour again do not make it late.
 
-When not to use it: for delays within a partition that is published in time, see the Late Data Detector. Partitions due
-more than a day ago are not judged: nobody can make up for them, and simulated or backfilled data are no misses.
+When not to use it: for a stream, which has no partitions that end (Lag Detector); for delays within a partition that is
+published in time (Late Data Detector). Partitions due more than a day ago are not judged: nobody can make up for them,
+and simulated or backfilled data are no misses.
 
 Source: Data Engineering Design Patterns, ch. 10.
 """
@@ -30,7 +27,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-from blogdata.errors.remedies import Action, Remedy, Run
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.patterns.observability.reading import SLA, Reading, first, span, unknown
 
 JOB_LATE = "job late"
@@ -48,7 +45,7 @@ AT_LEAST = 60.0
 LEAST_JOBS = 8
 """Comparable jobs below which the usual duration is unknown."""
 REMEMBERED = 1_000
-"""Jobs before a job that tell what is usual for it; a stream has as many in a day, and judges each of them."""
+"""Jobs before a job that tell what is usual for it."""
 ALIKE = 2.0
 """Jobs are comparable if their rows differ at most by this factor."""
 
@@ -100,27 +97,22 @@ def detect(
     deliveries: Sequence[Delivery],
     *,
     promise: timedelta,
-    within: timedelta | None = None,
     now: datetime,
     jobs: Sequence[Job] = (),
     newest: int = 1,
     running: Sequence[Running] = (),
-    again: Action | None = None,
 ) -> Reading:
     """Find what is later than promised, or slower than usual.
 
     Args:
         promise: How long after its end a partition is due.
-        within: How long after its input was there a partition is due; None: the promise, or earlier if a job of usual
-            duration could have kept that.
         jobs: Publications of the dataset, oldest first.
-        again: What makes a late job run; None: a run of the dataset.
 
     Returns:
         The reading of the worst kind of miss; unknown if there is nothing to judge.
     """
     usual = median([job.seconds for job in jobs]) if len(jobs) >= LEAST_JOBS else 0.0
-    misses = [miss for one in deliveries if (miss := _late(one, promise, within, usual, now))]
+    misses = [miss for one in deliveries if (miss := _late(one, promise, usual, now))]
     misses += [miss for one in running if (miss := _long(one, jobs, now))]
     misses += [miss for place in range(max(len(jobs) - newest, 0), len(jobs)) if (miss := _slow(jobs, place))]
     if not misses:
@@ -141,7 +133,7 @@ def detect(
         bound=worst.bound,
         verdict=verdict,
         what=worst.text + others,
-        remedy=_remedy(verdict, again or Run(datasets=(dataset,))),
+        remedy=_remedy(verdict, dataset),
         partitions=partitions,
         figures={
             **{kind.replace(" ", "_"): sum(miss.verdict == kind for miss in misses) for kind in VERDICTS},
@@ -161,25 +153,24 @@ def _processing(one: Delivery, now: datetime) -> timedelta:
     return timedelta() if one.input_at is None else (one.published_at or now) - max(one.input_at, one.ended)
 
 
-def _late(one: Delivery, promise: timedelta, within: timedelta | None, usual: float, now: datetime) -> _Miss | None:
+def _late(one: Delivery, promise: timedelta, usual: float, now: datetime) -> _Miss | None:
     until = one.published_at or now
     due = one.ended + promise
-    processing, longest = _processing(one, now), within or promise
-    if until <= due and processing <= longest:
+    processing = _processing(one, now)
+    if until <= due and processing <= promise:
         return None
-    could_have = within is None and one.input_at is not None and one.input_at + timedelta(seconds=usual) <= due
-    ours = one.input_at is not None and (processing > longest or could_have)
+    could_have = one.input_at is not None and one.input_at + timedelta(seconds=usual) <= due
+    ours = one.input_at is not None and (processing > promise or could_have)
     state = "was published" if one.published_at else "is not published"
-    late = span(max(until - due, processing - longest).total_seconds())
+    late = span(max(until - due, processing - promise).total_seconds())
     came = f"came at {one.input_at:%Y-%m-%d %H:%M} UTC" if one.input_at else "has not come"
     cause = f"its input was there {span(processing.total_seconds())} before" if ours else f"{one.waits_for} {came}"
     text = f"{one.partition} {state} {late} after the promise; {cause}"
-    by_processing = within is not None and ours
     return _Miss(
         verdict=JOB_LATE if ours else INPUT_LATE,
         partition=one.partition,
-        seconds=(processing if by_processing else until - one.ended).total_seconds(),
-        bound=(longest if by_processing else promise).total_seconds(),
+        seconds=(until - one.ended).total_seconds(),
+        bound=promise.total_seconds(),
         text=text,
     )
 
@@ -212,9 +203,9 @@ def _long(one: Running, jobs: Sequence[Job], now: datetime) -> _Miss | None:
     return _Miss(verdict=RUNNING_LONG, partition=one.partition, seconds=seconds, bound=bound, text=text)
 
 
-def _remedy(verdict: str, again: Action) -> Remedy:
+def _remedy(verdict: str, dataset: str) -> Remedy:
     if verdict == INPUT_LATE:
         return Remedy("ask the owner of the input; it is computed by itself once the input is there")
     if verdict == JOB_LATE:
-        return Remedy("see whether anything runs it, then: ", again)
+        return Remedy("see whether anything runs it, then: ", Run(datasets=(dataset,)))
     return Remedy("see what else the machine does, and the run's log")

@@ -5,7 +5,7 @@ Problem: an observer that runs once a day reports at noon that the referral was 
 How it works: :func:`observe` turns a contract into SQL aggregates (share of nulls, distinct values). They are computed
 in the same pass as the audits, over the files just written, and stored in the commit. :func:`series` reads them back
 as a time series over the partitions, without reading the data, and the dataset's check `measures` compares each
-partition with the preceding ones. A stream is measured batch by batch, and judged over :func:`windows` of batches.
+partition with the preceding ones.
 
 The trap: a measure is not a promise. A null share that doubles must be reported, but must not stop the job; what must
 stop it is an audit. And an empty partition has no null share: it is absent from the series, not zero.
@@ -18,16 +18,14 @@ Source: Data Engineering Design Patterns, ch. 9.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from blogdata.errors import ConfigurationError
-from blogdata.lake.commit import Commit, Entry
-from blogdata.patterns.quality.jumps import PAST, Point
-from blogdata.publish.contract import LEAST_ROWS, Contract
+from blogdata.lake.commit import Entry
+from blogdata.patterns.quality.jumps import Point
+from blogdata.publish.contract import Contract
 
-MOST_WINDOWS = 4 * PAST
-"""How many windows of a stream are read back, at most."""
 NULL_SHARE = "null_share"
 DISTINCT = "approx_distinct"
 
@@ -84,32 +82,6 @@ def series(published: Mapping[str, Entry], measure: str) -> Sequence[Point]:
         for partition, entry in sorted(published.items())
         if measure in entry.measures
     ]
-
-
-def windows(commits: Iterable[Commit], measure: str) -> Sequence[Point]:
-    """Read a share of nulls of a stream back as a series over windows: batches that together have enough rows.
-
-    Args:
-        commits: Commits of the stream, newest first; read only as far back as a window is compared.
-
-    Returns:
-        One point per window of at least `LEAST_ROWS` rows, by time, 0 to 1; its partition is the version of the newest
-        batch in it. Rows of the oldest batches that fill no window are left out.
-    """
-    found: list[Point] = []
-    newest, nulls, rows = "", 0.0, 0
-    for commit in commits:
-        if len(found) > MOST_WINDOWS:
-            break
-        newest = newest or f"{commit.version:010d}"
-        for entry in commit.entries.values():
-            share = entry.measures.get(measure)
-            if isinstance(share, (int, float)):
-                nulls, rows = nulls + share * entry.rows_out, rows + entry.rows_out
-        if rows >= LEAST_ROWS:
-            found.append(Point(partition=newest, value=nulls / rows, rows=rows))
-            newest, nulls, rows = "", 0.0, 0
-    return found[::-1]
 
 
 def rates(published: Mapping[str, Entry], reason: str) -> Sequence[Point]:
