@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogdata.orchestration import refresh
-from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, run_order
+from blogdata.patterns.error_management.static_late_data_integrator import Lookback, collapse, due, run_order, too_late
 from blogdata.publish.partitions import Grain, between, coarser
 from orchestration.stepped import step
 from published import deployment, publish
@@ -82,3 +82,9 @@ def test_a_run_that_commits_day_by_day_keeps_the_order(
     publish(lake.lake, read, "event_hour", dict.fromkeys(hours, 2))
     found = step(lake, dataset, lambda keys: None)
     assert [[int(key[8:10]) for key in keys] for keys in found] == [[day] for day in days]
+
+
+def test_only_rows_before_the_window_are_too_late() -> None:
+    arrived = {"2024-10-01": 12, "2024-10-02": 7, "2024-10-08": 9, "2024-10-10": 5}
+    integrated = {"2024-10-01": 10, "2024-10-02": 7, "2024-10-08": 8}
+    assert too_late(arrived, integrated, "2024-10-10", FOUR_DAYS) == {"2024-10-01": 2}

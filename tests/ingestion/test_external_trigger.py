@@ -153,6 +153,12 @@ def test_any_json_is_an_event_or_refused(value: Any) -> None:
         assert parse(parsed.model_dump_json().encode(), DATASETS) == parsed
 
 
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused(body: bytes) -> None:
+    with pytest.raises(EventRefused):
+        parse(body, DATASETS)
+
+
 def test_one_event_is_one_file_however_it_is_written(tmp_path: Path) -> None:
     spaced = json.dumps(dict(reversed(EVENT.items())), indent=4).encode()
     for body in (event(), spaced, event(id="43")):

@@ -1,8 +1,8 @@
-"""Rules for every dataset, present and future: odd lines that bronze accepts, columns, and places with persons' values.
+"""Rules for every dataset, present and future: odd lines that bronze accepts, columns, and values of persons in them.
 
 A row accepted by bronze but refused by a later contract would block the whole hour and all later steps. So odd lines
 are processed down to gold, and every dataset has to publish them. Besides, a value of its own is planted in every field
-of some lines: all files of the deployment are searched for them, and every place with one is declared.
+of some lines: the columns that have one are those that contracts declare.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where values of persons are in three published hours, and what comes of the oddest lines that bronze accepts.
 
-`make laws` has a value of its own in every field, every dataset, and streams (test_every_dataset.py).
+`make laws` plants a value of its own in every field, and looks at the columns of every dataset (test_every_dataset.py).
 """
 
 from __future__ import annotations

@@ -92,6 +92,15 @@ def test_an_event_starts_one_run_with_its_context(
     assert (ticked(), left(folder)) == ([], []), "it has had its run"
 
 
+def test_an_event_waits_until_its_run_was_launched(ticked: Ticked, folder: Path, instance: dg.DagsterInstance) -> None:
+    send(folder)
+    (request,) = ticked()
+    assert [again.run_key for again in ticked()] == [request.run_key], "the daemon died before there was a run"
+    run(instance, request, dg.DagsterRunStatus.NOT_STARTED)
+    assert [again.run_key for again in ticked()] == [request.run_key], "the daemon died before it launched the run"
+    assert left(folder) == ["a.json"]
+
+
 def test_what_starts_no_run_is_moved_aside_with_its_reason(
     ticked: Ticked, folder: Path, instance: dg.DagsterInstance
 ) -> None:
