@@ -17,8 +17,6 @@ from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
 from blogdata.publish.partitions import Grain
-from blogdata.services import exports
-from blogdata.services.exports import Export
 from declared import DAILY, WEEKLY
 from published import enriched, publish
 from quality.contracts import GRAPH
@@ -125,9 +123,8 @@ def test_schedules_have_their_times_in_utc() -> None:
     assert {schedule.execution_timezone or "UTC" for schedule in SCHEDULES} == {"UTC"}
 
 
-def test_copies_are_scheduled_where_a_folder_is_recorded(tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    deployment = DeploymentResource(home=str(tmp_path / "home"))
+def test_copies_are_scheduled_where_a_folder_is_named(tmp_path: Path) -> None:
+    deployment = DeploymentResource(home=str(tmp_path))
     ticks = [one for one in SCHEDULES if one.name in ("export_at_half_past_five", "replicate_at_half_past_five")]
 
     def requested() -> list[str]:
@@ -139,9 +136,12 @@ def test_copies_are_scheduled_where_a_folder_is_recorded(tmp_path: Path) -> None
         ]
 
     assert requested() == []
-    exports.remember(deployment.settings(), Export(role="analyst", folder=tmp_path / "analyst", group="analysts"))
+    sections = [
+        f'[copies.{reader}]\nfolder = "{tmp_path / reader}"\ngroup = "x"\n' for reader in ("analyst", "staging")
+    ]
+    (tmp_path / "blogdata.toml").write_text(sections[0])
     assert requested() == ["export"]
-    exports.remember(deployment.settings(), Export(role="staging", folder=tmp_path / "staging", group="developers"))
+    (tmp_path / "blogdata.toml").write_text("".join(sections))
     assert requested() == ["export", "replicate"]
 
 
