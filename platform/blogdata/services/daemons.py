@@ -42,11 +42,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """A process of a service, as its state file records it.
-
-    Args:
-        created: As of :class:`~blogdata.services.processes.ProcessIdentity`.
-    """
+    """A process of a service, as its state file records it."""
 
     pid: int
     created: str

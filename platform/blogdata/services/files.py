@@ -42,11 +42,8 @@ def is_same_folder(recorded: str, folder: Path) -> bool:
 def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
     """Hold an exclusive lock between processes; the system releases it when its holder dies.
 
-    Args:
-        seconds: How long to wait for the lock.
-
     Raises:
-        LockTimeout: Another process still holds the lock after that time.
+        LockTimeout: Another process still holds the lock after so many seconds.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds

@@ -38,14 +38,7 @@ class Java:
 
 
 def find(settings: Settings) -> Java:
-    """Find the Java to use.
-
-    Args:
-        settings: `java` can restrict the source; `java_home` is tried before `search_path`.
-
-    Returns:
-        The runtime, version 17 or newer.
-    """
+    """Find the Java to use, of the sources that the settings allow: `java_home` comes before `search_path`."""
     seen: list[str] = []
     if settings.java in ("auto", "system"):
         for home in _system_homes(settings):

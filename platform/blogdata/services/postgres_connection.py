@@ -43,11 +43,7 @@ class PostgresBusy(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where a database is.
-
-    Args:
-        password: The password, by its name; None: none is asked for, or the address has it.
-    """
+    """Where a database is, with the name of its password; None: none is asked for, or the address has it."""
 
     url: str
     password: Pointer | None = None
@@ -137,11 +133,7 @@ def _translated(error: psycopg.OperationalError, address: Address) -> PlatformEr
 
 
 def is_lost(code: str) -> bool:
-    """Tell whether an operational error means that the server is gone, by its SQLSTATE.
-
-    Args:
-        code: The SQLSTATE; empty for errors that the client detects itself.
-    """
+    """Tell whether a SQLSTATE means that the server is gone; it is empty for errors that the client detects itself."""
     return not code or code.startswith(("08", "57P"))
 
 

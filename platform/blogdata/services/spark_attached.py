@@ -62,13 +62,7 @@ def session(settings: Settings, conf: Mapping[str, Any] | None = None) -> Any:
 
 @contextmanager
 def guarded(settings: Settings, conf: Mapping[str, Any] | None = None) -> Iterator[Any]:
-    """Provide the session, and raise SparkServerLost for any error that means the server or session is gone.
-
-    Args:
-        conf: As for :func:`session`.
-
-    Yields:
-        The session.
+    """Provide the session.
 
     Raises:
         SparkServerLost: Server or session were lost inside the context; the next use attaches a new one.
@@ -160,11 +154,7 @@ def attach(url: str) -> SparkSession:
 
 
 def release(session: SparkSession, *, lost: bool = False) -> None:
-    """Close a session and free its resources on the server.
-
-    Args:
-        session: A session from :func:`attach`; closing it twice does nothing.
-    """
+    """Close a session, once or twice, and free its resources on the server."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=0)])

@@ -44,11 +44,8 @@ def load_client() -> None:
 def probe(url: str, *, seconds: float = 10.0) -> None:
     """Run `SELECT 1` on the server in a separate session.
 
-    Args:
-        seconds: Deadline for the query, in seconds.
-
     Raises:
-        SparkServerUnreachable: The server did not return one row within the deadline.
+        SparkServerUnreachable: The server did not return one row within so many seconds.
     """
     import grpc
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
@@ -85,12 +82,7 @@ def is_lost(error: BaseException) -> bool:
 
 
 def lost(error: BaseException, url: str) -> SparkServerLost:
-    """Build the SparkServerLost for an error.
-
-    Args:
-        error: An error for which :func:`is_lost` returns True.
-
-    """
+    """Build what to raise from an error that means a lost server or session."""
     lines = [line.strip() for line in _describe(error).splitlines()]
     # A broken gRPC stream prints as a block of fields; the reason is in the line `details =`, not in the first.
     telling = next((line for line in lines if line.startswith("details =")), lines[0])
