@@ -153,10 +153,7 @@ def split_by_hour(
 
     Raises:
         LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
-        LogNotSplit: A part cannot be written.
-        LogRewritten: The log no longer begins with what was taken from it.
-        LogTaken: It is new, and begins with what was taken from another log.
-        LogUnreadable: The log is compressed and damaged; nothing was taken.
+        PlatformError: It cannot be split: it is damaged, or it is no longer or already the log that was split before.
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
     try:
