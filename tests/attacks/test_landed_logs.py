@@ -139,8 +139,10 @@ def test_progress_that_is_lost_or_damaged_doubles_nothing(
         assert split_all(landing) == []
     spoil[1](log_progress.file_of(file))
     assert [path.name for path in unsplit_logs(landing)] == ["a.log"]
+    before = {*landing.glob("visits/*/*/*.log")}
     log(landing, lines(10, 75))
     assert split_all(landing) == []
+    assert before <= {*landing.glob("visits/*/*/*.log")}, "a moved part would change visit ids"
     assert unsplit_logs(landing) == []
     assert taken(landing) == once(lines(5, 6) + lines(10, 75))
     assert [*tmp_path.iterdir()] == [landing]

@@ -1,7 +1,7 @@
 """How much of an access log is split: a small file beside the log, and the parts themselves.
 
 The file lies in the landing zone, where producers write, too: it is believed only if it has the form that
-:func:`write` gives it. If it is lost or damaged, the log is split again from its beginning: each line is there once.
+:func:`write` gives it. If it is lost or damaged, the log is split again from its beginning, into the same parts.
 """
 
 from __future__ import annotations

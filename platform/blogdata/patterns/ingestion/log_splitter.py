@@ -153,10 +153,7 @@ def split_by_hour(
 
     Raises:
         LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
-        LogNotSplit: A part cannot be written.
-        LogRewritten: The log no longer begins with what was taken from it.
-        LogTaken: It is new, and begins with what was taken from another log.
-        LogUnreadable: The log is compressed and damaged; nothing was taken.
+        PlatformError: It cannot be split: it is damaged, or it is no longer or already the log that was split before.
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
     try:
@@ -192,6 +189,7 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
         ) from error
     taken_at = max([taken_at, *stamps])
     run = _Run(prefix=prefix, landing=landing, hour_of=hour_of, newest=newest, hour=hour, stamp=taken_at)
+    run.starts = {offset for offset, _ in before}
     with content(log) as file:
         skip(file, start)
         run.write(file, start, end, digest)
@@ -256,6 +254,7 @@ class _Run:
     newest: str
     hour: str
     stamp: str
+    starts: set[int] = field(default_factory=set)
     parts: dict[Path, str] = field(default_factory=dict)
     passed: list[tuple[str, str]] = field(default_factory=list)
     lines: int = 0
@@ -264,9 +263,9 @@ class _Run:
     def write(
         self, file: IO[bytes], begin: int, end: int, digest: hashlib._Hash | None = None, *, ending: str = ""
     ) -> None:
-        """Write one part for each hour of a byte range."""
+        """Write one part for each hour of a byte range; one that an earlier call has begun stays a part of its own."""
         position = begin
-        for hour, pieces in groupby(self._with_hours(file, end - begin), key=itemgetter(0)):
+        for (_, hour), pieces in groupby(self._with_hours(file, begin, end), key=itemgetter(0)):
             folder = _folder(self.landing, hour)
             require_within([folder], self.landing)
             target = self._target(folder, position, ending)
@@ -283,9 +282,10 @@ class _Run:
                 hidden(target).replace(target)
             self.parts[target] = hour
 
-    def _with_hours(self, file: IO[bytes], size: int) -> Iterator[tuple[str, bytes]]:
-        """Iterate over lines with their hours, which never go back, and count them."""
-        for piece, begins in _pieces(file, size):
+    def _with_hours(self, file: IO[bytes], position: int, end: int) -> Iterator[tuple[tuple[int, str], bytes]]:
+        """Iterate over lines, each with the start of its part and its hour, which never goes back; and count them."""
+        start = position
+        for piece, begins in _pieces(file, end - position):
             hour = self.hour_of(piece) if begins else self.hour
             self.lines += begins
             if hour is None or hour > self.newest:
@@ -293,7 +293,9 @@ class _Run:
             elif hour > self.hour:
                 self.passed.append((self.hour, hour))
                 self.hour = hour
-            yield self.hour, piece
+            start = position if position in self.starts else start
+            position += len(piece)
+            yield (start, self.hour), piece
 
     def _target(self, folder: Path, position: int, ending: str = "") -> Path:
         # An earlier call may have crashed, or its progress may be lost: its part is the same one, and keeps its name.

@@ -177,12 +177,7 @@ def land(
         prepare: Called with a new copy before it is compared with the landed ones; it may overwrite lines of it.
 
     Raises:
-        SourceMissing: The source cannot be read.
-        SourceDamaged: It is compressed, and cannot be read to its end.
-        SourceChanged: It was truncated or rewritten while it was copied.
-        CorruptCopy: The copy, read back, differs from what was copied.
-        LinesRepeated: Another landed log begins within it.
-        LinkRefused: The folder is a link that leads out of the landing zone.
+        PlatformError: Nothing of it landed: it cannot be read, it was rewritten meanwhile, or another log begins in it.
     """
     require_within([folder], folder.parent)
     opened(source).close()
