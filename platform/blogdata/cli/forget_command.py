@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,8 +89,9 @@ def _are_found(settings: Settings, given: Identifiers) -> bool:
         table.add_row(path, how)
     if found.traces:
         console.print(table)
-    for path, why in found.unsearched.items():
-        console.print(f"not searched: {path}: {why}")
+    unsearched = Counter(("/".join(path.split("/")[:2]), why) for path, why in found.unsearched.items())
+    for (place, why), files in unsearched.items():
+        console.print(f"not searched: {place} ({files:,} files): {why}")
     console.print(f"{found.files:,} files were searched; {len(found.traces):,} of them have a value")
     return bool(found.traces)
 
