@@ -2,7 +2,6 @@
 
 from assets.serving.daily_stats import daily_stats
 from assets.serving.partner_feed import partner_feed
-from blogdata.orchestration import partner
 from blogdata.orchestration.feeds import PartnerFeed
 from blogdata.orchestration.sinks import Sink
 from blogdata.services import postgres
@@ -16,5 +15,5 @@ def configured(settings: Settings) -> list[Sink | PartnerFeed]:
     """List what the deployment serves, by its settings."""
     return [
         *(SINKS if postgres.is_configured(settings) else ()),
-        *(FEEDS if partner.is_configured(settings) else ()),
+        *(FEEDS if settings.partner.url is not None else ()),
     ]

@@ -17,7 +17,6 @@ from blogdata.lake.lake import Lake
 from blogdata.operations.repair import look, put_aside
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.data_value.outbox_account import DeliveryRequest
 from blogdata.services import config, dagster_home
 from blogdata.services.config import Settings
 from table_files import data_files, log_of
@@ -107,7 +106,7 @@ def open_dagster(loaded: Settings) -> None:
 
 
 KEPT: dict[str, Callable[[Settings], object]] = {
-    "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
+    "partner.sqlite": lambda loaded: partner.outbox(loaded).taken([]),
 }
 STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 

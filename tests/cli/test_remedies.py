@@ -31,7 +31,6 @@ from blogdata.errors.remedies import (
     Rotate,
     Run,
     RunStream,
-    Settle,
     ShowLedger,
     ShowMigrations,
     ShowRights,
@@ -81,7 +80,6 @@ TYPED: list[tuple[Action, str]] = [
     (StartService(name="postgres"), "blogdata up postgres"),
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),
-    (Settle(request="1f0c"), "blogdata job settle request=1f0c taken=true"),
 ]
 
 

@@ -29,8 +29,7 @@ from blogdata.lake.shares import Held, Share
 from blogdata.operations.forget import remaining
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
-from blogdata.patterns.data_value.outbox import Outbox
-from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.patterns.data_value.outbox import Outbox, Row
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, How, Subject, Whose
 from blogdata.publish.writes import InOrder, Write
@@ -108,8 +107,9 @@ def _send(box: Outbox) -> None:
     users = [USER, OTHER, USER]
     rows = [Row(identity=[str(at)], key=user, at=at, payload={"user": user}) for at, user in enumerate(users)]
     box.take("2026-01-05T10", "1", rows, rows_in=3, private=0)
-    due = box.due(before="2026-01-06")
-    box.answered(box.opened([due[0]], bulk=True), ())
+    first = box.due(before="2026-01-06")[:1]
+    box.number(first)
+    box.taken(first)
 
 
 def _ask(storage: Path) -> None:
@@ -315,13 +315,11 @@ def test_a_number_is_an_id_in_the_rows_of_a_state_only(settings: Settings, place
     assert file.exists() is not begins
 
 
-def test_records_in_an_open_request_are_left_until_it_is_settled(settings: Settings) -> None:
+def test_the_partner_may_have_records_whose_outcome_is_not_known(settings: Settings) -> None:
     box = outbox(settings)
-    request = box.opened([one for one in box.due(before="2026-01-06") if one.key == USER], bulk=True)
-    assert any("settle it first" in one.left for one in _clear(settings).cleared)
-    assert [len(one.request.records) for one in box.open()] == [1]
-    box.answered(request, ())
-    assert _clear(settings).remaining == ()
+    box.number([one for one in box.due(before="2026-01-06") if one.key == USER])
+    (cleared,) = (one for one in _clear(settings).cleared if one.place == "partner.sqlite")
+    assert (cleared.rows, cleared.note[:30]) == (2, "the partner has 2 of these rec")
 
 
 def test_rows_of_sqlite_leave_nothing_behind(settings: Settings) -> None:

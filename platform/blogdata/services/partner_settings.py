@@ -8,7 +8,7 @@ from typing import Literal, cast, get_args
 from blogdata.services import setting_values
 from blogdata.services.setting_values import Values
 
-PartnerMode = Literal["bins", "individual", "bulk"]
+PartnerMode = Literal["bins", "individual"]
 KEYS = {"url", "secret", "mode", "wait", "timeout", "patience"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from blogdata.erasure.cleared import Cleared, Note
 from blogdata.errors import PlatformError
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
-from blogdata.patterns.data_value.outbox_account import Forgotten
+from blogdata.patterns.data_value.outbox import Forgotten
 from blogdata.services import secrets
 from blogdata.services.config import Settings
 from blogdata.suppression.identifiers import Identifiers
@@ -18,14 +18,11 @@ def clear(settings: Settings, persons: Identifiers, note: Note) -> Cleared:
         return Cleared(place=place)
 
     def of(found: Forgotten) -> Cleared:
-        return Cleared(place=place, rows=found.records, note=_to_be_told(settings, persons, found.delivered))
+        return Cleared(place=place, rows=found.records, note=_to_be_told(settings, persons, found.sent))
 
     try:
         with box.alone():
             found = box.forget(persons.user_ids, before=lambda found: note(of(found)))
-            if found.open:
-                left = f"{found.open} of {found.records} records are in a request whose answer is not known"
-                return Cleared(place=place, left=f"{left}: send or settle it first")
         box.scrub()
     except PlatformError as error:
         return Cleared(place=place, left=error.what)
