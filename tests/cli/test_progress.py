@@ -1,21 +1,17 @@
 """What a run's progress collects of its events."""
 
-import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import psutil
 import pytest
 
 from blogdata.cli.outcome import Outcome
-from blogdata.cli.progress import RunProgress, interrupted_alone
-from blogdata.cli.screen import Screen
+from blogdata.cli.output import Screen
+from blogdata.cli.progress import RunProgress
 from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.orchestration import dead_runs
-from blogdata.services import config, dagster_home
 from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
 
 
@@ -77,25 +73,3 @@ def test_what_has_landed_is_told_and_is_no_published_row(capsys: pytest.CaptureF
     ]
     assert outcome.rows == 0
     assert [step["landed"] for step in outcome.steps] == ["2 rows", "12 rows", "3 files", "5,475 lines"]
-
-
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_ctrl_c_reaches_no_process_that_copies_what_a_run_prints(tmp_path: Path, at_once: int) -> None:
-    ended, taken = list[psutil.Process](), list[bool]()
-
-    def interrupted(_: dg.OpExecutionContext) -> None:
-        family = [one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE]
-        for one in family:
-            one.send_signal(signal.SIGINT)
-        ended.extend(psutil.wait_procs(family, timeout=1)[0])
-        taken.append(len(family) >= 4)
-
-    steps = [dg.op(name=name, out=dg.Out(dg.Nothing))(interrupted) for name in "ab"[:at_once]]
-    graph = dg.GraphDefinition(name="refresh", node_defs=steps)
-    job, before = graph.to_job(executor_def=dead_runs.in_process(at_once)), signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    with dagster_home.open_instance(config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})) as instance:
-        run = instance.create_run_for_job(job)
-        for event in interrupted_alone(execute_run_iterator(InMemoryJob(job), run, instance)):
-            if event.event_type == dg.DagsterEventType.STEP_START:
-                assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before, "the run itself takes it"
-    assert (ended, taken) == ([], [True] * at_once)

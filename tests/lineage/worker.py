@@ -34,7 +34,7 @@ PRELOADED = [
     "dagster._core.executor.in_process",
     "dagster._core.instance.factory",
     "dagster._core.secrets.env_file",
-    "dagster._core.storage.local_compute_log_manager",
+    "dagster._core.storage.noop_compute_log_manager",
     "dagster._core.storage.root",
     "dagster._core.storage.sqlite_storage",
     "upath.implementations.local",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, existing, say_json
+from blogdata.cli.output import Screen, TextGrid, console, existing, say_json
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.services.config import Settings
 
@@ -103,7 +103,6 @@ def _run(settings: Settings, name: str, run_config: Mapping[str, Any], *, as_jso
     from blogdata.cli.outcome import Outcome
     from blogdata.cli.pipeline import Pipeline
     from blogdata.cli.progress import RunProgress
-    from blogdata.cli.screen import Screen
 
     class Result(RunProgress):
         """Keeps what the step tells, and its error."""

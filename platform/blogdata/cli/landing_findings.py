@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from blogdata.cli.output import console
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
@@ -42,9 +40,3 @@ def removed(contracts: Iterable[Contract], settings: Settings, events: EventLog)
 
     look = Snapshot(zone_of(settings), events)
     return [warning for contract in contracts if (warning := arrivals.removed(contract, look))]
-
-
-def say_warnings(warnings: Iterable[str]) -> None:
-    """Print warnings, a line each."""
-    for warning in warnings:
-        console.print(f"warning: {warning}", style="yellow")

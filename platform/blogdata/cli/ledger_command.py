@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.landing_findings import removed, say_warnings
-from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, styled, why_nothing
+from blogdata.cli.landing_findings import removed
+from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, say_warnings, styled, why_nothing
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
 from blogdata.evidence.events import EVENTS, EventLog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -24,12 +24,4 @@ class Outcome:
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as JSON-compatible values."""
-        return {
-            "ok": self.ok,
-            "runs": self.runs,
-            "rows": self.rows,
-            "seconds": round(self.seconds, 1),
-            "steps": self.steps,
-            "problems": self.problems,
-            "warnings": self.warnings,
-        }
+        return {"ok": self.ok, **asdict(self), "seconds": round(self.seconds, 1)}

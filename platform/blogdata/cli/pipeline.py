@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.cli import landing_findings
 from blogdata.cli.outcome import Outcome
+from blogdata.cli.output import Screen
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from blogdata.cli.progress import RunProgress
-    from blogdata.cli.screen import Screen
     from blogdata.lake.commit import Entry
 
 GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
@@ -196,8 +196,6 @@ class Pipeline:
         return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
-        from blogdata.cli.screen import Screen
-
         with Screen(shown=not self._quiet).opened() as screen:
             screen.print(label)
             screen.status("loading Dagster")
@@ -234,7 +232,6 @@ class Pipeline:
             StorageFailed: Dagster's storage failed.
         """
         from blogdata.cli.code_locations import PLATFORM
-        from blogdata.cli.progress import interrupted_alone
         from blogdata.orchestration import dead_runs
         from blogdata.services.dagster_internals import (
             InMemoryJob,
@@ -266,7 +263,7 @@ class Pipeline:
                 },
             )
             outcome.runs += 1
-            for event in interrupted_alone(execute_run_iterator(InMemoryJob(job), run, instance)):
+            for event in execute_run_iterator(InMemoryJob(job), run, instance):
                 progress.see(event)
             if progress.interrupted:
                 # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.

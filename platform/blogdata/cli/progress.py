@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
 from blogdata.cli.outcome import Outcome
-from blogdata.cli.output import DATASET
-from blogdata.cli.screen import Screen
+from blogdata.cli.output import DATASET, Screen
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
 from blogdata.orchestration.carried_checks import CARRIED
 from blogdata.orchestration.waiting import WAITING
@@ -30,22 +27,6 @@ class _Published:
 
 _LANDED = (("new", "rows"), ("rows", "rows"), ("files", "files"), ("lines", "lines"))
 """Figure of an asset of the landing zone to what it counts; the first one that is there."""
-
-
-def interrupted_alone(events: Iterable[dg.DagsterEvent]) -> Iterator[dg.DagsterEvent]:
-    """Yield the events of a run, whose helpers do not take Ctrl-C.
-
-    Before the first step Dagster starts processes that copy what is printed. A terminal sends its interrupt to them,
-    too, and each would print a traceback. They inherit that it is blocked, and the run ends them.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        for event in events:
-            if event.event_type in (dg.DagsterEventType.LOGS_CAPTURED, dg.DagsterEventType.STEP_START):
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            yield event
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class RunProgress:

@@ -43,9 +43,7 @@ def rights(
     elif as_json:
         say_json([_as_json(reach) for reach in found])
     else:
-        table = TextGrid()
-        for name in ("job", "reads", "writes"):
-            table.add_column(name)
+        table = TextGrid("job", "reads", "writes")
         for reach in found:
             table.add_row(reach.job, ", ".join(_inputs(reach)), ", ".join(sorted(reach.writes)))
         console.print(table)
@@ -68,9 +66,7 @@ def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
             ]
         )
         return
-    table = TextGrid()
-    for name in ("dataset", "role", "rows", "columns"):
-        table.add_column(name)
+    table = TextGrid("dataset", "role", "rows", "columns")
     for contract, role, sight in seen:
         rows = "none" if sight is None else sight.rows.replace("`", "") or "all"
         columns = [] if sight is None else [_column(name, sight) for name in sight.columns]

@@ -6,14 +6,23 @@ import getpass
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import NOTHING_PUBLISHED, TextGrid, console, errors, existing, is_new, not_published, say_json
+from blogdata.cli.output import (
+    NOTHING_PUBLISHED,
+    TextGrid,
+    console,
+    errors,
+    existing,
+    is_new,
+    moment,
+    not_published,
+    say_json,
+)
 from blogdata.cli.query_rows import QueryRows
 from blogdata.cli.read_only import require_read_only
 from blogdata.errors import ConfigurationError, PlatformError, similar
@@ -70,16 +79,16 @@ def sql(
 ) -> None:
     """Query the lake's tables as layer.table."""
     settings = existing()
-    moment = moment_of(as_of, "--as-of") if as_of else None
+    at = moment(as_of, "--as-of") if as_of else None
     sight = None if role in (None, Role.OWNER) else RoleSight(role=role, settings=settings)
-    asked = _Asked.of(Lake(root=str(settings.lake)), query, moment, sight, keys=settings if sight is None else None)
+    asked = _Asked.of(Lake(root=str(settings.lake)), query, at, sight, keys=settings if sight is None else None)
     if is_new(settings):
         # Nothing to query is worth starting Spark.
         raise ConfigurationError(what="there are no tables yet", where=str(settings.lake), next_step=NOTHING_PUBLISHED)
     server = settings if sight is None else spark_connect.of_roles(settings)
     with _explained(query, asked.names, server), session(server) as spark:
         found = QueryRows.of(asked.frame(spark), limit + 1)
-    if moment is None:
+    if at is None:
         _record_reads(asked, query)
     shown = found.rows[:limit]
     more = f" (only the first {limit:,}; see --limit)" if len(found.rows) > limit else ""
@@ -88,9 +97,7 @@ def sql(
         if more:
             errors.print(f"{len(shown):,} rows{more}")
         return
-    table = TextGrid()
-    for name in found.columns:
-        table.add_column(name)
+    table = TextGrid(*found.columns)
     # A plan is many lines of Spark's own; a line feed in any other value is shown as one.
     plan = query.lstrip().lower().startswith("explain")
     for row in shown:
@@ -157,16 +164,8 @@ class _Asked:
             part if index % 2 else TABLE.sub(lambda match: view(match.group(0)), part)
             for index, part in enumerate(parts)
         )
-        return cls(
-            lake=lake,
-            query=rewritten,
-            written=query,
-            names=names,
-            versions=versions,
-            moment=moment,
-            sight=sight,
-            keys=keys,
-        )
+        asked = cls(lake=lake, query=rewritten, written=query, names=names, versions=versions, moment=moment)
+        return replace(asked, sight=sight, keys=keys)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Return the result, not computed yet."""
@@ -187,7 +186,7 @@ class _Asked:
             version = _readable_at(self.lake, EVENTS, self.moment) if self.moment else None
             return metadata_decorator.context_table(spark, self.lake, version)
         if name == STREAM_OFFSETS:
-            return spark.createDataFrame(checkpointer.stream_offset_rows(_checkpoints()), OFFSETS_DDL)
+            return spark.createDataFrame(checkpointer.stream_offset_rows(existing().checkpoints), OFFSETS_DDL)
         if name.endswith(CONSUMERS) and name.removesuffix(CONSUMERS) in EVERY:
             dataset = name.removesuffix(CONSUMERS)
             return consumer_view(self.table(spark, dataset), carried(EVERY[dataset], self.lake.table(dataset)))
@@ -348,27 +347,6 @@ def _readable_at(lake: Lake, dataset: str, moment: datetime) -> int:
         where="--as-of",
         next_step=f"give a later time: what was replaced less than {READABLE.days} days ago is kept",
     )
-
-
-def _checkpoints() -> Path:
-    return existing().checkpoints
-
-
-def moment_of(text: str, option: str) -> datetime:
-    """Parse a time from the command line; without an offset it is UTC.
-
-    Raises:
-        ConfigurationError: The text is not a time.
-    """
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ConfigurationError(
-            what=f"'{text}' is not a time",
-            where=option,
-            next_step="write it like 2026-01-05T03:00:00 (UTC)",
-        ) from error
-    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
 
 
 def _cell(value: Any) -> str:
