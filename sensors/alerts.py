@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-from blogdata.orchestration.alerting import tell
+from blogdata.operations.alerting import tell
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.services import heartbeat
 from blogdata.services.files import LockTimeout
-from quality.contracts import GRAPH, SERVED
-from quality.contracts.streams import streamed_inputs
 
 NAME = "alerts"
 # Dagster ends a tick after a minute.
@@ -29,9 +27,7 @@ def tell_people(context: dg.SensorEvaluationContext, deployment: DeploymentResou
     if not settings.alerts.channels:
         return dg.SkipReason("no channel is configured: [[alerts]] in blogdata.toml")
     try:
-        sent = tell(
-            settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()], lock_seconds=_LOCK_SECONDS
-        )
+        sent = tell(settings, lock_seconds=_LOCK_SECONDS)
     except LockTimeout:
         return dg.SkipReason("another process is sending what is due")
     return dg.SkipReason(f"messages sent: {sent}")

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from alert_servers import Posted, web_server
-from blogdata.orchestration.alerting import AlertsNotSent
+from blogdata.operations.alerting import AlertsNotSent
 from blogdata.orchestration.deployment_resource import DeploymentResource
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.services import heartbeat

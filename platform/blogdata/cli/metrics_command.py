@@ -25,17 +25,15 @@ def metrics(
     from prometheus_client import generate_latest, write_to_textfile
 
     from blogdata.lake.lake import Lake
-    from blogdata.orchestration.alerting import observed, record_of
+    from blogdata.operations.alerting import observed, record_of
     from blogdata.planning.metrics import registry
-    from quality.contracts import EVERY, GRAPH, SERVED
-    from quality.contracts.streams import streamed_inputs
+    from quality.contracts import EVERY
 
     settings = existing()
     failing = record_of(settings).failing
     channels = {channel.name: channel.name in failing for channel in settings.alerts.channels}
-    deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
     ticks = heartbeat.ticks(settings.home)
-    found = registry(deployment, Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
+    found = registry(observed(settings), Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
     if out is None:
         say_verbatim(generate_latest(found).decode())
         return

@@ -124,12 +124,10 @@ def _told(settings: Settings) -> bool:
     """Send the alerts that are due; return False if a channel fails, and print its error."""
     if not settings.alerts.channels:
         return True
-    from blogdata.orchestration.alerting import AlertsNotSent, tell
-    from quality.contracts import GRAPH, SERVED
-    from quality.contracts.streams import streamed_inputs
+    from blogdata.operations.alerting import AlertsNotSent, tell
 
     try:
-        sent = tell(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
+        sent = tell(settings)
     except AlertsNotSent as error:
         say_error(error)
         return False

@@ -183,12 +183,10 @@ def _ui_status(settings: Settings) -> dict[str, Any]:
 
 
 def _standing(settings: Settings) -> dict[str, Any]:
-    from blogdata.orchestration.alerting import observed
+    from blogdata.operations.alerting import observed
     from blogdata.planning import findings
-    from quality.contracts import GRAPH, SERVED
-    from quality.contracts.streams import streamed_inputs
 
-    found = findings.standing(observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()]))
+    found = findings.standing(observed(settings))
     return {
         "service": "findings",
         "state": found[0].severity.value if found else "none",
