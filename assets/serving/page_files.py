@@ -143,8 +143,7 @@ def page_files(partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
 def _write(access: LakeResource, folder: Path, day: str) -> dg.MaterializeResult[None]:
     writers, (version, rows) = writers_of(day), _read(access, day)
     split(writers, rows, folder, day)
-    compared = compare(*writers, folder, day) if len(writers) > 1 else {}
-    receipt = {"version": version, "writers": [writer.name for writer in writers], **compared}
+    receipt = {"version": version, "writers": [writer.name for writer in writers], **compare(writers, folder, day)}
     write_whole(_receipt(folder, day), json.dumps(receipt).encode())
     return dg.MaterializeResult(metadata={PARTITION_ROWS: rows.num_rows, **receipt}, check_results=[_agrees(folder)])
 

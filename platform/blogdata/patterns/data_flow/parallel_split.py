@@ -76,12 +76,14 @@ def split(writers: Sequence[Writer], rows: pa.Table, folder: Path, key: str) -> 
         ) from next(iter(faults.values()))
 
 
-def compare(first: Writer, second: Writer, folder: Path, key: str) -> dict[str, Any]:
-    """Count the rows that the files of a partition share, and those that only one has, with examples of these.
+def compare(writers: Sequence[Writer], folder: Path, key: str) -> dict[str, Any]:
+    """Count the rows that the files of two writers share, and those that only one has, with examples of these.
 
-    A changed row counts as one of each.
+    A changed row counts as one of each; of one writer there is nothing to compare.
     """
-    ours, theirs = (Counter(writer.decode(writer.path(folder, key).read_bytes())) for writer in (first, second))
+    if len(writers) == 1:
+        return {}
+    ours, theirs = (Counter(writer.decode(writer.path(folder, key).read_bytes())) for writer in writers)
     lost, added = ours - theirs, theirs - ours
     return {
         "equal": (ours & theirs).total(),
