@@ -16,7 +16,7 @@ from blogdata.cli.outcome import Outcome
 from blogdata.cli.pipeline import Pipeline
 from blogdata.errors import PlatformError
 from blogdata.planning.window import Window
-from blogdata.services import config, spark_connect, spark_session
+from blogdata.services import config, spark_attached, spark_connect
 from blogdata.services.config import Settings
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.spec import SimulationSpec
@@ -89,7 +89,7 @@ class Bench:
     def spark(self) -> Any:
         """A separate session for the hand-written peers."""
         if self._session is None:
-            self._session = spark_session.attach(self.url)
+            self._session = spark_attached.attach(self.url)
         return self._session
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class Bench:
         for deployment in self._deployments:
             deployment.remove()
         if self._session is not None:
-            spark_session.release(self._session)
+            spark_attached.release(self._session)
         spark_connect.stop(self.settings)
         shutil.rmtree(self.home / "work", ignore_errors=True)
 

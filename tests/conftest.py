@@ -23,7 +23,7 @@ from alembic.script import ScriptDirectory
 import plans
 import spark_cluster
 from blogdata.cli import remedies
-from blogdata.services import config, postgres, spark_connect, spark_session
+from blogdata.services import config, postgres, spark_attached, spark_connect
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 
@@ -116,9 +116,9 @@ def spark_server(settings: Settings) -> SparkServer:
 @pytest.fixture(scope="session")
 def spark(spark_server: SparkServer) -> Iterator[Any]:
     """A session on the tests' server."""
-    session = spark_session.attach(spark_server.url)
+    session = spark_attached.attach(spark_server.url)
     yield session
-    spark_session.release(session)
+    spark_attached.release(session)
 
 
 @pytest.fixture
@@ -132,9 +132,9 @@ def usual_plans(spark: Any) -> Iterator[None]:
 @pytest.fixture
 def session(spark_server: SparkServer) -> Iterator[Any]:
     """A separate session, for tests of its settings or of a session that is not the default."""
-    found = spark_session.attach(spark_server.url)
+    found = spark_attached.attach(spark_server.url)
     yield found
-    spark_session.release(found)
+    spark_attached.release(found)
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from deltalake import DeltaTable, write_deltalake
 import openlineage_events
 from analytics import assets, gold, newsletter
 from analytics.definitions import morning_job
-from analytics.folders import FoldersResource, of
 from analytics.forecast import Forecast, Views, forecasts
+from analytics.gold import FoldersResource, of
 from analytics.newsletter import PageDay
 from assets.ops import TEAM
 from blogdata.evidence.events import EventLog

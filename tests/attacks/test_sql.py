@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from blogdata.cli.read_only import require_read_only
+from blogdata.cli.query_rows import require_read_only
 from blogdata.cli.sql_command import TABLE, view
 from blogdata.errors import ConfigurationError
 from blogdata.services import java

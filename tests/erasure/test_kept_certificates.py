@@ -16,7 +16,7 @@ from blogdata.evidence.erasure_certificates import CERTIFICATES
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.maintenance import OWN, Due, Inspection, look
-from blogdata.orchestration.vacuuming import Vacuuming
+from blogdata.orchestration.upkeep import Vacuuming
 from table_files import data_files, log_of
 
 NOW = datetime(2026, 1, 5, tzinfo=timezone.utc)

@@ -19,8 +19,7 @@ from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.evidence.own_tables import mend_own
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.maintenance import OWN, Inspection, Upkeep, maintain
-from blogdata.orchestration.upkeep import actions
-from blogdata.orchestration.vacuuming import LogCleaning, Vacuuming
+from blogdata.orchestration.upkeep import LogCleaning, Vacuuming, actions
 from blogdata.publish.run import RunContext
 from quality.contracts import CONTRACTS
 from resources.spark import SparkResource

@@ -12,7 +12,7 @@ import pyarrow as pa
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.expiry import Retention
+from blogdata.operations.retention import Retention
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import expiry
 from blogdata.planning.graph import Graph, Task

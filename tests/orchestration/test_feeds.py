@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from assets.serving.partner_feed import partner_feed
+from assets import serving
 from blogdata.cli.main import app
 from blogdata.errors import ConfigurationError
 from blogdata.evidence.served import deliveries
@@ -48,7 +48,7 @@ class Blog:
         (home / "blogdata.toml").write_text(f'[partner]\nurl = "{server.url}"\ntimeout = 0.2\npatience = 20.0\n')
         self.settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
         self.box = of_deployment.outbox(self.settings)
-        self.asset = partner_feed.asset(calendar("2026-01-05"), "test")
+        self.asset = serving.partner_feed.asset(calendar("2026-01-05"), "test")
 
     def publish(self, hour: str, visits: Sequence[Visit]) -> None:
         """Publish an hour of silver.visits, replacing its rows."""

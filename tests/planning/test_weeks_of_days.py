@@ -13,10 +13,10 @@ import pytest
 from blogdata.evidence import ledger
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import MARGIN, READABLE
-from blogdata.orchestration.expiry import Retention
+from blogdata.operations.retention import Retention
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.maintenance import Upkeep, maintain
-from blogdata.orchestration.vacuuming import Vacuuming
+from blogdata.orchestration.upkeep import Vacuuming
 from blogdata.patterns.ingestion import published_files
 from blogdata.planning.expiry import PartitionExpired
 from blogdata.planning.graph import Graph

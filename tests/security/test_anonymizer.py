@@ -16,7 +16,7 @@ from pycanon import anonymity
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import shared_visits
+from assets.gold import visits_shared
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.security import anonymizer
 from blogdata.publish.audit import guard_of, lifted_audits
@@ -60,12 +60,12 @@ def visits(spark: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def persons(visits: Any) -> Any:
-    return shared_visits.grouped(visits).localCheckpoint()
+    return visits_shared.grouped(visits).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
 def shared(persons: Any) -> Any:
-    return shared_visits.shared(persons, SECRET).localCheckpoint()
+    return visits_shared.shared(persons, SECRET).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_what_identifies_somebody_is_not_there(table: Any) -> None:
 
 
 def test_page_views_are_shared_or_counted_as_left_out(visits: Any, persons: Any, table: Any) -> None:
-    left_out = shared_visits.left_out(visits, persons)[WEEK]
+    left_out = visits_shared.left_out(visits, persons)[WEEK]
     rows = page_views()
     assert left_out["private"] == sum(row[2] for row in rows) > 0
     assert min(left_out.values()) > 0
@@ -127,7 +127,7 @@ def test_counts_are_shifted_within_bounds_and_groups_keep_their_sum(persons: Any
 
 def test_rows_are_the_same_when_they_are_computed_again(persons: Any, table: Any) -> None:
     def rows(secret: str) -> list[tuple[Any, ...]]:
-        return sorted(map(tuple, shared_visits.shared(persons.repartition(3), secret).select(*COLUMNS).collect()))
+        return sorted(map(tuple, visits_shared.shared(persons.repartition(3), secret).select(*COLUMNS).collect()))
 
     ours = sorted(table.itertuples(index=False, name=None))
     assert rows(SECRET) == ours
@@ -213,8 +213,8 @@ def test_four_forged_visitors_show_a_reader(spark: Any, visits: Any) -> None:
 
     reader = spark.createDataFrame([view("reader", "news.example")], VIEW)
     forged = spark.createDataFrame([view(f"forged {number}", "direct") for number in range(PROMISED.k - 1)], VIEW)
-    with_them = shared_visits.shared(shared_visits.grouped(visits.union(reader).union(forged)), SECRET)
+    with_them = visits_shared.shared(visits_shared.grouped(visits.union(reader).union(forged)), SECRET)
     hosts = [row[0] for row in with_them.where("section = 'salaries'").select(PROMISED.sensitive).collect()]
     assert sorted(hosts) == ["direct"] * (PROMISED.k - 1) + ["news.example"]
-    alone = shared_visits.shared(shared_visits.grouped(visits.union(reader)), SECRET)
+    alone = visits_shared.shared(visits_shared.grouped(visits.union(reader)), SECRET)
     assert alone.where("section = 'salaries' OR browser = 'Rare' OR country = 'IS'").isEmpty()

@@ -16,7 +16,7 @@ from blogdata.services import heartbeat
 from blogdata.services.files import locked
 from published import land
 from sensors import instigators
-from sensors.alerts import tell_people
+from sensors.detectors import tell_people
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_tick_tells_of_what_stands(
     with pytest.raises(AlertsNotSent, match="error=404"):
         skip_reason(lake, instance)
     assert skip_reason(lake, instance) == "messages sent: 1"
-    monkeypatch.setattr("sensors.alerts._LOCK_SECONDS", 0.2)
+    monkeypatch.setattr("sensors.detectors._LOCK_SECONDS", 0.2)
     with locked(resource(lake).settings().service_folder("alerts") / "lock"):
         assert skip_reason(lake, instance) == "another process is sending what is due"
 

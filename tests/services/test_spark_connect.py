@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from assets.transforms.session_rules import SPEC
 from blogdata.errors import PlatformError
 from blogdata.patterns.data_value.incremental_sessionizer import sessionize
-from blogdata.services import daemons, processes, spark_connect, spark_probe, spark_session
+from blogdata.services import daemons, processes, spark_attached, spark_connect, spark_probe
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 from kills import kill
@@ -57,7 +57,7 @@ def test_a_running_server_is_found_without_notices(own: Settings) -> None:
 
 @pytest.mark.campaign
 def test_a_small_heap_holds_the_windows_of_a_busy_visitor(own: Settings) -> None:
-    session = spark_session.attach(spark_connect.running_server(own).url)
+    session = spark_attached.attach(spark_connect.running_server(own).url)
     try:
         # Two thirds belong to one visitor, whose rows alone exceed a task's share of the heap.
         rows = session.range(BUSY).select(
@@ -73,7 +73,7 @@ def test_a_small_heap_holds_the_windows_of_a_busy_visitor(own: Settings) -> None
         found = sessionize(rows, None, SPEC, partitions=hours)
         assert found.agg(F.sum("new_pages")).collect()[0][0] == BUSY
     finally:
-        spark_session.release(session)
+        spark_attached.release(session)
 
 
 def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
@@ -89,7 +89,7 @@ def test_the_server_requires_its_token_and_hides_it(own: Settings) -> None:
 @pytest.mark.campaign
 def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
     server = spark_connect.running_server(own)
-    session = spark_session.attach(server.url)
+    session = spark_attached.attach(server.url)
     assert session.range(3).count() == 3
     kill(server.process)
     assert spark_connect.status(own).state == "dead"
@@ -99,7 +99,7 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
     assert time.monotonic() - began < 60
     assert spark_probe.is_lost(caught.value)
     assert spark_probe.lost(caught.value, server.url).transient
-    spark_session.release(session, lost=True)
+    spark_attached.release(session, lost=True)
 
     again = spark_connect.running_server(own)
     assert again.pid != server.pid
@@ -108,14 +108,14 @@ def test_a_killed_server_is_reported_and_replaced(own: Settings) -> None:
 
 def test_a_query_error_is_no_lost_server(own: Settings) -> None:
     url = spark_connect.running_server(own).url
-    session = spark_session.attach(url)
+    session = spark_attached.attach(url)
     with pytest.raises(Exception) as caught:
         session.sql("SELECT 1 / 0").collect()
     assert not spark_probe.is_lost(caught.value)
     assert not spark_probe.is_lost(ConnectionResetError("Connection reset by peer"))
     told = spark_probe.lost(ConnectionResetError("Connection reset by peer"), url)
     assert (told.transient, "token" in str(told)) == (True, False)
-    spark_session.release(session)
+    spark_attached.release(session)
 
 
 @pytest.mark.campaign
@@ -140,9 +140,9 @@ def test_a_changed_configuration_restarts_the_server(own: Settings) -> None:
     again = spark_connect.running_server(changed)
     assert again.pid != server.pid
     assert again.notices == (f"The configuration changed; the Spark server (process {server.pid}) was restarted",)
-    session = spark_session.attach(again.url)
+    session = spark_attached.attach(again.url)
     assert session.conf.get("spark.sql.shuffle.partitions") == "3"
-    spark_session.release(session)
+    spark_attached.release(session)
 
 
 @pytest.mark.campaign
@@ -217,8 +217,8 @@ def test_a_silent_remote_server_is_a_transient_error(fresh: Settings) -> None:
 @pytest.mark.slow
 def test_the_server_runs_on_the_bundled_java(fresh: Settings, tmp_path: Path) -> None:
     bare = replace(fresh, java="auto", java_home=None, search_path="")
-    session = spark_session.attach(spark_connect.running_server(bare).url)
+    session = spark_attached.attach(spark_connect.running_server(bare).url)
     session.range(3).write.format("delta").save(str(tmp_path / "table"))
     assert session.read.format("delta").load(str(tmp_path / "table")).count() == 3
     assert session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()
-    spark_session.release(session)
+    spark_attached.release(session)

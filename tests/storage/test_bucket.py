@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.gold import frozen_visitors
-from assets.gold.frozen_visitors import Returning
-from assets.transforms.weekly_visits import PURPOSE, user_bucket
+from assets.gold import visits_weekly
+from assets.gold.visits_weekly import PURPOSE, Returning, user_bucket
 from blogdata.lake.lake import Lake
 from blogdata.lake.stored import Stored
 from blogdata.patterns.storage import bucket
@@ -113,10 +112,10 @@ def test_returning_visitors_are_those_of_both_weeks(spark: Any, lake: Lake) -> N
     for row in lake.read(spark, VIEWS.dataset).where("user_id IS NOT NULL").collect():
         seen[row["week"]].add(row["user_id"])
     before, now = seen.values()
-    found = frozen_visitors.count(spark, lake, version, WEEKS[1:], WEEKS[:1])
+    found = visits_weekly.count_visitors(spark, lake, version, WEEKS[1:], WEEKS[:1])
     assert found == Returning(visitors=len(now), returned=len(now & before))
     assert 0 < found.returned < found.visitors
-    assert frozen_visitors.count(spark, lake, version, WEEKS[1:], ()) == replace(found, returned=0)
+    assert visits_weekly.count_visitors(spark, lake, version, WEEKS[1:], ()) == replace(found, returned=0)
 
 
 @pytest.mark.campaign

@@ -22,7 +22,7 @@ from blogdata.lake import members, retired, shares, unneeded
 from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.lake.shares import MANIFEST
 from blogdata.orchestration.maintenance import Upkeep, maintain
-from blogdata.orchestration.vacuuming import Vacuuming
+from blogdata.orchestration.upkeep import Vacuuming
 from blogdata.patterns.storage import manifest
 from blogdata.patterns.storage.manifest import NotShareable
 from blogdata.publish.contract import Contract

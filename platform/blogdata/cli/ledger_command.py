@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.landing_findings import removed
+from blogdata.cli.outcome import removed
 from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, say_warnings, styled, why_nothing
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core

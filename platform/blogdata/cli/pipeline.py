@@ -9,8 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from blogdata.cli import landing_findings
-from blogdata.cli.outcome import Outcome
+from blogdata.cli.outcome import Outcome, add_findings
 from blogdata.cli.output import Screen
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.evidence.events import EventLog
@@ -127,7 +126,7 @@ class Pipeline:
         outcome = self._with_held(outcome, selection, again=bool(select or window))
         if window is None and not select:
             landed = [contract for name, contract in LANDED.items() if not wanted or name in wanted]
-            landing_findings.add_findings(outcome, landed, self._zone, self._events)
+            add_findings(outcome, landed, self._zone, self._events)
         return outcome
 
     def published(self, window: Window, select: Sequence[str]) -> list[Entry]:

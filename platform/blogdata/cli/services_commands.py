@@ -74,7 +74,7 @@ def examine(as_json: Json = False) -> None:
 
 def _lake(settings: Settings) -> Iterator[Diagnosis]:
     """Look for lost tables, missing data files and removed landed files; no data is read."""
-    from blogdata.cli.landing_findings import removed
+    from blogdata.cli.outcome import removed
     from blogdata.evidence import ledger
     from blogdata.evidence.events import EventLog
     from blogdata.lake.lake import Lake

@@ -23,8 +23,7 @@ from blogdata.cli.output import (
     not_published,
     say_json,
 )
-from blogdata.cli.query_rows import QueryRows
-from blogdata.cli.read_only import require_read_only
+from blogdata.cli.query_rows import QueryRows, require_read_only
 from blogdata.errors import ConfigurationError, PlatformError, similar
 from blogdata.evidence import column_reads, executions
 from blogdata.evidence.column_reads import ColumnRead

@@ -33,8 +33,7 @@ from blogdata.evidence.event import (
     publication_events,
     table_of,
 )
-from blogdata.evidence.lines import newest_lines
-from blogdata.evidence.newest_log import NewestLog
+from blogdata.evidence.lines import NewestLog, newest_lines
 from blogdata.lake import arrow, companions
 from blogdata.lake.checksums import require_whole, seal_newest
 from blogdata.lake.commit import Commit, Entry, kept, parse, parse_expiry

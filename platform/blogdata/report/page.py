@@ -2,6 +2,8 @@
 
 Every text is escaped by the template, and the page's own content security policy lets only the script and the style
 run whose digests it names.
+
+How numbers and times are written on the page.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
 from importlib.resources import files
 from typing import Any
 
@@ -16,7 +19,75 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from blogdata.evidence.finding import Severity
-from blogdata.report import texts
+from blogdata.publish.partitions import Grain, start_of
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+UNDEFINED = "–"
+
+
+def number(value: float | None) -> str:
+    """Write a count with thousands separators, a quotient with two decimals."""
+    if value is None:
+        return UNDEFINED
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def share(value: float | None) -> str:
+    """Write a share of 0 to 1 in percent."""
+    if value is None:
+        return UNDEFINED
+    percent = value * 100
+    return "<0.1%" if 0 < percent < 0.1 else f"{percent:.1f}%"
+
+
+def duration(seconds: float | None) -> str:
+    """Write seconds as `4.2 s`, `12 s`, `4 m 20 s`, `3 h 5 m` or `2 d 4 h`."""
+    if seconds is None:
+        return UNDEFINED
+    whole = round(seconds)
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} m {whole % _MINUTE} s"
+    if whole < _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} m"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+
+
+def figure(value: float | None, unit: str) -> str:
+    """Write a number in its unit."""
+    if unit == "share":
+        return share(value)
+    if unit == "seconds":
+        return duration(value)
+    if unit == "ratio":
+        return UNDEFINED if value is None else f"{value:.2f}"
+    return number(value)
+
+
+def change(value: float | None, before: float | None) -> str:
+    """Write by how much a number grew, in percent; empty if that is not defined."""
+    if value is None or not before:
+        return ""
+    percent = (value / before - 1) * 100
+    if abs(percent) < 0.05:
+        return "±0%"
+    return (f"{percent:+,.0f}%" if abs(percent) >= 10 else f"{percent:+.1f}%").replace("-", "−")
+
+
+def moment(text: str) -> str:
+    """Write a time in ISO format for people."""
+    return f"{datetime.fromisoformat(text):%a %d %b %Y, %H:%M}"
+
+
+def key(text: str) -> str:
+    """Write the key of an hour or a day for people: `Tue 20 Jan 2026, 05:00`."""
+    if len(text) > len("2026-01-31"):
+        return f"{start_of(text, Grain.HOUR):%a %d %b %Y, %H:%M}"
+    return f"{start_of(text, Grain.DAY):%a %d %b %Y}"
+
 
 _STATIC = files("blogdata.report") / "static"
 
@@ -54,12 +125,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=texts.number,
-        share=texts.share,
-        figure=texts.figure,
-        change=texts.change,
-        moment=texts.moment,
-        key=texts.key,
+        number=number,
+        share=share,
+        figure=figure,
+        change=change,
+        moment=moment,
+        key=key,
     )
     return environment
 

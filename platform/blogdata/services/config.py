@@ -15,7 +15,7 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from blogdata.errors import ConfigurationError
-from blogdata.secrets import environment
+from blogdata.secrets import secret_files
 from blogdata.services import (
     alert_settings,
     copy_settings,
@@ -73,7 +73,7 @@ _ENVIRONMENT = {
     "BLOGDATA_POSTGRES_PORT": ("postgres", "port"),
     "BLOGDATA_SECRETS": ("secrets", "provider"),
     "BLOGDATA_OPENBAO": ("secrets", "address"),
-    environment.SERVER_TOKEN: ("secrets", "token"),
+    secret_files.SERVER_TOKEN: ("secrets", "token"),
 }
 _FILE_KEYS = {
     "paths": {"landing", "lake", "jars"},

@@ -11,7 +11,7 @@ from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from blogdata.errors import ConfigurationError
-from blogdata.secrets import environment
+from blogdata.secrets import secret_files
 from blogdata.secrets.secret import Secret
 from blogdata.services import setting_values
 from blogdata.services.setting_values import Values
@@ -59,7 +59,7 @@ def parse(values: Values, environ: Mapping[str, str], *, home: Path) -> SecretSe
         token_file=_file(values, "token_file", home),
         role=setting_values.text(values, "role") or None,
         role_secret_file=_file(values, "role_secret_file", home),
-        variables={name: value for name, value in environ.items() if name.startswith(environment.PREFIX)},
+        variables={name: value for name, value in environ.items() if name.startswith(secret_files.PREFIX)},
     )
     if kind == "openbao":
         _check_server(found, home)
@@ -103,5 +103,5 @@ def _check_server(found: SecretSettings, home: Path) -> None:
         raise ConfigurationError(
             what="the server of the secrets asks for a token, and none is set",
             where=where,
-            next_step=f"write token_file, or role and role_secret_file, or set {environment.SERVER_TOKEN}",
+            next_step=f"write token_file, or role and role_secret_file, or set {secret_files.SERVER_TOKEN}",
         )
