@@ -5,15 +5,13 @@ The page views of a week for analysts: all rows, and none leads to a visitor who
 Counts the visitors of a year, and those who had come before, without a shuffle (Bucket).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from assets.code_version import version
@@ -43,10 +41,6 @@ from blogdata.publish.target import Target
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.page_views import USER_BUCKETS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 _YEAR = len("2026")
 

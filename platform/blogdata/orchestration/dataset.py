@@ -3,8 +3,6 @@
 Converts a contract's freshness promise to a Dagster freshness policy.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
