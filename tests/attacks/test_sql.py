@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from blogdata.cli.query_rows import require_read_only
-from blogdata.cli.sql_command import TABLE, view
 from blogdata.errors import ConfigurationError
+from blogdata.operations.query import TABLE, require_read_only, view
 from blogdata.services import java
 from blogdata.services.config import Settings
 from blogdata.services.jars import locate, package_folder

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from blogdata.cli.sql_command import version_at
 from blogdata.evidence import damage, repair
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
 from blogdata.lake.companions import LogTruncated
 from blogdata.lake.lake import Lake
+from blogdata.operations.query import version_at
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import AppearsWith
 

@@ -42,7 +42,7 @@ def forget(
         bool, typer.Option("--certificates", help="Only list the certificates of past erasures")
     ] = False,
 ) -> None:
-    """Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.
+    """Forget persons: show where they are, ask, and erase them for good.
 
     Without a person it goes on with an erasure that was interrupted.
     """

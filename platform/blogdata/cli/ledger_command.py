@@ -31,7 +31,7 @@ def ledger(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:
-    """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
+    """Show that nothing is lost: rows in = rows out + what was left out."""
     feeds = [name for name, contract in SERVED.items() if isinstance(contract.write, Feed)]
     refuse_unknown([dataset] if dataset else [], [*EVERY, *feeds], where="ledger")
     settings = existing()

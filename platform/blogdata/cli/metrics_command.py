@@ -18,7 +18,7 @@ def metrics(
         typer.Option(help="Write them to this file, atomically, instead of printing them", show_default=False),
     ] = None,
 ) -> None:
-    """Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.
+    """Print the figures of every dataset as Prometheus metrics.
 
     With --out the file is replaced as a whole, as the textfile collector of Prometheus' node_exporter needs it.
     """

@@ -51,7 +51,7 @@ def plan(
     yes: Annotated[bool, typer.Option("--yes", help="Run the plan without asking")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan (and with --yes its result) as JSON")] = False,
 ) -> None:
-    """Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.
+    """Show what would run, with reasons and time; then ask whether to run it.
 
     Without --replay it is what `blogdata run` would do now, as far as can be told before it begins.
     """

@@ -34,6 +34,8 @@ class RunProgress:
 
     def __init__(self, screen: Screen, outcome: Outcome) -> None:
         self.interrupted = False
+        self.told: dict[str, Any] = {}
+        """Metadata of the outputs and materializations."""
         self._screen = screen
         self._outcome = outcome
         self._steps: dict[str, dict[str, _Published]] = {}
@@ -46,6 +48,8 @@ class RunProgress:
             self._show_status()
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialized(event, self._steps.setdefault(step, {}))
+        elif event.event_type == dg.DagsterEventType.STEP_OUTPUT:
+            self.told |= event.step_output_data.metadata
         elif event.event_type == dg.DagsterEventType.STEP_SUCCESS:
             self._published(step)
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
@@ -64,6 +68,7 @@ class RunProgress:
     def _materialized(self, event: dg.DagsterEvent, published: dict[str, _Published]) -> None:
         materialization = event.step_materialization_data.materialization
         figures = materialization.metadata
+        self.told |= figures
         found = published.setdefault(".".join(materialization.asset_key.path), _Published())
         if materialization.asset_key.path[0] == "landing":
             counted = [f"{_figure(figures[name]):,.0f} {what}" for name, what in _LANDED if name in figures]

@@ -23,7 +23,7 @@ def rights(
     roles: Annotated[bool, typer.Option("--roles", help="Show what each role sees of it instead")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON")] = False,
 ) -> None:
-    """Show what each job may read and write, or what each role sees, as the contracts declare."""
+    """Show what each job may read and write, or what each role sees."""
     graph = Graph(contracts=EVERY)
     if job is not None:
         refuse_unknown([job], EVERY, where="rights")

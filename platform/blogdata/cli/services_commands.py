@@ -44,7 +44,10 @@ def down(services: Names = None, as_json: Json = False) -> None:
 
 @app.command()
 def status(services: Names = None, as_json: Json = False) -> None:
-    """Show which services run and what a person should know; exit code 1 when one that should run does not answer."""
+    """Show which services run, and what a person should know.
+
+    Exit code 1 when one that should run does not answer.
+    """
     settings = existing()
     rows = [_SERVICES[name](settings) for name in _chosen(services)]
     if not services:
@@ -56,7 +59,10 @@ def status(services: Names = None, as_json: Json = False) -> None:
 
 @app.command(name="doctor")
 def examine(as_json: Json = False) -> None:
-    """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
+    """Look at everything the platform needs, and say what to fix.
+
+    Exit code 1 when there is something.
+    """
     from blogdata.orchestration import partner
 
     settings = config.load()

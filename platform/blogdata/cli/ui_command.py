@@ -55,7 +55,7 @@ def ui(
         bool, typer.Option("--viewer", help="Only print a link for somebody who may look, and start or change nothing")
     ] = False,
 ) -> None:
-    """Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.
+    """Serve Dagster's UI, run its daemon, and keep Spark warm, until Ctrl-C.
 
     The UI is the owner's: the link that is printed signs a browser in, and can be used for ten minutes.
     """
