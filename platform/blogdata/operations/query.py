@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError, similar
+from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.evidence import executions
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake import companions
@@ -269,8 +270,10 @@ def require_read_only(
             raise ConfigurationError(
                 what="this Spark server cannot judge whether a statement only reads, so none is run",
                 where="the Spark server, without the engine's jar",
-                next_step="load the engine's jar, or query the tables with another reader of Delta tables: write their "
-                "views with blogdata job share",
+                next_step=Remedy(
+                    "load the engine's jar, or query the tables with another reader of Delta tables, by their views: ",
+                    WriteViews(),
+                ),
             ) from error
         if _REFUSED in text:
             found = text.partition(_REFUSED)[2].partition("\n")[0].strip()
@@ -280,8 +283,11 @@ def require_read_only(
             raise ConfigurationError(
                 what=f"only queries are run here, over the lake's tables; this has {found}",
                 where=f"'{(written or query).strip()[:60]}'",
-                next_step="read layer.table by SELECT, WITH, DESCRIBE or EXPLAIN, with functions that only compute; "
-                "tables are written by materializing datasets: blogdata run",
+                next_step=Remedy(
+                    "read layer.table by SELECT, WITH, DESCRIBE or EXPLAIN, with functions that only compute; "
+                    "tables are written by materializing datasets: ",
+                    Run(),
+                ),
             ) from error
         raise
 
