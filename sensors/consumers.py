@@ -21,8 +21,7 @@ import dagster as dg
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.completeness import partial
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.patterns.data_flow import isolated_sequencer
 from blogdata.patterns.data_flow.isolated_sequencer import Call, ConsumerFault, ConsumerUnreachable
 from blogdata.planning import clock

@@ -18,8 +18,7 @@ from assets.landing_checks import overdue_evaluation
 from blogdata.operations.alerting import tell
 from blogdata.orchestration.carried_checks import CARRIED
 from blogdata.orchestration.checks import newest_evaluation
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.planning import detectors
 from blogdata.planning.arrivals import Arrivals
 from blogdata.services import heartbeat

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from assets.report.referrers import ReferrerKind, Referrers
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.elements import Ranking, RankingKind
+from blogdata.report.page import Ranking, RankingKind
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.requests import CRAWLER, OTHER
 

@@ -20,8 +20,7 @@ from analytics import gold
 from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
 from blogdata.cli import code_locations
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.patterns.data_flow.isolated_sequencer import Called, ConsumerFault, ConsumerUnreachable, call, due
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home

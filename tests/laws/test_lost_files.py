@@ -19,8 +19,7 @@ from blogdata.lake import members
 from blogdata.lake.commit import WHOLE_TABLE, Account
 from blogdata.lake.lake import Lake
 from blogdata.lake.store_faults import DataFileDamaged, LogDamaged, store_faults
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.step import FullDelivery, Step, Upstream
 from blogdata.patterns.idempotency.fast_metadata_cleaner import FrozenPeriod, freeze
 from blogdata.patterns.ingestion.readiness_marker import LandingZone

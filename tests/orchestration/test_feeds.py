@@ -26,8 +26,7 @@ from blogdata.operations import unserved
 from blogdata.orchestration import partner as of_deployment
 from blogdata.orchestration import retries
 from blogdata.orchestration.calendar import calendar
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.services import config
 from data_value.partner_feed import partner, received, token
 from data_value.partner_server import Partner, PartnerFaults

@@ -10,8 +10,7 @@ import pytest
 
 from alert_servers import Posted, web_server
 from blogdata.operations.alerting import AlertsNotSent
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.services import heartbeat
 from blogdata.services.files import locked
 from published import land

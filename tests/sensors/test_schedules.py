@@ -11,8 +11,7 @@ import dagster as dg
 import pytest
 
 from blogdata.orchestration.calendar import calendar
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope

@@ -19,7 +19,7 @@ from blogdata.secrets import secret_files
 from blogdata.services import (
     alert_settings,
     copy_settings,
-    file_permissions,
+    files,
     log_settings,
     partner_settings,
     postgres_settings,
@@ -220,7 +220,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     storage = postgres_settings.storage(dagster)
     cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or "~").expanduser() / ".cache")
     landing = setting_values.folder(paths, "landing", home / "landing", home)
-    file_permissions.close(home, landing)
+    files.close(home, landing)
     return Settings(
         home=home,
         landing=landing,

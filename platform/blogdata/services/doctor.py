@@ -20,7 +20,7 @@ from blogdata.services import (
     alert_channels,
     dagster_home,
     engine,
-    file_permissions,
+    files,
     jars,
     java,
     postgres,
@@ -123,8 +123,8 @@ def _home(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _privacy(settings: Settings) -> Iterator[Diagnosis]:
-    exposed = file_permissions.exposed_secrets(settings.home)
-    folders = file_permissions.open_folders(settings.home, (settings.lake, settings.landing))
+    exposed = files.exposed_secrets(settings.home)
+    folders = files.open_folders(settings.home, (settings.lake, settings.landing))
     if exposed:
         detail = f"others may read secrets: {', '.join(map(str, exposed))}"
         step = Remedy(f"Run chmod 600 {shlex.join(map(str, exposed))}, and replace what somebody may have read")
