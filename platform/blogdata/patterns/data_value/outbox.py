@@ -17,7 +17,6 @@ import fcntl
 import hashlib
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -196,11 +195,12 @@ class Outbox(SqliteStore):
 
     def due(self, *, before: str) -> list[Delivery]:
         """Return the records to send next: those whose outcome is not known, then the others in the order of time."""
-        new: Counter[str] = Counter()
+        last: dict[str, int] = {}
         found = []
         for row in self._file.read(_DUE, before, MOST_AT_ONCE):
-            new[row["key"]] += row["sequence"] is None
-            sequence = row["sequence"] or row["last"] + new[row["key"]]
+            before_it = max(row["last"], last.get(row["key"], 0))
+            sequence = row["sequence"] or before_it + 1
+            last[row["key"]] = max(sequence, before_it)
             values = {name: row[name] for name in ("id", "key", "payload")}
             found.append(Delivery(sequence=sequence, correction=bool(row["correction"]), **values))
         return found
