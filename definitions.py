@@ -29,9 +29,8 @@ from quality.contracts import LANDED
 from quality.data_docs import data_docs
 from quality.profiles import profiles
 from resources import connections
-from resources.days import days_of
 from resources.fixed import fixed
-from resources.zone import zone_of
+from resources.zone import days_of, zone_of
 from sensors import JOBS, instigators, jobs
 
 

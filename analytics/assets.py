@@ -17,9 +17,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from analytics import gold, newsletter, openlineage
-from analytics.folders import FoldersResource
 from analytics.forecast import Views, forecasts
-from analytics.gold import DAILY_REPORT, PAGE_STATS, UPSTREAM, GoldChanged, Upstream
+from analytics.gold import DAILY_REPORT, PAGE_STATS, UPSTREAM, FoldersResource, GoldChanged, Upstream
 
 OWNER = "team:analytics"
 GOLD_CONTRACT, KEPT, ON_TIME = "gold_contract", "kept", "on_time"

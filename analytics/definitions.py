@@ -11,8 +11,7 @@ import os
 import dagster as dg
 
 from analytics import assets, gold, newsletter
-from analytics.folders import FoldersResource
-from analytics.gold import DAILY_REPORT
+from analytics.gold import DAILY_REPORT, FoldersResource
 
 forecast_job = dg.define_asset_job(
     "forecast", dg.AssetSelection.assets(assets.VIEWS_FORECAST), description="Forecast tomorrow's page views"

@@ -11,11 +11,12 @@ from blogdata.errors import PlatformError
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import failure
-from blogdata.patterns.observability import dataset_tracker
+from blogdata.patterns.observability import dataset_tracker, reported_results
 from blogdata.patterns.observability.dataset_tracker import Lineage
 from quality.contracts import DECLARED
-from quality.reported import reported_in
 
+TEAM = "analytics"
+"""Folder of the analytics team's results in the deployment's home."""
 LINEAGE = dg.AssetKey(["ops", "lineage"])
 FOLDER = "openlineage"
 """Folder beside the landing zone for one file per publication."""
@@ -24,7 +25,7 @@ FOLDER = "openlineage"
 @dg.asset(
     key=LINEAGE,
     description="Which publication read which versions of what, as OpenLineage events for a company's catalog: of "
-    "every dataset, those of streams, what databases are served, files and another team's results among them",
+    "every dataset, those of streams, what databases are served and another team's results among them",
     group_name="ops",
     owners=["team:platform"],
     kinds={"openlineage"},
@@ -38,7 +39,7 @@ def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     folder = landing.parent / FOLDER
     try:
         # The checkpoints lie in the deployment's home.
-        reported = reported_in(access.checkpoints_path.parent, landing)
+        reported = reported_results.reported([access.checkpoints_path.parent / TEAM / reported_results.FOLDER])
         written = dataset_tracker.export_openlineage(
             access.lake, access.events, DECLARED, landing=str(landing), folder=folder, reported=reported
         )

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 import dagster as dg
 
 from sensors import jobs
-from sensors.alerts import tell_people
 from sensors.consumers import consumers_called
-from sensors.dead_runs import end_dead_runs
-from sensors.detectors import detector_readings
+from sensors.detectors import detector_readings, overdue_arrivals, tell_people
 from sensors.external_events import start_runs
-from sensors.maintenance import tables_scattered
-from sensors.overdue import overdue_arrivals
+from sensors.maintenance import end_dead_runs, tables_scattered
 from sensors.page_files import page_files_due, write_page_files
 from sensors.refresh import whatever_is_stale
 from sensors.replays import replay_job, replay_runs

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import DeploymentResource
 from blogdata.orchestration.names import EVENT
 from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN

@@ -1,4 +1,7 @@
-"""Requests the maintenance of the tables when the statistics in their logs ask for it."""
+"""Requests the maintenance of the tables when the statistics in their logs ask for it.
+
+Reports runs whose process was killed as failed, which frees their partitions and pool slots without a person.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,25 @@ from dataclasses import asdict
 import dagster as dg
 
 from assets.maintenance import what_is_due
+from blogdata.orchestration import dead_runs
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.maintenance import Fault
 from sensors import jobs, request_throttle
 from sensors.run_requests import EVERYTHING
+
+
+@dg.sensor(
+    name="dead_runs",
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Reports runs as failed whose process was killed: their partitions and pools are free again",
+)
+def end_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Check the processes of the runs that are under way."""
+    dead = dead_runs.settle(context.instance, launched=True)
+    for run in dead:
+        context.log.warning(f"run {run} has failed: its process is no more")
+    return dg.SkipReason(f"{len(dead)} runs were dead" if dead else "no run is dead")
 
 
 def tables_scattered(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:

@@ -15,8 +15,7 @@ from assets.serving import FEEDS
 from blogdata.errors import PlatformError
 from blogdata.orchestration import partner, turns
 from blogdata.orchestration.computation import evaluation
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.orchestration.waiting import waiting_check
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from blogdata.operations import copies, export, replicate, retention
-from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import DeploymentResource
 from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.finality import lookback_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from blogdata.cli.deferred import Deferred
+from blogdata.cli.main import Deferred
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout: the page does not depend on where it is."""

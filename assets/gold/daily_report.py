@@ -1,22 +1,92 @@
-"""gold.daily_report: the figures of a day from the sources that are there, each with its completeness."""
+"""gold.daily_report: the figures of a day from the sources that are there, each with its completeness.
+
+The figures of the daily report: what happened on a day, one figure a row.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.gold.fan_in import not_taken_in
-from assets.transforms import daily_figures as transform
-from assets.transforms.daily_figures import DEAD_LETTERS
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow import unaligned_fan_in
+from blogdata.patterns.data_flow.unaligned_fan_in import Gathered
+from blogdata.patterns.data_value import distributed_aggregator
+from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from blogdata.planning.available import Available
 from blogdata.publish.partitions import Grain, finer
 from quality.contracts import CONTRACTS
+from quality.contracts.daily_report import FIGURES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+VISITS, DEAD_LETTERS, ADS = "silver.visits_enriched", "bronze.dead_letters", "silver.ads"
+COUNTS = (
+    Measure(name="views"),
+    Measure(name="visits", how=How.DISTINCT, column="visit_id"),
+    Measure(name="visitors", how=How.DISTINCT, column="user_id"),
+)
+TOP = {"top_page": "page", "top_referrer": "referral_host"}
+
+
+def report(spark: SparkSession, sources: Mapping[str, DataFrame], gathered: Mapping[str, Gathered]) -> DataFrame:
+    """Return the rows of gold.daily_report.
+
+    Args:
+        sources: As for :func:`figures`.
+    """
+    rows = unaligned_fan_in.labelled(figures(spark, sources), gathered, FIGURES)
+    named = {"period": "event_date", "parts_present": "hours_present", "whole": "report_completeness"}
+    return rows.withColumnsRenamed(named)
+
+
+def figures(spark: SparkSession, sources: Mapping[str, DataFrame]) -> DataFrame:
+    """Count the figures of each day.
+
+    Args:
+        sources: Source to its rows, with the day as `period` STRING; sources that are not there are left out.
+
+    Returns:
+        `period`, `metric`, `value` BIGINT, `detail` STRING; a day without rows of a source has no figure of it.
+    """
+    found = [spark.createDataFrame([], "period STRING, metric STRING, value BIGINT, detail STRING")]
+    if VISITS in sources:
+        visits = sources[VISITS]
+        found += [_long(distributed_aggregator.aggregate(visits, ("period",), COUNTS)), _top(visits)]
+    for source, metric in ((DEAD_LETTERS, "dead_letters"), (ADS, "ad_displays")):
+        if source in sources:
+            counted = distributed_aggregator.aggregate(sources[source], ("period",), (Measure(name=metric),))
+            found.append(_long(counted))
+    return reduce(DataFrame.unionByName, found)
+
+
+def _long(counted: DataFrame) -> DataFrame:
+    return counted.unpivot(
+        ["period"], [name for name in counted.columns if name != "period"], "metric", "value"
+    ).withColumn("detail", F.lit(None).cast("string"))
+
+
+def _top(visits: DataFrame) -> DataFrame:
+    """Find the page and the referrer with most page views; of several with as many, the first by name."""
+    sets = {metric: ("period", column) for metric, column in TOP.items()}
+    counted = distributed_aggregator.aggregate_sets(visits, sets, (Measure(name="views"),))
+    # The columns of the other sets are null.
+    first = F.min(F.struct(-F.col("views"), F.coalesce(*TOP.values()).alias("detail"))).alias("first")
+    return (
+        counted.groupBy("period", F.col(distributed_aggregator.SET).alias("metric"))
+        .agg(first)
+        .select("period", "metric", (-F.col("first")["col1"]).alias("value"), "first.detail")
+    )
 
 
 @computes("gold.daily_report")
@@ -42,6 +112,6 @@ def daily_report(step: Step) -> Mapping[str, Commit]:
             rows[hour[:10]] += entry.rows_out
     gathered = unaligned_fan_in.gather(step.partitions, Grain.DAY, Grain.HOUR, there)
     return step.publish(
-        transform.report(step.spark, frames, gathered),
+        report(step.spark, frames, gathered),
         Upstream(accounts={day: Account(rows_in=count) for day, count in rows.items()}),
     )

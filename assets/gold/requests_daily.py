@@ -1,17 +1,99 @@
-"""gold.requests_daily: all requests of access logs by day."""
+"""gold.requests_daily: all requests of access logs by day.
 
-from collections.abc import Mapping
+Counts all requests of access logs: by host, kind, status and method, and the paths most often not found.
 
+Nobody is recognized in them: there is no address and no agent, a path is without its query, and only the most frequent
+paths that were not found are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from assets.transforms import request_counts as rules
+from assets.transforms import access_logs, log_targets
 from blogdata.lake.commit import Account, Commit
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow import aligned_fan_in
+from blogdata.patterns.ingestion import log_formats
 from blogdata.publish.partitions import Grain, coarser
+from quality.contracts import requests as r
+from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.requests import NO_REQUESTS
+
+_BY = ("event_date", "host", "kind", "status", "method", "path", "referral_host")
+
+
+def daily(lines: DataFrame, declared: Sequence[str] = ()) -> DataFrame:
+    """Count the requests of each day.
+
+    Args:
+        lines: Usable lines of access logs: raw BINARY, event_hour STRING, filtered_by STRING, and crawler STRING
+            (its category) if it is known.
+
+    Returns:
+        event_date, host, kind, status, status_class, method, path and referral_host STRING; requests and bytes BIGINT.
+    """
+    read = access_logs.requests(lines, log_formats.formats(tuple(declared)))
+    if "crawler" not in read.columns:
+        # All lines were judged before crawlers had categories.
+        read = read.withColumn("crawler", F.lit(None).cast("string"))
+    status = F.when(F.col("status").rlike(r"^[1-5]\d\d\z"), F.col("status")).otherwise(r.OTHER)
+    is_missing = status.isin("404", "410") | status.startswith("5")
+    path = F.when(is_missing, F.substring("path", 1, r.LONGEST_PATH)).otherwise("")
+    rows = read.select(
+        F.substring("event_hour", 1, 10).alias("event_date"),
+        _host(F.col("host")).alias("host"),
+        _kind().alias("kind"),
+        status.alias("status"),
+        F.when(F.col("method").isin(*r.METHODS), F.col("method")).otherwise(r.OTHER).alias("method"),
+        path.alias("path"),
+        F.when(
+            path != "", F.substring(F.coalesce(log_targets.referring_host(F.col("referrer")), F.lit(DIRECT)), 1, 253)
+        )
+        .otherwise("")
+        .alias("referral_host"),
+        F.coalesce(F.col("bytes").try_cast("bigint"), F.lit(0)).alias("bytes"),
+    )
+    counted = rows.groupBy(*_BY).agg(F.count(F.lit(1)).alias("requests"), F.sum("bytes").alias("bytes"))
+    summed = _bounded(counted).groupBy(*_BY).agg(F.sum("requests").alias("requests"), F.sum("bytes").alias("bytes"))
+    of_class = F.concat(F.substring("status", 1, 1), F.lit("xx"))
+    return summed.withColumn("status_class", F.when(F.col("status") == r.OTHER, F.col("status")).otherwise(of_class))
+
+
+def _host(host: Column) -> Column:
+    name = F.regexp_replace(F.lower(host), r":\d+\z", "")
+    return F.when(name.rlike(r"^[a-z0-9._-]{1,253}\z|^\[[0-9a-f:.]+\]\z"), name).otherwise(UNKNOWN)
+
+
+def _kind() -> Column:
+    # Lines that were judged before crawlers had categories have the filter only.
+    crawler = F.coalesce("crawler", F.when(F.col("filtered_by") == "crawler", F.lit(r.OTHER)))
+    return (
+        F.when(F.col("is_feed"), "feed")
+        .when(crawler == "monitoring", "monitoring")
+        .when(crawler.isNotNull(), F.concat(F.lit(r.CRAWLER), crawler))
+        .when(F.col("is_asset"), "asset")
+        .otherwise("page")
+    )
+
+
+def _bounded(counted: DataFrame) -> DataFrame:
+    """Name the most frequent hosts and missing paths of a day; clients can make up any number of them."""
+    of_host = counted.withColumn("_of_host", F.sum("requests").over(Window.partitionBy("event_date", "host")))
+    by_host = Window.partitionBy("event_date").orderBy(F.desc("_of_host"), "host")
+    ranked = of_host.withColumn("_host", F.dense_rank().over(by_host))
+    bounded = F.when(F.col("_host") <= r.MOST_HOSTS, F.col("host")).otherwise(r.OTHER)
+    by_path = Window.partitionBy("event_date", F.col("path") == "").orderBy(F.desc("requests"), *_BY)
+    named = (F.col("path") != "") & (F.col("_path") <= r.MOST_PATHS)
+    return ranked.withColumns({"host": bounded, "_path": F.row_number().over(by_path)}).withColumns(
+        {name: F.when(named, F.col(name)).otherwise("") for name in ("path", "referral_host")}
+    )
+
 
 LINES = "bronze.visits"
 
@@ -39,7 +121,5 @@ def requests_daily(step: Step) -> Mapping[str, Commit]:
         & F.col("event_hour").isin(*sorted(read))
         & ~F.col("format").isin(*sorted(NO_REQUESTS))
     )
-    rows = rules.daily(lines, step.deployment.settings().logs.formats).withColumn(
-        "hours_present", hours[F.col("event_date")]
-    )
+    rows = daily(lines, step.deployment.settings().logs.formats).withColumn("hours_present", hours[F.col("event_date")])
     return step.publish(rows, Upstream(accounts={day: Account(rows_in=rows_in) for day, rows_in in counted.items()}))

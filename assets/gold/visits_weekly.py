@@ -1,17 +1,26 @@
-"""gold.visits_weekly: individual page views, one table per week; past years are frozen into one table each."""
+"""gold.visits_weekly: individual page views, one table per week; past years are frozen into one table each.
 
-from collections.abc import Mapping
+The page views of a week for analysts: all rows, and none leads to a visitor who asked not to be shared.
+
+Counts the visitors of a year, and those who had come before, without a shuffle (Bucket).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import dagster as dg
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from assets.code_version import version
-from assets.gold import frozen_visitors
 from assets.gold.fan_in import ENRICHED_VISITS, gather
-from assets.transforms import weekly_visits
 from blogdata.errors import PlatformError
 from blogdata.lake.commit import Commit
+from blogdata.lake.lake import Lake
+from blogdata.lake.members import Member
+from blogdata.lake.stored import Stored
 from blogdata.orchestration.computation import computes, run_context
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
@@ -19,14 +28,106 @@ from blogdata.orchestration.retries import failure
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
 from blogdata.patterns.idempotency import fast_metadata_cleaner
-from blogdata.patterns.storage import sorter
+from blogdata.patterns.idempotency.fast_metadata_cleaner import Frozen
+from blogdata.patterns.security.pseudo_anonymizer import keyed_hash, token
+from blogdata.patterns.storage import bucket, sorter
+from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.planning.finality import lookback_of, newest_ended
 from blogdata.publish.partitions import Grain, coarser, start_of
 from blogdata.publish.partitions import key_of as partition_of
+from blogdata.publish.privacy import withheld
+from blogdata.publish.schema import Buckets
 from blogdata.publish.target import Target
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
 from quality.contracts.page_views import USER_BUCKETS
+
+_YEAR = len("2026")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returning:
+    """Visitors of some weeks, without those who asked not to be shared."""
+
+    visitors: int
+    returned: int
+
+
+def visitors_of(spark: SparkSession, lake: Lake, year: Frozen, visible: Sequence[Member]) -> str:
+    """Count the visitors of a frozen year, and those of them who had come in the year before, in words."""
+    before = str(int(year.partitions[0][:_YEAR]) - 1)
+    earlier = [week for member in visible for week in member.partitions if week.startswith(before)]
+    try:
+        found = count_visitors(spark, lake, year.version, year.partitions, earlier)
+    except UsersNotTogether as error:
+        return f"visitors not counted, {error.what}"
+    return f"{found.visitors:,}, of whom {found.returned:,} had come in the year before"
+
+
+def count_visitors(
+    spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str], earlier: Sequence[str]
+) -> Returning:
+    """Count the visitors of some weeks.
+
+    Args:
+        earlier: The weeks before; none of them needs to be.
+
+    Raises:
+        UsersNotTogether: Some of the weeks are older than the buckets.
+    """
+    visitors = _visitors(spark, lake, version, weeks)
+    if not earlier:
+        return Returning(visitors=visitors.frame().count(), returned=0)
+    before = _visitors(spark, lake, version, earlier).each(lambda part: part.withColumnRenamed("views", "before"))
+    views = visitors.join(before, "left").frame()
+    found = views.agg(F.count(F.lit(1)).alias("visitors"), F.count("before").alias("returned")).collect()[0]
+    return Returning(visitors=found["visitors"], returned=found["returned"])
+
+
+def _visitors(spark: SparkSession, lake: Lake, version: int, weeks: Sequence[str]) -> Together:
+    stored = Stored(lake=lake, dataset=DATASET, version=version, partitions=weeks)
+    visits = bucket.read(spark, stored).each(lambda part: part.where(F.col("user_id").isNotNull()))
+    return visits.aggregate(("user_id",), F.count(F.lit(1)).alias("views"))
+
+
+PURPOSE = "bucket of a user"
+VISIT = "visit of gold.visits_weekly"
+
+
+def for_analysts(visits: DataFrame, buckets: Buckets, secret: str) -> DataFrame:
+    """Select the columns of enriched visits that an analyst needs.
+
+    Args:
+        visits: Rows of silver.visits_enriched with `event_week` STRING.
+
+    Returns:
+        Rows of gold.visits_weekly, one per input row, without `hours_present`; `user_id` and `user_bucket` are null
+        where `keep_private` is true, and the visit of these rows has a token apart from that of its other rows.
+    """
+    return visits.select(
+        "event_week",
+        token(F.concat_ws("\n", "visit_id", F.col("keep_private").cast("string")), secret, VISIT).alias("visit_id"),
+        "event_time",
+        "keep_private",
+        "page",
+        "ad_id",
+        withheld("user_id", where="keep_private"),
+        "referral_host",
+        "browser",
+        "network_type",
+        "device_type",
+        "device_name",
+        "user_known",
+    ).withColumn(buckets.column, user_bucket(F.col(buckets.of), buckets.number, secret))
+
+
+def user_bucket(user_id: Column, number: int, secret: str) -> Column:
+    """Compute the bucket of a user, INT; null for a null.
+
+    Its hash is keyed: after the user id of a row was erased, nobody can test whether the bucket is that of a user.
+    """
+    return bucket.of(keyed_hash(user_id, secret, PURPOSE), number)
+
 
 DATASET = "gold.visits_weekly"
 FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
@@ -36,7 +137,7 @@ FROZEN_YEARS = dg.AssetKey(["ops", "frozen_years"])
 def visits_weekly(step: Step) -> Mapping[str, Commit]:
     """Write each week's page views to a table of their own, and make the view show it."""
     period = gather(step)
-    rows = weekly_visits.for_analysts(period.visits, USER_BUCKETS, step.token_key(VISITOR_KEY))
+    rows = for_analysts(period.visits, USER_BUCKETS, step.token_key(VISITOR_KEY))
     return step.publish(period.with_hours(rows), Upstream(accounts=period.accounts))
 
 
@@ -63,7 +164,7 @@ def frozen_years(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None
                 spark, target, final_before=first_open_week(access), arrange=partial(sorter.sort, spark)
             )
             visible = fast_metadata_cleaner.visible(access.lake, DATASET)
-            visitors = [f"{year.member}: {frozen_visitors.of(spark, access.lake, year, visible)}" for year in frozen]
+            visitors = [f"{year.member}: {visitors_of(spark, access.lake, year, visible)}" for year in frozen]
     except PlatformError as error:
         raise failure(context, error) from error
     metadata: dict[str, Any] = {

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from assets.report.daily_rankings import DailyRankings
-from assets.report.page_views import DATASET, DAY, PageViews, key_of_hour
+from assets.report.page_views import DATASET, DAY, DailyRankings, PageViews, key_of_hour
 from assets.report.referrers import ReferrerKind, Referrers, known
 from blogdata.lake.lake import Lake
 from blogdata.publish.partitions import Grain, key_of, start_of
-from blogdata.report.elements import Audience, Chart, Figure, Ranking, RankingKind, ReportPeriod, Unit
+from blogdata.report.page import Audience, Chart, Figure, Ranking, RankingKind, ReportPeriod, Unit
 from quality.contracts.columns import DIRECT, UNKNOWN
 from quality.contracts.sessions import PAUSE
 

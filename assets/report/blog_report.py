@@ -20,7 +20,7 @@ from blogdata.planning.observed import Observed
 from blogdata.planning.snapshot import Snapshot
 from blogdata.report import page
 from blogdata.report.data_part import DataPart, data_part
-from blogdata.report.elements import Audience
+from blogdata.report.page import Audience
 from quality.contracts import EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
 

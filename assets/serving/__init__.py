@@ -1,12 +1,22 @@
-"""Serving: what leaves the lake, for PostgreSQL and for a partner; each only if the deployment has the other side."""
+"""Serving: what leaves the lake, for PostgreSQL and for a partner; each only if the deployment has the other side.
 
-from assets.serving.daily_stats import daily_stats
-from assets.serving.partner_feed import partner_feed
-from blogdata.orchestration import partner
+serving.daily_stats: the page and referral statistics of a day, together, in the blog's PostgreSQL.
+
+serving.partner_feed: the events that may be shared, sent to the partner in the order of each visitor.
+"""
+
 from blogdata.orchestration.feeds import PartnerFeed
 from blogdata.orchestration.sinks import Sink
 from blogdata.services import postgres
 from blogdata.services.config import Settings
+from quality.contracts import CONTRACTS
+from quality.contracts.serving import DAILY_STATS, PARTNER_FEED
+
+partner_feed = PartnerFeed(contract=PARTNER_FEED, source=CONTRACTS[PARTNER_FEED.reads[0].dataset])
+
+
+daily_stats = Sink(contract=DAILY_STATS, served=[CONTRACTS[read.dataset] for read in DAILY_STATS.reads])
+
 
 SINKS = (daily_stats,)
 FEEDS = (partner_feed,)
@@ -16,5 +26,5 @@ def configured(settings: Settings) -> list[Sink | PartnerFeed]:
     """List what the deployment serves, by its settings."""
     return [
         *(SINKS if postgres.is_configured(settings) else ()),
-        *(FEEDS if partner.is_configured(settings) else ()),
+        *(FEEDS if settings.partner.url is not None else ()),
     ]

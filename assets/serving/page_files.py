@@ -8,9 +8,8 @@ compared; from the cut-over on, only the new ones. A day's receipt says from whi
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from datetime import date, datetime, timezone
+from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +27,11 @@ from blogdata.orchestration.retries import reported
 from blogdata.patterns.data_flow.exclusive_choice import Choice, taken
 from blogdata.patterns.data_flow.parallel_split import Writer, compare, split
 from blogdata.patterns.ingestion.whole_files import write_whole
-from blogdata.patterns.observability import openlineage, reported_results
-from blogdata.patterns.observability.dataset_tracker import NAMESPACE
 from blogdata.planning.sources import input_not_published
-from blogdata.publish.contract import Contract
 from quality.contracts import CONTRACTS
 
 SOURCE = CONTRACTS["gold.page_stats"]
 KEY = asset_key("serving.page_stats_files")
-AGREES = "agrees"
-OWNER = "team:analytics"
 _COUNTS = ("events", "visits", "users")
 _HEADINGS = ("Seite", "Aufrufe", "Besuche", "Besucher", "Anteil in Prozent")
 
@@ -90,15 +84,13 @@ def writers_of(day: str) -> tuple[Writer, ...]:
 
 def folder_of(access: LakeResource) -> Path:
     """Return the folder of the files."""
-    return access.landing_path.parent / reported_results.EXPORTS / "page_stats"
+    return access.landing_path.parent / "exports" / "page_stats"
 
 
 def due(lake: Lake, events: EventLog, folder: Path) -> dict[str, str]:
     """Map the days whose files lack what is published to its version, the newest day first; no row is read."""
-    published = _published(lake, events)
-    return {
-        day: published[day] for day in sorted(published, reverse=True) if not _is_written(folder, day, published[day])
-    }
+    published = sorted(_published(lake, events).items(), reverse=True)
+    return {day: version for day, version in published if not _is_written(folder, day, version)}
 
 
 def _is_written(folder: Path, day: str, version: str) -> bool:
@@ -129,86 +121,54 @@ def page_files(partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
         key=KEY,
         description=f"{SOURCE.dataset} as files: one of each writer that the day takes, compared if there are two",
         group_name="serving",
-        owners=[OWNER],
+        owners=["team:analytics"],
         kinds={"csv", "parquet"},
         tags={"pattern/parallel-split": "", "pattern/exclusive-choice": "", "pattern/concurrent-runner": ""},
         deps=[asset_key(SOURCE.dataset)],
         partitions_def=partitions,
         required_resource_keys={"lake"},
         check_specs=[
-            dg.AssetCheckSpec(AGREES, asset=KEY, description="No compared day has rows that differ (warning)")
+            dg.AssetCheckSpec("agrees", asset=KEY, description="No compared day has rows that differ (warning)")
         ],
     )
     def page_stats_files(context: dg.AssetExecutionContext) -> Iterator[Any]:
         with reported(context):
             access = access_of(context)
             (day,) = partitions_of(context, "serving.page_stats_files")
-            yield _write(access, folder_of(access), day, context.run.run_id)
+            yield _write(access, folder_of(access), day)
 
     return page_stats_files
 
 
-def _write(access: LakeResource, folder: Path, day: str, run_id: str) -> dg.MaterializeResult[None]:
-    started_at, writers = datetime.now(timezone.utc), writers_of(day)
-    version, rows = _read(access, day)
+def _write(access: LakeResource, folder: Path, day: str) -> dg.MaterializeResult[None]:
+    writers, (version, rows) = writers_of(day), _read(access, day)
     split(writers, rows, folder, day)
-    receipt: dict[str, Any] = {"version": version, "writers": [writer.name for writer in writers]}
-    if len(writers) > 1:
-        first, second = writers
-        receipt.update(asdict(compare(first, second, folder, day)))
-    _report(folder, day, version, rows.num_rows, writers, run_id=run_id, started_at=started_at)
+    receipt = {"version": version, "writers": [writer.name for writer in writers], **compare(writers, folder, day)}
     write_whole(_receipt(folder, day), json.dumps(receipt).encode())
     return dg.MaterializeResult(metadata={PARTITION_ROWS: rows.num_rows, **receipt}, check_results=[_agrees(folder)])
 
 
 def _read(access: LakeResource, day: str) -> tuple[str, pa.Table]:
     """Read a day whole, with its version; rows newer than the version make it due again, never unnoticed."""
-    published = _published(access.lake, access.events)
+    published, table = _published(access.lake, access.events), access.lake.caught_up(SOURCE.dataset)
     if day not in published:
         raise input_not_published("serving.page_stats_files", [day], [SOURCE.dataset])
-    table = access.lake.caught_up(SOURCE.dataset)
     assert table is not None
     assert SOURCE.partition_column is not None
     batches = list(access.batches(SOURCE.dataset, table.version(), SOURCE.partition_column, day))
     # A day without a page view has no batch, either.
-    empty = pa.schema(table.schema().to_arrow()).empty_table()
-    return published[day], pa.Table.from_batches(batches) if batches else empty
-
-
-def _report(
-    folder: Path, day: str, version: str, rows: int, writers: Sequence[Writer], *, run_id: str, started_at: datetime
-) -> None:
-    """Leave the OpenLineage events of the files beside them, for the lineage (Dataset Tracker)."""
-    for writer in writers:
-        dataset = f"serving.page_stats_{writer.name}"
-        files = Contract(dataset=dataset, description=f"One {writer.name} file per day", owner=OWNER, columns=())
-        publication = openlineage.PublishedVersion(
-            dataset=dataset,
-            version=f"{day}@{version}",
-            run_id=run_id,
-            job="page_files",
-            started_at=started_at,
-            ended_at=datetime.now(timezone.utc),
-            inputs={SOURCE.dataset: int(version.split("-")[1])},
-            rows=rows,
-            bytes=writer.path(folder, day).stat().st_size,
-        )
-        events = openlineage.run_events(publication, {one.dataset: one for one in (files, SOURCE)}, NAMESPACE)
-        reported_results.leave(folder / reported_results.FOLDER, dataset, publication.version, events)
+    return published[day], pa.Table.from_batches(batches, None if batches else pa.schema(table.schema().to_arrow()))
 
 
 def _agrees(folder: Path) -> dg.AssetCheckResult:
-    receipts = {
-        file.stem.removeprefix("date="): json.loads(file.read_bytes())
-        for file in _receipt(folder, "*").parent.glob("*.json")
-    }
-    compared = {day: receipt for day, receipt in sorted(receipts.items()) if "equal" in receipt}
-    differing = [day for day, receipt in compared.items() if receipt["only_first"] or receipt["only_second"]]
+    compared = [file for file in _receipt(folder, "*").parent.glob("*.json") if b'"equal"' in file.read_bytes()]
+    receipts = {file.stem.removeprefix("date="): json.loads(file.read_bytes()) for file in sorted(compared)}
+    differing = [day for day, receipt in receipts.items() if receipt["only_first"] or receipt["only_second"]]
     return dg.AssetCheckResult(
-        check_name=AGREES,
+        check_name="agrees",
         asset_key=KEY,
         passed=not differing,
         severity=dg.AssetCheckSeverity.WARN,
-        description=f"{len(differing)} of {len(compared)} days differ" if differing else None,
-        metadata={"compared": len(compared), "differing": differing},
+        description=f"{len(differing)} of {len(receipts)} days differ" if differing else None,
+        metadata={"compared": len(receipts), "differing": differing},
     )

@@ -1,9 +1,12 @@
-"""silver.visits: every visit event once, in the hour it happened; conflicting duplicates in a companion table."""
+"""silver.visits: every visit event once, in the hour it happened; conflicting duplicates in a companion table.
+
+Visit events that rows of a table delete: they are left out of their hours, and counted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from types import MappingProxyType
@@ -11,11 +14,9 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from assets.silver import deleted_visits
 from assets.silver.arrival_hours import earliest_arrival, require_usable
-from assets.silver.deleted_visits import hours_with_deletions
 from assets.silver.log_visits import Events, log_events
-from assets.transforms import visit_events
+from assets.transforms import legacy_visits, visit_events
 from assets.transforms.legacy_visits import DELETED
 from blogdata.lake.commit import Account, Commit, Entry
 from blogdata.orchestration import accounts, slices
@@ -26,6 +27,44 @@ from blogdata.patterns.ingestion.landed_lines import is_replay
 from blogdata.publish.partitions import Grain, following
 from blogdata.publish.target import Additions, Companion
 from quality.contracts import CONTRACTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """The events that are left, and how many rows of events were deleted in each hour."""
+
+    rows: DataFrame
+    deleted: Mapping[str, int]
+
+
+def hours_with_deletions(step: Step, above: Mapping[str, Entry]) -> frozenset[str]:
+    """Find the step's hours of which a row deletes an event, from the accounts, without reading rows."""
+    return frozenset(
+        hour
+        for entry in above.values()
+        for hour, filter_name, _ in entry.breakdowns["event_hours"]
+        if filter_name == legacy_visits.DELETED and hour in step.partitions
+    )
+
+
+def without_deleted(step: Step, events: DataFrame, hours: Collection[str], order: Sequence[str]) -> Left:
+    """Leave out the deleted events of some hours.
+
+    Args:
+        hours: The hours with deletions; none: nothing is read.
+    """
+    if not hours:
+        return Left(rows=events, deleted={})
+    rows = step.read("bronze.visits").where(
+        F.col("event_hour").isin(*hours) & (F.col("filtered_by") == legacy_visits.DELETED)
+    )
+    deletions = visit_events.parse(
+        rows.withColumn("filtered_by", F.lit(None).cast("string")), frozenset({visit_events.JSON})
+    ).withColumn("_replay", is_replay())
+    marked = legacy_visits.left(events, deletions, order)
+    counts = marked.where("_deleted").groupBy("event_hour").count().collect()
+    return Left(rows=marked.where("NOT _deleted").drop("_deleted"), deleted={row[0]: row[1] for row in counts})
+
 
 IDENTITY = ("visit_id", "event_time", "page")
 # A correction lies in the hour of the line it corrects, but arrived later: `_replay` sorts it last in its hour.
@@ -48,7 +87,7 @@ def visits(step: Step) -> Mapping[str, Commit]:
     deleting = hours_with_deletions(step, above)
     additions = additions_of(step, formats, deleting)
     read = read_events(step, formats, additions)
-    left = deleted_visits.left(step, read.rows.withColumn("_replay", is_replay()), deleting, ARRIVAL_ORDER)
+    left = without_deleted(step, read.rows.withColumn("_replay", is_replay()), deleting, ARRIVAL_ORDER)
     events = left.rows
     identity = {"key": ("event_hour", *IDENTITY), "order": ARRIVAL_ORDER}
     payload = F.xxhash64("raw")

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from pyspark.sql.connect.proto import base_pb2
 
-from blogdata.services import file_permissions
+from blogdata.services import files
 from blogdata.services.config import Settings
 from blogdata.services.spark_connect import SparkServer
 
@@ -213,7 +213,7 @@ def test_a_home_is_closed_whatever_the_umask(reachable: Path) -> None:
     # The opposite: with an open home the same attempts succeed.
     home.chmod(0o755)
     assert neighbour(LIST, home=str(home), paths=[str(home / "people.sqlite")])["reached"]
-    assert file_permissions.exposed_secrets(home) == []
+    assert files.exposed_secrets(home) == []
 
 
 def test_the_database_asks_everybody_for_a_password(postgres_server: str) -> None:

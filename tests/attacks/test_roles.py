@@ -14,8 +14,8 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
-from blogdata.cli.sql_command import _Asked
 from blogdata.errors import ConfigurationError
+from blogdata.operations.query import Query
 from blogdata.operations.role_sight import SECRET, RoleSight, offer_masks
 from blogdata.patterns.security.fine_grained_accessor_for_tables import (
     LEAST_VISITORS,
@@ -142,7 +142,7 @@ def ask(deployment: Deployment) -> Ask:
     def rows(query: str, role: Role) -> list[tuple[Any, ...]]:
         sight = RoleSight(role=role, settings=deployment.settings)
         with deployment.session() as spark:
-            return [tuple(row) for row in _Asked.of(deployment.lake, query, None, sight).frame(spark).collect()]
+            return [tuple(row) for row in Query.of(deployment.lake, query, None, sight).frame(spark).collect()]
 
     return rows
 
@@ -252,7 +252,7 @@ def test_no_way_round_the_views_is_open(deployment: Deployment, ask: Ask, role: 
 def test_a_key_is_in_no_plan(deployment: Deployment) -> None:
     sight = RoleSight(role=Role.ENGINEER, settings=deployment.settings)
     with deployment.session() as spark:
-        asked = _Asked.of(deployment.lake, "SELECT user_id FROM silver.visits", None, sight)
+        asked = Query.of(deployment.lake, "SELECT user_id FROM silver.visits", None, sight)
         frame: Any = asked.frame(spark)
         plan = frame._explain_string(extended=True)
     assert MASK in plan

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from blogdata.cli.read_only import require_read_only
-from blogdata.cli.sql_command import TABLE, view
 from blogdata.errors import ConfigurationError
+from blogdata.operations.query import TABLE, require_read_only, view
 from lineage.command_line import Said
 from lineage.conftest import Deploy, deploy, said
 from lineage.deployment import Deployment, event

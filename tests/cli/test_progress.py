@@ -1,19 +1,15 @@
 """What a run's progress collects of its events."""
 
-import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import psutil
 import pytest
 
 from blogdata.cli.outcome import Outcome
-from blogdata.cli.progress import RunProgress, interrupted_alone
-from blogdata.cli.screen import Screen
+from blogdata.cli.output import Screen
+from blogdata.cli.progress import RunProgress
 from blogdata.lake.commit import PARTITION_ROWS
-from blogdata.services import config, dagster_home
 from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
 
 
@@ -73,23 +69,3 @@ def test_what_has_landed_is_told_and_is_no_published_row(capsys: pytest.CaptureF
     ]
     assert outcome.rows == 0
     assert [step["landed"] for step in outcome.steps] == ["2 rows", "12 rows", "3 files", "5,475 lines"]
-
-
-def test_ctrl_c_reaches_no_process_that_copies_what_a_run_prints(tmp_path: Path) -> None:
-    ended, taken, others = list[psutil.Process](), list[bool](), set(psutil.Process().children())
-
-    def interrupted(_: dg.OpExecutionContext) -> None:
-        family = [one for one in psutil.Process().children() if one not in others]
-        for one in family:
-            one.send_signal(signal.SIGINT)
-        ended.extend(psutil.wait_procs(family, timeout=1)[0])
-        taken.append(len(family) >= 4)
-
-    graph = dg.GraphDefinition(name="refresh", node_defs=[dg.op(out=dg.Out(dg.Nothing))(interrupted)])
-    job, before = graph.to_job(executor_def=dg.in_process_executor), signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    with dagster_home.open_instance(config.load(overrides={"BLOGDATA_HOME": str(tmp_path)})) as instance:
-        run = instance.create_run_for_job(job)
-        for event in interrupted_alone(execute_run_iterator(InMemoryJob(job), run, instance)):
-            if event.event_type == dg.DagsterEventType.STEP_START:
-                assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before, "the run itself takes it"
-    assert (ended, taken) == ([], [True])

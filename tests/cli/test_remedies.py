@@ -26,7 +26,6 @@ from blogdata.errors.remedies import (
     Rotate,
     Run,
     RunStream,
-    Settle,
     ShowLedger,
     ShowMigrations,
     ShowRights,
@@ -73,7 +72,6 @@ TYPED: list[tuple[Action, str]] = [
     (StartService(name="postgres"), "blogdata up postgres"),
     (ShowService(name="spark"), "blogdata status spark"),
     (Diagnose(), "blogdata doctor"),
-    (Settle(request="1f0c"), "blogdata job settle request=1f0c taken=true"),
 ]
 
 

@@ -58,23 +58,18 @@ def test_without_a_terminal_much_is_not_computed_again(refused: Refused) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "typed"),
+    "options",
     [
-        (("--from", "2026-01-05"), "run --from 2026-01-05 --to 2026-01-06"),
-        (("--from", "2026-01-05T03"), "run --from 2026-01-05T03 --to 2026-01-05T04"),
-        (("--to", "2026-01-10"), "run --from 2026-01-09 --to 2026-01-10"),
-        (
-            ("--from", "2026-01-05", "--select", "bronze.visits,silver.visits", "--accept", "dead_letters"),
-            "run --from 2026-01-05 --to 2026-01-06 --select bronze.visits,silver.visits --accept dead_letters",
-        ),
+        ("--from", "2026-01-05"),
+        ("--to", "2026-01-10"),
+        ("--from", "2026-01-05", "--select", "bronze.visits,silver.visits", "--accept", "dead_letters"),
     ],
 )
-def test_the_remedy_is_commands_that_can_be_typed(refused: Refused, options: tuple[str, ...], typed: str) -> None:
+def test_the_remedy_is_a_command_that_can_be_typed(refused: Refused, options: tuple[str, ...]) -> None:
     both, everything = str(refused(*options).next_step).split("; or run all of it: ")
-    assert both.removeprefix("give both ends: ") == f"blogdata {typed}"
+    assert both == "give both ends, --from and --to"
     assert everything == f"blogdata {shlex.join(['run', *options])} --yes"
-    for each in (both.removeprefix("give both ends: "), everything):
-        parse(shlex.split(each)[1:])
+    parse(shlex.split(everything)[1:])
 
 
 @pytest.mark.usefixtures("lake")

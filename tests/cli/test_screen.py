@@ -1,4 +1,4 @@
-"""The terminal of a person while Dagster's executor captures the output of steps; without Spark."""
+"""The terminal of a person while a job runs; without Spark."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 RUN = """
-import os, subprocess, sys, time
+import sys, time
 import dagster as dg
 from blogdata.cli.outcome import Outcome
+from blogdata.cli.output import Screen
 from blogdata.cli.progress import RunProgress
-from blogdata.cli.screen import Screen
 from blogdata.services import config, dagster_home
 from blogdata.services.dagster_internals import InMemoryJob, execute_run_iterator
 
@@ -22,13 +22,9 @@ def published(name, rows, seconds):
 @dg.op
 def bronze__visits(context):
     print("from Python")
-    subprocess.run(["sh", "-c", "echo from a child; echo its error >&2"], check=True)
     sys.stderr.write("half a ")
-    sys.stderr.flush()
     time.sleep(3)
-    os.write(2, b"line\\n")
-    # The executor ends its echo of the file, which comes once a second, without the rest.
-    time.sleep(1.5)
+    sys.stderr.write("line\\n")
     context.log_event(published("bronze.visits", 301587, 42.0))
     return 0
 

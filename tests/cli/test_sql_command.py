@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from blogdata.cli.sql_command import _Asked, version_at
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
+from blogdata.operations.query import Query, version_at
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def test_a_time_after_all_commits_reads_the_newest(lake: Lake) -> None:
 def test_a_time_whose_files_are_gone_is_refused_without_spark(lake: Lake) -> None:
     first, second = times(lake)
     asked = "SELECT * FROM gold.page_stats"
-    assert _Asked.of(lake, asked, second).versions == {"gold.page_stats": 1}
+    assert Query.of(lake, asked, second).versions == {"gold.page_stats": 1}
     table = lake.caught_up("gold.page_stats")
     assert table is not None
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     with pytest.raises(ConfigurationError, match="can no longer be read") as refused:
-        _Asked.of(lake, asked, first)
+        Query.of(lake, asked, first)
     assert refused.value.next_step == "give a later time: what was replaced less than 7 days ago is kept"

@@ -19,9 +19,7 @@ from analytics import gold
 from analytics.definitions import defs as analytics_definitions
 from analytics.definitions import report_materialized
 from blogdata.cli import code_locations
-from blogdata.orchestration.dagster_consumer import CAUSE, DagsterConsumer
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.patterns.data_flow.isolated_sequencer import ConsumerUnreachable, call
 from blogdata.publish.partitions import Grain, between
 from blogdata.services import config, dagster_home
@@ -30,9 +28,8 @@ from blogdata.services.processes import free_port
 from definitions import build
 from guarded import Guarded, serving
 from published import deployment, publish
-from quality.consumer_calls import CALLS
 from quality.contracts import EVERY
-from sensors.consumers import consumers_called
+from sensors.consumers import CALLS, CAUSE, DagsterConsumer, consumers_called
 
 WEEK, NEXT = "2026-01-05", "2026-01-12"
 DAYS = between(WEEK, "2026-01-11", Grain.DAY)

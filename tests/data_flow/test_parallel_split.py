@@ -13,14 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import openlineage_events
 from assets.serving.page_files import CSV, PARQUET
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.data_flow.parallel_split import Writer
-from blogdata.patterns.observability.dataset_tracker import track
-from data_flow.page_file_runs import DATASET, DAY, PAGES, Files, fault, metadata
-from quality.contracts import DECLARED
-from quality.reported import reported_in
+from data_flow.page_file_runs import DAY, PAGES, Files, fault, metadata
 from sensors.request_throttle import MOST_AT_ONCE
 
 NEXT = "2026-01-06"
@@ -58,30 +54,6 @@ def test_one_read_feeds_both_writers_and_rounded_percents_agree(files: Files, mo
     typed = pq.read_table(files.file(PARQUET))
     assert typed.schema.field("events").type == pa.int64()
     assert sorted(typed["page"].to_pylist()) == sorted(PAGES)
-
-
-def test_the_files_are_in_the_lineage_with_the_version_they_were_written_from(files: Files) -> None:
-    """Pattern: Dataset Tracker."""
-    files.publish(DAY)
-    assert files.run(DAY).success
-    first = files.access.events.publications(DATASET)[DAY].version
-    files.publish(DAY, views=3)
-    assert files.run(DAY).success
-    lake, landing = files.access.lake, files.access.landing_path
-    found = reported_in(landing.parent, landing)
-    version = files.access.events.publications(DATASET)[DAY].version
-    read = [(one.dataset, one.inputs[DATASET]) for one in found]
-    names = ("serving.page_stats_csv", "serving.page_stats_parquet")
-    assert read == [(name, of) for of in (first, version) for name in names]
-    graph = track(lake, files.access.events, DECLARED, landing=str(landing), reported=found)
-    assert {edge.target: edge.version for edge in graph.edges if edge.source == DATASET} == dict(read[2:])
-    assert graph.nodes["serving.page_stats_parquet"].owner == "team:analytics"
-    for one in found:
-        start, complete = (json.loads(line) for line in one.file.read_text().splitlines())
-        assert openlineage_events.check(start) | openlineage_events.check(complete) == {
-            *("parent", "ownership", "documentation", "version", "outputStatistics", "schema")
-        }
-        assert start["eventTime"] <= complete["eventTime"]
 
 
 def test_a_day_without_page_views_has_empty_files(files: Files) -> None:

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.patterns.data_value.http_target import HttpTarget
-from blogdata.patterns.data_value.outbox import Outbox
-from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.patterns.data_value.outbox import Delivery, Outbox, Row
 from data_value.partner_server import Partner, PartnerFaults
 
-DAY = 24 * 3600.0
 PARTITION = "2026-01-05T10"
 
 
@@ -45,9 +43,9 @@ def row(key: str, position: int, **payload: object) -> Row:
     return Row(identity=[key, str(position)], key=key, at=position, payload={"at": position, **payload})
 
 
-def outbox(folder: Path, taken: Sequence[Row] = (), **more: Any) -> Outbox:
+def outbox(folder: Path, taken: Sequence[Row] = ()) -> Outbox:
     """An outbox with pending rows."""
-    made = Outbox(path=folder / "outbox.db", protected=DAY, **more)
+    made = Outbox(path=folder / "outbox.db")
     if taken:
         made.take(PARTITION, "1", taken, rows_in=len(taken), private=0)
     return made
@@ -56,8 +54,14 @@ def outbox(folder: Path, taken: Sequence[Row] = (), **more: Any) -> Outbox:
 @contextmanager
 def target(server: Partner, timeout: float = 0.1) -> Iterator[HttpTarget]:
     """A target that sends to a partner."""
-    with HttpTarget(server.url, key=None, timeout=timeout) as made:
+    with HttpTarget(server.url, key=None, timeout=timeout, record=as_it_is) as made:
         yield made
+
+
+def as_it_is(one: Delivery) -> dict[str, Any]:
+    """What is sent of a record, without tokens."""
+    correction = {"correction": True} if one.correction else {}
+    return {"key": one.key, "sequence": one.sequence, "payload": json.loads(one.payload), **correction}
 
 
 def expected(taken: Sequence[Row]) -> dict[str, list[tuple[int, int]]]:

@@ -1,25 +1,22 @@
 """A partner: an HTTP server that takes events, with faults, and records what it took in its order.
 
-An `Idempotency-Key` is honoured for 24 hours: a repeated request gets the answer of the first one, and nothing is taken
-again.
+A record whose number its key has had is taken, and not kept a second time.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 MOST_RECORDS = 500
-HONOURED_SECONDS = 24 * 3600.0
-_BATCH, _SINGLE = "/v1/events:batch", "/v1/events"
+_PATH = "/v1/events:batch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +46,7 @@ class PartnerFaults:
 
 
 class Partner(ThreadingHTTPServer):
-    """The server; it asks for a bearer token if it has a key."""
+    """The server; it asks for a bearer token if it has a key, and keeps repeated records if it is naive."""
 
     daemon_threads = True
 
@@ -61,14 +58,14 @@ class Partner(ThreadingHTTPServer):
         faults: PartnerFaults,
         seed: int = 0,
         key: str | None = None,
-        clock: Callable[[], float] = time.time,
+        naive: bool = False,
     ) -> None:
         self.file, self.faults, self.key = file, faults, key
         self.requests = self.repeated = 0
         self._random = random.Random(seed)
-        self._clock = clock
+        self._naive = naive
         self._lock = threading.Lock()
-        self._answers: dict[str, tuple[float, str, Mapping[str, Any]]] = {}
+        self._kept: dict[tuple[str, int], Any] = {}
         file.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(("127.0.0.1", port), _Handler)
 
@@ -84,25 +81,25 @@ class Partner(ThreadingHTTPServer):
         with self._lock:
             return self._random.random() < share
 
-    def take(self, key: str, body: bytes, *, bulk: bool) -> tuple[int, Mapping[str, Any]]:
-        """Take a request, unless it was taken under its key before; return status and answer."""
-        digest = hashlib.sha256(body).hexdigest()
-        records = json.loads(body)["records"] if bulk else [json.loads(body)]
+    def take(self, body: bytes) -> Mapping[str, Any]:
+        """Take records, and return the answer."""
+        records = json.loads(body)["records"]
         assert 1 <= len(records) <= MOST_RECORDS
         assert all(one.keys() - {"correction"} == {"key", "sequence", "payload"} for one in records)
         with self._lock:
             self.requests += 1
-            known = self._answers.get(key)
-            if known is not None and self._clock() - known[0] < HONOURED_SECONDS:
-                self.repeated += 1
-                return (200, known[2]) if known[1] == digest else (422, {"error": "another request had this key"})
-            lost = {index for index in range(len(records)) if bulk and self._random.random() < self.faults.partial}
-            failed = [{"index": index, "code": self._random.choice(["throttled", "internal"])} for index in lost]
+            lost = {index for index in range(len(records)) if self._random.random() < self.faults.partial}
+            new = []
+            for record in (record for index, record in enumerate(records) if index not in lost):
+                before = self._kept.setdefault((record["key"], record["sequence"]), record)
+                assert before["payload"] == record["payload"], "a number is given to one record only"
+                if before is record or self._naive:
+                    new.append(record)
+                else:
+                    self.repeated += 1
             with self.file.open("a", encoding="utf-8") as file:
-                taken = [record for index, record in enumerate(records) if index not in lost]
-                file.write(json.dumps({"taken": taken}) + "\n")
-            self._answers[key] = (self._clock(), digest, {"failed": failed} if bulk else {})
-        return 200, self._answers[key][2]
+                file.write(json.dumps({"taken": new}) + "\n")
+        return {"failed": [{"index": index, "code": "internal"} for index in sorted(lost)]}
 
 
 class Answering(BaseHTTPRequestHandler):
@@ -139,15 +136,17 @@ class _Handler(Answering):
         time.sleep(faults.latency)
         if self.server.key is not None and self.headers.get("Authorization") != f"Bearer {self.server.key}":
             self.answer(401, {"error": "the key is missing or wrong"})
-        elif self.path not in (_BATCH, _SINGLE):
+        elif self.path != _PATH:
             self.answer(404, {"error": "there is no such path"})
         elif chance(faults.rate_limit):
             self.answer(429, {"error": "too many requests"}, {"Retry-After": "0.05"})
         elif chance(faults.unavailable):
             self.answer(503, {"error": "unavailable"})
         else:
-            answer = self.server.take(self.headers["Idempotency-Key"], body, bulk=self.path == _BATCH)
+            answer = self.server.take(body)
             if chance(faults.crash):
                 self.close_connection = True
+            elif chance(faults.late_error):
+                self.answer(500, {"error": "internal"})
             else:
-                self.answer(*((500, {"error": "internal"}) if chance(faults.late_error) else answer))
+                self.answer(200, answer)

@@ -9,8 +9,8 @@ from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.http_target import HttpTarget
 from blogdata.patterns.data_value.ordered_delivery import deliver
 from blogdata.patterns.data_value.outbox import Outbox
+from data_value.partner_feed import as_it_is
 
-box = Outbox(path=Path(sys.argv[1]), protected=24 * 3600.0)
-with box.alone(), HttpTarget(sys.argv[2], key=None, timeout=2.0) as there:
-    deliver(BinPacker([], size=8), box, there, unanswered=box.repeatable(), patience=20)
+box = Outbox(path=Path(sys.argv[1]))
+with box.alone(), HttpTarget(sys.argv[2], key=None, timeout=2.0, record=as_it_is) as there:
     deliver(BinPacker(box.due(before="9999"), size=8), box, there, patience=20)

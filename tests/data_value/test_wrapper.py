@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from blogdata.patterns.data_value import http_target, wrapper
-from blogdata.patterns.data_value.outbox_account import Delivery
+from blogdata.orchestration import partner
+from blogdata.patterns.data_value import wrapper
+from blogdata.patterns.data_value.outbox import Delivery
 from blogdata.patterns.data_value.wrapper import NotWrappable
+from blogdata.publish.writes import Feed
 
 
 def received(spark: Any) -> Any:
@@ -40,8 +42,11 @@ def test_a_wrapper_around_nothing_computed_is_refused(spark: Any) -> None:
 
 def test_a_partner_gets_the_row_in_an_envelope() -> None:
     """A column of the row may have the name of a computed value: they are apart."""
-    sent = http_target.told(Delivery(id="i", key="u", sequence=3, payload='{"key":"k","page":" /b "}'))
-    assert sent == {"key": "u", "sequence": 3, "payload": {"key": "k", "page": " /b "}}
+    one = Delivery(id="i", key="u", sequence=3, payload='{"key":"k","page":" /b "}')
+    write = Feed(key="user_id", at="event_time", identity=(), payload=("key", "page"), unless="keep_private")
+    sent = partner.told(one, write=write, secret="s")
+    token = partner.known_as("u", "s")
+    assert sent == {"key": token, "sequence": 3, "payload": {"key": "k", "page": " /b "}}
 
 
 def test_a_computed_value_cannot_replace_the_record() -> None:

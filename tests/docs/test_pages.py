@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from blogdata.cli.main import app
-from blogdata.cli.sql_command import TABLE, VERSIONS
+from blogdata.operations.query import TABLE, VERSIONS
 from blogdata.patterns.data_value.metadata_decorator import PUBLICATIONS
 from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
 from blogdata.patterns.storage.dataset_materializer import VIEW

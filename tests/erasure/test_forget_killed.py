@@ -26,7 +26,7 @@ from blogdata.operations import forget_steps
 from blogdata.operations.forget_steps import StillRemembered
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.partner import TOKENS, outbox
-from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.patterns.data_value.outbox import Row
 from blogdata.services import config, secrets
 from blogdata.services.files import locked
 from blogdata.suppression.landed_persons import Identifiers
@@ -96,7 +96,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [Row(identity=[user], key=user, at=at, payload={"user": user}) for at, user in enumerate((USER, OTHER))]
     box = outbox(made)
     box.take("2026-01-05T10", "1", rows, rows_in=2, private=0)
-    box.answered(box.opened(box.due(before="2026-01-06"), bulk=True), ())
+    due = box.due(before="2026-01-06")
+    box.number(due)
+    box.taken(due)
     for name in (SECRET, TOKENS):
         secrets.read(made, name)
     Journal.of(made).write(FORGOTTEN)

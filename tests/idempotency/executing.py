@@ -12,8 +12,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.executions import due, state
 from blogdata.lake.commit import Account, Commit
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.step import Step
 from blogdata.patterns.idempotency.stateful_merger import execute
 from blogdata.publish.contract import Contract

@@ -19,7 +19,7 @@ from blogdata.lake import unneeded
 from blogdata.lake.commit import Commit
 from blogdata.orchestration import maintenance
 from blogdata.orchestration.maintenance import Inspection
-from blogdata.orchestration.vacuuming import Vacuuming
+from blogdata.orchestration.upkeep import Vacuuming
 from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
 from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import restate

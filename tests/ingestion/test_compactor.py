@@ -22,9 +22,8 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
 from blogdata.orchestration import maintenance, owners
-from blogdata.orchestration.compacting import Compacting
 from blogdata.orchestration.maintenance import BUSY, Done, Upkeep
-from blogdata.orchestration.upkeep import actions
+from blogdata.orchestration.upkeep import Compacting, actions
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, DataFile

@@ -16,8 +16,7 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from blogdata.cli import landing_findings
-from blogdata.cli.outcome import Outcome
+from blogdata.cli.outcome import Outcome, add_findings
 from blogdata.cli.schema_command import app
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -135,10 +134,10 @@ def test_a_new_field_is_reported_until_announced(tmp_path: Path, monkeypatch: py
     assert "context.user.age, scroll" in found.what
 
     outcome = Outcome(seconds=60)
-    landing_findings.add_findings(outcome, LANDED.values(), LandingZone.of(zone), events)
+    add_findings(outcome, LANDED.values(), LandingZone.of(zone), events)
     assert [line for line in outcome.warnings if "new fields (context.user.age, scroll)" in line]
     later = Outcome(seconds=0)
-    landing_findings.add_findings(later, LANDED.values(), LandingZone.of(zone), events)
+    add_findings(later, LANDED.values(), LandingZone.of(zone), events)
     assert not [line for line in later.warnings if "new fields" in line]
 
     monkeypatch.setenv("BLOGDATA_HOME", str(tmp_path))

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from blogdata.cli.sql_command import version_at
 from blogdata.lake import companions
 from blogdata.lake.companions import LogTruncated
 from blogdata.lake.lake import Lake
+from blogdata.operations.query import version_at
 
 MAIN, BESIDE = "silver.main", "silver.beside"
 KEY = "a:b"

@@ -15,8 +15,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import WHOLE_TABLE, Account, Commit
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import slices
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.step import Step
 from blogdata.patterns.error_management import dynamic_late_data_integrator, windowed_deduplicator
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions

@@ -27,7 +27,7 @@ from blogdata.patterns.error_management.dynamic_late_data_integrator import Part
 from blogdata.planning import expiry, held, reach
 from blogdata.planning.complete import Complete
 from blogdata.planning.staleness import Staleness
-from blogdata.publish import publication, unmoved
+from blogdata.publish import publication
 from blogdata.publish.audit import judge, specify
 from blogdata.publish.changes import AppendBatch, Overwrite
 from blogdata.publish.partitions import Grain, coarser
@@ -279,7 +279,7 @@ def the_receipt_is_that_of_the_newest_commit_whoever_wrote_it(monkeypatch: pytes
 
 @defect(test_laws.test_without_the_jar_a_concurrent_merge_conflicts, "merge", other=Engine.CHECKPOINT)
 def rows_are_written_whatever_the_table_has_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmoved, "onto", lambda rows, path, at: rows)
+    monkeypatch.setattr(publication, "onto", lambda rows, path, at: rows)
 
 
 def _getter(of: Any) -> Callable[[Any], Any]:

@@ -18,13 +18,13 @@ from typing import Any
 import plans
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.pipeline import Pipeline
-from blogdata.cli.sql_command import _Asked
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake import unneeded
 from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
+from blogdata.operations.query import Query
 from blogdata.planning.plan import ASKED, Plan, Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.window import Window
@@ -211,7 +211,7 @@ class Deployment:
     def asked(self, query: str) -> list[tuple[Any, ...]]:
         """Run a query as `blogdata sql` does."""
         with self.session() as spark:
-            return [tuple(row) for row in _Asked.of(self.lake, query, None, keys=self.settings).frame(spark).collect()]
+            return [tuple(row) for row in Query.of(self.lake, query, None, keys=self.settings).frame(spark).collect()]
 
     def ledger(self) -> list[LedgerLine]:
         """Audit every account, as `blogdata ledger` does."""

@@ -105,7 +105,7 @@ def test_the_lineage_asset_exports_each_publication_once_and_shows_the_graph(dep
 
 def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> None:
     for arguments, message in (
-        (("run", "--from", "5 January"), "'5 January' is not a day or an hour"),
+        (("run", "--from", "5 January"), "'5 January' is no day, hour or time"),
         (("run", "--select", "silver.nothing"), "no dataset is called silver.nothing"),
         (("run", "--for", "silver.nothing"), "no dataset is called silver.nothing"),
         (("run", "--for", "gold.page_stats", "--select", "silver.visits"), "what is new or changed runs"),
@@ -117,7 +117,7 @@ def test_malformed_and_unknown_arguments_end_with_one_message(said: Said) -> Non
         (("sql", "DROP TABLE gold.page_stats"), "where: 'DROP TABLE gold.page_stats'"),
         (("sql", "SELECT nothing FROM gold.page_stats"), "nothing"),
         (("sql", "SELECT 1 / 0"), "DIVIDE_BY_ZERO"),
-        (("sql", "SELECT 1", "--as-of", "yesterday"), "'yesterday' is not a time"),
+        (("sql", "SELECT 1", "--as-of", "yesterday"), "'yesterday' is no day, hour or time"),
     ):
         code, out, err = said(*arguments)
         assert (code, out) == (2, ""), (arguments, err)

@@ -20,7 +20,6 @@ from blogdata.lake.store_faults import DataFileDamaged
 from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.lost_tables import replace_log
-from blogdata.patterns.data_value.outbox_account import DeliveryRequest
 from blogdata.planning import plan
 from blogdata.planning.arrivals import removed
 from blogdata.planning.clock import now
@@ -234,7 +233,7 @@ def open_dagster(loaded: Settings) -> None:
 
 
 KEPT: dict[str, Callable[[Settings], object]] = {
-    "partner.sqlite": lambda loaded: partner.outbox(loaded).given_up(DeliveryRequest(id="1", records=(), bulk=False)),
+    "partner.sqlite": lambda loaded: partner.outbox(loaded).lines(),
 }
 STORAGE = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import oracle
-from blogdata.orchestration.alerting import observed
+from blogdata.operations.alerting import observed
 from blogdata.orchestration.partner import outbox
 from blogdata.planning.findings import unsent
 from blogdata.services import config
@@ -26,7 +26,6 @@ from data_value.partner_feed import partner, received, token
 from data_value.partner_server import Partner, PartnerFaults
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
-from quality.contracts import GRAPH, SERVED
 from quality.contracts.serving import PARTNER_FEED
 
 SELECTED = ["bronze.visits", "silver.visits", PARTNER_FEED.dataset]
@@ -121,7 +120,7 @@ def test_the_partner_receives_exactly_the_truth(deploy: Deploy, api: Partner) ->
     assert [one["payload"]["page"] for one in received(file) if one.get("correction")] == ["/a"]
     (line,) = [line for line in outbox(fed.settings).lines() if line.partition == hour]
     assert (line.states, line.private) == ({"delivered": 3}, 1)
-    assert not [*unsent(observed(fed.settings, GRAPH, (), [*SERVED.values()]))]
+    assert not [*unsent(observed(fed.settings))]
 
 
 def test_deployments_without_a_partner_have_no_feed(deploy: Deploy) -> None:

@@ -39,7 +39,7 @@ _FORKS.set_forkserver_preload(
         "dagster._core.definitions.repository_definition.repository_data_builder",
         "dagster._core.executor.in_process",
         "dagster._core.instance.factory",
-        "dagster._core.storage.local_compute_log_manager",
+        "dagster._core.storage.noop_compute_log_manager",
         "dagster._core.storage.root",
         "dagster._core.storage.sqlite_storage",
     ]

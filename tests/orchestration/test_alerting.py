@@ -19,11 +19,10 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy
 from blogdata.errors.severity import Severity
 from blogdata.evidence.finding import Finding
-from blogdata.orchestration import alerting
-from blogdata.orchestration.alerting import AlertsNotSent, Told, due, record_of
+from blogdata.operations import alerting
+from blogdata.operations.alerting import AlertsNotSent, Told, due, record_of
 from blogdata.services import config, doctor
 from published import deployment, land
-from quality.contracts import GRAPH
 
 W, C = Severity.WARNING, Severity.CRITICAL
 DAY, MINUTE = 86_400.0, 60.0
@@ -31,14 +30,13 @@ SECRET = "T0K3N/with-a secret@x"
 HOSTILE = "gold.pages\r\nBcc: v@example.org <!channel> @everyone \x1b[31m\u202e\udcff"
 TELL = """
 import os, sys
-from blogdata.orchestration import alerting
+from blogdata.operations import alerting
 from blogdata.services.config import load
-from quality.contracts import GRAPH
 
 home, dies = sys.argv[1:]
 if dies == "dies":
     alerting.write_atomically = lambda *_: os.kill(os.getpid(), 9)
-print(alerting.tell(load({"BLOGDATA_HOME": home}), GRAPH, (), ()))
+print(alerting.tell(load({"BLOGDATA_HOME": home})))
 """
 
 
@@ -65,7 +63,7 @@ def channels(home: Path, *tables: str) -> None:
 
 
 def tell(home: Path) -> int:
-    return alerting.tell(config.load({"BLOGDATA_HOME": str(home)}), GRAPH, (), ())
+    return alerting.tell(config.load({"BLOGDATA_HOME": str(home)}))
 
 
 def teller(home: Path, how: str) -> subprocess.Popen[str]:

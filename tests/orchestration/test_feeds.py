@@ -18,24 +18,19 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from assets.serving.partner_feed import partner_feed
+from assets import serving
 from blogdata.cli.main import app
 from blogdata.errors import ConfigurationError
-from blogdata.errors.remedies import Settle
 from blogdata.evidence.served import deliveries
-from blogdata.operations import settle, unserved
+from blogdata.operations import unserved
 from blogdata.orchestration import partner as of_deployment
 from blogdata.orchestration import retries
-from blogdata.orchestration.alerting import observed
 from blogdata.orchestration.calendar import calendar
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.planning.findings import unsent
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.services import config
 from data_value.partner_feed import partner, received, token
 from data_value.partner_server import Partner, PartnerFaults
 from published import deployment, publish
-from quality.contracts import GRAPH, SERVED
 from quality.contracts.serving import PARTNER_FEED
 
 HOURS = ("2026-01-05T10", "2026-01-05T11")
@@ -52,7 +47,7 @@ class Blog:
         (home / "blogdata.toml").write_text(f'[partner]\nurl = "{server.url}"\ntimeout = 0.2\npatience = 20.0\n')
         self.settings = config.load(overrides={"BLOGDATA_HOME": str(home)})
         self.box = of_deployment.outbox(self.settings)
-        self.asset = partner_feed.asset(calendar("2026-01-05"), "test")
+        self.asset = serving.partner_feed.asset(calendar("2026-01-05"), "test")
 
     def publish(self, hour: str, visits: Sequence[Visit]) -> None:
         """Publish an hour of silver.visits, replacing its rows."""
@@ -196,7 +191,7 @@ def test_events_wait_for_a_partner_that_is_down(blog: Blog, monkeypatch: pytest.
     result = blog.run(last=HOURS[0])
     assert not result.success
     (line,) = blog.box.lines()
-    assert line.states == {"waiting": 1}
+    assert line.states == {"sending": 1}
     file.write_text(there)
     assert blog.behind
     assert blog.run(last=HOURS[0]).success
@@ -209,55 +204,24 @@ def test_recent_hours_are_not_sent_yet(blog: Blog) -> None:
     assert HOURS[0] < of_deployment.released(blog.settings, now + timedelta(minutes=1))
 
 
-@pytest.mark.parametrize("taken", [True, False])
-def test_a_request_that_may_not_be_repeated_is_a_finding_until_a_person_settles_it(
-    blog: Blog, monkeypatch: pytest.MonkeyPatch, taken: bool
-) -> None:
-    monkeypatch.setattr(retries, "pause", lambda attempt: 0.01)
-    file = blog.settings.home / "blogdata.toml"
-    file.write_text(file.read_text().replace("patience = 20.0", "patience = 0.0"))
-    shared, withdrawn = visit(HOURS[0], 10, "a", "/0"), visit(HOURS[0], 20, "b", "/1")
-    blog.publish(HOURS[0], [shared, withdrawn])
-    blog.server.faults = PartnerFaults(unavailable=1.0)
-    assert not blog.run(last=HOURS[0]).success
-    blog.server.faults = PartnerFaults()
-    blog.publish(HOURS[0], [shared, {**withdrawn, "keep_private": True}])
-    assert blog.run(last=HOURS[0]).success
-    assert received(blog.file) == [], "the visitors of the request wait with it"
-    finding, *_ = unsent(observed(blog.settings, GRAPH, (), [*SERVED.values()]))
-    assert "not answered, and may not be repeated" in finding.what
-    (one,) = blog.box.open()
-    assert finding.remedy.parts[-1] == Settle(request=one.request.id)
-
-    nothing = dict.fromkeys(("lake", "spark", "runs"))
-    deployment_ = DeploymentResource(home=str(blog.settings.home))
-    config_ = {"ops": {"do_settle": {"config": {"request": one.request.id[:6], "taken": taken}}}}
-    assert settle.job.execute_in_process(config_, resources={**nothing, "deployment": deployment_}).success
-    assert blog.run(last=HOURS[0]).success
-    assert blog.sent() == ({} if taken else truth([shared]))
-    (line,) = blog.box.lines()
-    assert (line.states, line.withdrawn) == ({"delivered": 1}, 1 if taken else 0)
-
-
 def test_a_refused_key_is_named_and_the_ledger_says_what_waits(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     blog.publish(HOURS[0], [visit(HOURS[0], 10, "a", "/0"), visit(HOURS[0], 20, "b", "/1", private=True)])
     blog.server.faults, blog.server.key = PartnerFaults(), "another key"
     (refused,) = blog.run(last=HOURS[0]).filter_events(lambda event: event.is_step_failure)
     assert "the partner refused the key: status 401" in str(refused.step_failure_data)
-    assert blog.box.open() == []
     monkeypatch.setenv("BLOGDATA_HOME", str(blog.settings.home))
 
     def ledger() -> list[tuple[int, int, dict[str, int], bool]]:
         found = json.loads(CliRunner().invoke(app, ["ledger", PARTNER_FEED.dataset, "--json"]).output)
         return [(one["rows_in"], one["rows_out"], one["reasons"], one["balanced"]) for one in found]
 
-    assert ledger() == [(2, 0, {"private": 1, "waiting": 1}, True)]
+    assert ledger() == [(2, 0, {"private": 1, "sending": 1}, True)]
     blog.server.key = None
     assert blog.run(last=HOURS[0]).success
     assert ledger() == [(2, 1, {"private": 1}, True)]
 
 
-@pytest.mark.parametrize("text", ['url = "ftp://partner"', 'mode = "concurrent"', 'wait = "soon"'])
+@pytest.mark.parametrize("text", ['url = "ftp://partner"', 'mode = "bulk"', 'wait = "soon"'])
 def test_unusable_settings_of_the_partner_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "blogdata.toml").write_text(f"[partner]\n{text}\n")
     with pytest.raises(ConfigurationError) as error:

@@ -17,8 +17,7 @@ from assets import sources
 from assets.bronze import tables
 from assets.bronze.access_logs import split_access_logs
 from blogdata.orchestration.calendar import calendar
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.refresh_request import Request
 from blogdata.services import config
 from blogdata.services.config import Settings, TableSettings

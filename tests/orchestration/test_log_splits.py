@@ -9,8 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.bronze.access_logs import split_access_logs
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.refresh_request import Request
 from blogdata.patterns.ingestion.log_splitter import LOGS, unsplit_logs
 

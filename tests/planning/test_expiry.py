@@ -19,11 +19,12 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import expiry as lake_expiry
 from blogdata.lake.lake import Lake
+from blogdata.operations import retention as operation
+from blogdata.operations.retention import Retention
 from blogdata.orchestration import owners, turns
-from blogdata.orchestration.expiry import Retention
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import open_checkpoint
-from blogdata.patterns.ingestion import expired_files, published_files
+from blogdata.patterns.ingestion import published_files
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.arrivals import Arrivals, warnings
 from blogdata.planning.expiry import InputExpired, PartitionExpired, expires, refusals
@@ -304,7 +305,7 @@ def test_landed_files_go_with_the_rows_that_were_read_from_them(home: LakeResour
 
 def test_files_that_landed_again_after_they_expired_stay_and_are_not_taken_in(home: LakeResource) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(expired_files, "remove", lambda _: None)
+        patch.setattr(operation, "remove", lambda _: None)
         kept(home, 1)
     (home.landing_path / "visits" / FIRST / "visits.json").chmod(0o600)
     assert touched_in(Snapshot(home.landing_zone, home.events), CONTRACTS["bronze.visits"]) == {}
@@ -347,7 +348,7 @@ def test_a_removal_that_was_cut_off_is_finished_by_the_next_one(
         if dies == "within it":
             patch.setattr("shutil.rmtree", killed)
         else:
-            patch.setattr(expired_files, "remove", killed)
+            patch.setattr(operation, "remove", killed)
         with pytest.raises(Killed):
             kept(home, 1)
     assert home.lake.row_counts("bronze.visits", "arrival_hour") == {H[1]: 1}

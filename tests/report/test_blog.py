@@ -11,7 +11,7 @@ from assets.report import blog
 from assets.report.page_views import PageViews
 from assets.report.referrers import Referrers, known
 from blogdata.lake.lake import Lake
-from blogdata.report.elements import SHOWN, Audience, ReportPeriod
+from blogdata.report.page import SHOWN, Audience, ReportPeriod
 from page_view_rows import OWN, START, View, counted, random_views, write
 
 HOST, KIND = "referral_host", "referral_kind"

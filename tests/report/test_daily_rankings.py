@@ -12,7 +12,7 @@ import pytest
 
 from assets.report import blog
 from blogdata.lake.lake import Lake
-from blogdata.report.elements import Audience
+from blogdata.report.page import Audience
 from page_view_rows import START, View, random_requests, random_views, write, write_days
 
 DAYS = 20

@@ -19,8 +19,8 @@ from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.ingestion.readiness_marker import ENDED
-from blogdata.report import texts
-from blogdata.report.texts import number
+from blogdata.report.page import figure as in_words
+from blogdata.report.page import number
 from page_view_rows import START, View, random_views, write
 from quality.contracts import EVERY
 
@@ -124,7 +124,7 @@ def test_the_page_and_the_json_say_the_same(lake: LakeResource, page: str) -> No
     shown = {text.strip() for part in Parsed(page).texts.values() for text in part}
     for period in figures["blog"]["periods"]:
         for figure in period["figures"]:
-            assert texts.figure(figure["value"], figure["unit"]) in shown
+            assert in_words(figure["value"], figure["unit"]) in shown
         for ranking in period["rankings"]:
             for row in ranking["rows"]:
                 assert row["name"] in shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blogdata.report import texts
+from blogdata.report import page
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from blogdata.report import texts
     ],
 )
 def test_durations_have_two_units(seconds: float | None, text: str) -> None:
-    assert texts.duration(seconds) == text
+    assert page.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_durations_have_two_units(seconds: float | None, text: str) -> None:
     ],
 )
 def test_changes_are_in_percent(value: float | None, before: float | None, text: str) -> None:
-    assert texts.change(value, before) == text
+    assert page.change(value, before) == text
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_changes_are_in_percent(value: float | None, before: float | None, text:
     ],
 )
 def test_figures_are_written_in_their_unit(value: float | None, unit: str, text: str) -> None:
-    assert texts.figure(value, unit) == text
+    assert page.figure(value, unit) == text

@@ -15,7 +15,7 @@ from pycanon import anonymity
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from assets.transforms import shared_visits
+from assets.gold import visits_shared
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.audit import guard_of, lifted_audits
 from blogdata.publish.target import Provenance
@@ -58,12 +58,12 @@ def visits(spark: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def persons(visits: Any) -> Any:
-    return shared_visits.grouped(visits).localCheckpoint()
+    return visits_shared.grouped(visits).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
 def shared(persons: Any) -> Any:
-    return shared_visits.shared(persons, SECRET).localCheckpoint()
+    return visits_shared.shared(persons, SECRET).localCheckpoint()
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_what_identifies_somebody_is_not_there(table: Any) -> None:
 
 
 def test_page_views_are_shared_or_counted_as_left_out(visits: Any, persons: Any, table: Any) -> None:
-    left_out = shared_visits.left_out(visits, persons)[WEEK]
+    left_out = visits_shared.left_out(visits, persons)[WEEK]
     rows = page_views()
     assert left_out["private"] == sum(row[2] for row in rows) > 0
     assert min(left_out.values()) > 0
@@ -125,7 +125,7 @@ def test_counts_are_shifted_within_bounds_and_groups_keep_their_sum(persons: Any
 
 def test_rows_are_the_same_when_they_are_computed_again(persons: Any, table: Any) -> None:
     def rows(secret: str) -> list[tuple[Any, ...]]:
-        return sorted(map(tuple, shared_visits.shared(persons.repartition(3), secret).select(*COLUMNS).collect()))
+        return sorted(map(tuple, visits_shared.shared(persons.repartition(3), secret).select(*COLUMNS).collect()))
 
     ours = sorted(table.itertuples(index=False, name=None))
     assert rows(SECRET) == ours

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.cli.sql_command import _Asked
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
+from blogdata.operations.query import Query
 from blogdata.operations.role_sight import RoleSight
 from blogdata.patterns.security.fine_grained_accessor_for_tables import NotForRole, Role
 from blogdata.services.config import Settings
@@ -22,7 +22,7 @@ def test_only_who_sees_all_rows_sees_an_earlier_state(settings: Settings, tmp_pa
     lake = Lake(root=str(tmp_path))
     for query, role in ((COUNTS, Role.PARTNER), (QUERY, Role.ANALYST)):
         with pytest.raises(NotForRole, match=f"the role {role.value} sees the newest state only"):
-            _Asked.of(lake, query, BEFORE, RoleSight(role=role, settings=settings))
+            Query.of(lake, query, BEFORE, RoleSight(role=role, settings=settings))
     # These get as far as the lake, which has no tables.
     for query, role, moment in (
         (COUNTS, Role.PARTNER, None),
@@ -31,5 +31,5 @@ def test_only_who_sees_all_rows_sees_an_earlier_state(settings: Settings, tmp_pa
         (QUERY, Role.ENGINEER, BEFORE),
     ):
         with pytest.raises(ConfigurationError) as refused:
-            _Asked.of(lake, query, moment, RoleSight(role=role, settings=settings))
+            Query.of(lake, query, moment, RoleSight(role=role, settings=settings))
         assert not isinstance(refused.value, NotForRole)

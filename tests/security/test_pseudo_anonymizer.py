@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.transforms import weekly_visits
+from assets.gold import visits_weekly
 from blogdata.patterns.security import fine_grained_accessor_for_tables
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
 from blogdata.patterns.security.pseudo_anonymizer import ID_DIGITS, masked_email, token
@@ -43,7 +43,7 @@ def visits(spark: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def weekly(visits: Any) -> list[Any]:
-    return list(weekly_visits.for_analysts(visits, USER_BUCKETS, SECRET).collect())
+    return list(visits_weekly.for_analysts(visits, USER_BUCKETS, SECRET).collect())
 
 
 def test_a_private_page_view_leads_to_nobody_by_its_visit(weekly: list[Any]) -> None:
@@ -57,7 +57,7 @@ def test_a_private_page_view_leads_to_nobody_by_its_visit(weekly: list[Any]) -> 
 
 
 def test_visits_are_counted_and_joined_by_their_tokens(visits: Any, weekly: list[Any]) -> None:
-    again = weekly_visits.for_analysts(visits.repartition(3), USER_BUCKETS, SECRET)
+    again = visits_weekly.for_analysts(visits.repartition(3), USER_BUCKETS, SECRET)
     joined = again.alias("one").join(again.alias("other"), ["visit_id", "page"])
     assert joined.count() == len(VIEWS)
     assert len({row["visit_id"] for row in weekly if not row["keep_private"]}) == len(USERS)

@@ -10,8 +10,7 @@ import dagster as dg
 import pytest
 
 import definitions
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.services.config import Settings
 from published import deployment
 

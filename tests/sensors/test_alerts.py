@@ -9,14 +9,13 @@ import dagster as dg
 import pytest
 
 from alert_servers import Posted, web_server
-from blogdata.orchestration.alerting import AlertsNotSent
-from blogdata.orchestration.deployment_resource import DeploymentResource
-from blogdata.orchestration.lake_resource import LakeResource
+from blogdata.operations.alerting import AlertsNotSent
+from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.services import heartbeat
 from blogdata.services.files import locked
 from published import land
 from sensors import instigators
-from sensors.alerts import tell_people
+from sensors.detectors import tell_people
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def test_a_tick_tells_of_what_stands(
     with pytest.raises(AlertsNotSent, match="error=404"):
         skip_reason(lake, instance)
     assert skip_reason(lake, instance) == "messages sent: 1"
-    monkeypatch.setattr("sensors.alerts._LOCK_SECONDS", 0.2)
+    monkeypatch.setattr("sensors.detectors._LOCK_SECONDS", 0.2)
     with locked(resource(lake).settings().service_folder("alerts") / "lock"):
         assert skip_reason(lake, instance) == "another process is sending what is due"
 

@@ -14,7 +14,7 @@ import dagster as dg
 import pytest
 
 from blogdata.orchestration.computation import run_context
-from blogdata.orchestration.deployment_resource import DeploymentResource
+from blogdata.orchestration.lake_resource import DeploymentResource
 from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN
 from blogdata.patterns.ingestion import external_trigger

@@ -15,9 +15,9 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.planning.arrivals import Arrivals
 from published import land
 from quality.contracts import CONTRACTS
-from sensors import overdue
+from sensors import detectors
 
-overdue_arrivals = overdue.overdue_arrivals()
+overdue_arrivals = detectors.overdue_arrivals()
 NOW = datetime(2026, 1, 5, 12, 30, tzinfo=timezone.utc)
 H = [f"2026-01-05T{hour:02d}" for hour in range(24)]
 VISITS = overdue_check_key(CONTRACTS["bronze.visits"])
@@ -27,7 +27,7 @@ Shown = Callable[[], dg.AssetCheckEvaluation]
 @pytest.fixture(autouse=True)
 def present(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets the time to half past twelve."""
-    monkeypatch.setattr("sensors.overdue._now", lambda: NOW)
+    monkeypatch.setattr("sensors.detectors._now", lambda: NOW)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_missing_flag_warns_once_until_it_comes(
     land(lake, "visits", H[10], {"a.json": "{}\n"}, flag=False)
     land(lake, "visits", H[11], {"a.json": "{}\n"}, flag=False)
     first = ticked()
-    told = f"visits: 1 hour is overdue, due 1 h after the end: {H[10]} (data without _SUCCESS)"
+    told = f"visits: 1 hour is detectors, due 1 h after the end: {H[10]} (data without _SUCCESS)"
     assert told in capsys.readouterr().err
     assert (shown().passed, shown().severity) == (False, dg.AssetCheckSeverity.WARN)
     assert told in (shown().description or "")

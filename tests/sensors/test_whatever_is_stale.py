@@ -22,7 +22,7 @@ from blogdata.orchestration import partner
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.refresh_request import JOB
 from blogdata.patterns.data_flow.concurrent_runner import NEW_DATA
-from blogdata.patterns.data_value.outbox_account import Row
+from blogdata.patterns.data_value.outbox import Row
 from blogdata.patterns.ingestion.log_formats import formats
 from blogdata.patterns.ingestion.log_splitter import split_by_hour
 from blogdata.planning import faults

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.services import config, doctor, file_permissions, reach
+from blogdata.services import config, doctor, files, reach
 from blogdata.services.config import Settings
 from blogdata.services.doctor import Diagnosis
 
@@ -61,4 +61,4 @@ def test_an_open_secret_is_a_problem(tmp_path: Path, name: str) -> None:
     assert str(file) in found.detail
     assert found.next_step.startswith(f"Run chmod 600 {file}")
     file.chmod(0o600)
-    assert file_permissions.exposed_secrets(settings.home) == []
+    assert files.exposed_secrets(settings.home) == []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from assets.transforms.weekly_visits import PURPOSE, user_bucket
+from assets.gold.visits_weekly import PURPOSE, user_bucket
 from blogdata.lake.lake import Lake
 from blogdata.lake.stored import Stored
 from blogdata.patterns.storage import bucket

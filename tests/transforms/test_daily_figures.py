@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from assets.transforms import daily_figures
+from assets.gold import daily_report
 
 DAY, NEXT = "2026-01-05", "2026-01-06"
 COLUMNS = "period STRING, page STRING, visit_id STRING, user_id STRING, referral_host STRING"
@@ -21,10 +21,10 @@ VIEWS = [
 
 def test_the_figures_of_a_day_are_those_of_its_rows(spark: SparkSession) -> None:
     sources = {
-        daily_figures.VISITS: spark.createDataFrame(VIEWS, COLUMNS),
-        daily_figures.DEAD_LETTERS: spark.createDataFrame([(DAY,), (DAY,)], "period STRING"),
+        daily_report.VISITS: spark.createDataFrame(VIEWS, COLUMNS),
+        daily_report.DEAD_LETTERS: spark.createDataFrame([(DAY,), (DAY,)], "period STRING"),
     }
-    rows = daily_figures.figures(spark, sources).collect()
+    rows = daily_report.figures(spark, sources).collect()
     found = {(row.period, row.metric): (row.value, row.detail) for row in rows}
     assert len(found) == len(rows)
     assert found == {

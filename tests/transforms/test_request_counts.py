@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from assets.transforms import request_counts, visit_events
+from assets.gold import requests_daily
+from assets.transforms import visit_events
 from quality.contracts import requests as r
 
 LINES = "raw binary, source_file string, source_offset bigint, arrival_hour string, format string"
@@ -29,7 +30,7 @@ def counted(spark: SparkSession, lines: list[str]) -> list[dict[str, Any]]:
     ]
     judged = visit_events.judge(spark.createDataFrame(rows, LINES), formats=visit_events.LOGS)
     category = F.when(F.contains("raw", F.lit(b"Googlebot")), F.lit("search"))
-    return [row.asDict() for row in request_counts.daily(judged.withColumn("crawler", category)).collect()]
+    return [row.asDict() for row in requests_daily.daily(judged.withColumn("crawler", category)).collect()]
 
 
 def test_requests_are_counted_by_what_they_are(spark: SparkSession) -> None:

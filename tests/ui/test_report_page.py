@@ -12,7 +12,7 @@ import pytest
 
 import published
 from assets.report import FILE, blog_report
-from blogdata.report import texts
+from blogdata.report.page import figure
 from page_view_rows import START, View, counted, random_requests, random_views, write, write_days
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_another_period_can_be_chosen(driver: Chrome, page: Path, views: list[Vi
         "[one.dataset.figure, one.querySelector('b').textContent])",
     ):
         unit = {"bounce": "share", "views_per_visit": "ratio", "seconds": "seconds"}.get(name, "count")
-        assert (name, value) == (name, texts.figure(expected[name], unit))
+        assert (name, value) == (name, figure(expected[name], unit))
     assert evaluated(driver, f"document.querySelectorAll('{shown} details tbody tr').length") == 28
     names = f"Array.from(document.querySelectorAll('{shown} .country tbody td:first-child'), (one) => one.innerText)"
     assert set(evaluated(driver, names)) == {"Germany", "Japan", "unknown"}

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import dagster as dg
 
 from blogdata.cli.outcome import Outcome
-from blogdata.cli.output import console
+from blogdata.cli.output import console, say_warnings
 from blogdata.cli.report_command import made_after_a_run
 from blogdata.services.config import Settings
 
@@ -41,8 +41,7 @@ class EndedRuns:
             failed = record.dagster_run.status is not dg.DagsterRunStatus.SUCCESS
             console.print(line_of(record), style="red" if failed else None)
         if new:
-            for warning in made_after_a_run(self._settings, Outcome()):
-                console.print(f"warning: {warning}", style="yellow")
+            say_warnings(made_after_a_run(self._settings, Outcome()))
 
 
 def line_of(record: dg.RunRecord) -> str:

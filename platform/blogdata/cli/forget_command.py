@@ -41,7 +41,7 @@ def forget(
         bool, typer.Option("--search", help="Only search all files for the given values; exit code 1 if any is found")
     ] = False,
 ) -> None:
-    """Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.
+    """Forget persons: show where they are, ask, and erase them for good.
 
     Without a person it goes on with an erasure that was interrupted.
     """

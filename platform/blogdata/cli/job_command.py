@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.output import TextGrid, console, existing, say_json
+from blogdata.cli.output import Screen, TextGrid, console, existing, say_json
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.services.config import Settings
 
@@ -25,7 +25,7 @@ def job(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
-    """Start an operation on the data, as Dagster's UI does, and print its result; without a name, list them."""
+    """Start an operation on the data, or list the operations."""
     from definitions import build
 
     settings = existing()
@@ -98,30 +98,14 @@ def _list(jobs: Mapping[str, dg.JobDefinition], *, as_json: bool) -> None:
 
 
 def _run(settings: Settings, name: str, run_config: Mapping[str, Any], *, as_json: bool) -> None:
-    import dagster as dg
 
     from blogdata.cli.outcome import Outcome
     from blogdata.cli.pipeline import Pipeline
     from blogdata.cli.progress import RunProgress
-    from blogdata.cli.screen import Screen
-
-    class Result(RunProgress):
-        """Keeps what the step tells, and its error."""
-
-        def __init__(self, screen: Screen, outcome: Outcome) -> None:
-            super().__init__(screen, outcome)
-            self.told: dict[str, Any] = {}
-
-        def see(self, event: dg.DagsterEvent) -> None:
-            super().see(event)
-            if event.event_type == dg.DagsterEventType.STEP_OUTPUT:
-                self.told |= event.step_output_data.metadata
-            elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
-                self.told |= event.step_materialization_data.materialization.metadata
 
     outcome = Outcome()
     with Screen(shown=not as_json).opened() as screen:
-        result = Result(screen, outcome)
+        result = RunProgress(screen, outcome)
         Pipeline(settings, command=f"job {name}").run_job(name, run_config, outcome, result)
     if as_json:
         say_json(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -17,8 +17,6 @@ from blogdata.cli.output import DATASET, console, errors, say_json
 from blogdata.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from blogdata.simulator.truth import Truth
 
 app = typer.Typer(help="Put data into the landing zone.", no_args_is_help=True, add_completion=False)
@@ -36,8 +34,8 @@ def simulate(
     seed: Annotated[int | None, typer.Option(help="Seed: the same options give the same bytes.")] = None,
     faults: Annotated[Path | None, typer.Option(help="TOML or JSON file of `fault = rate`.")] = None,
     begin: Annotated[
-        str | None,
-        typer.Option(help="First day, YYYY-MM-DD; without it the days are those that have just ended."),
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="First day; without it the days are those that have just ended."),
     ] = None,
     landing: Landing = None,
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress the files of visits and ads.")] = False,
@@ -61,7 +59,14 @@ def simulate(
     added = 24 * (more or 0) + (hours or 0)
     given = {"--days": days, "--visits-per-day": visits_per_day, "--seed": seed}
     if added:
-        _refuse_with_more({**given, "--faults": faults, "--begin": begin})
+        if wrong := [
+            name for name, value in {**given, "--faults": faults, "--begin": begin}.items() if value is not None
+        ]:
+            raise ConfigurationError(
+                what=f"what is added is a part of the simulation there is: {', '.join(wrong)} cannot change it",
+                where="blogdata land simulate",
+                next_step="leave them out; or simulate into another landing zone",
+            )
         begun = time.monotonic()
         with _progress(quiet=as_json) as report:
             truth = simulator.add(added, target, report, now=datetime.now(timezone.utc))
@@ -78,7 +83,7 @@ def simulate(
         visits_per_day=visits_per_day,
         seed=seed,
         # The same command continues tomorrow what is interrupted today.
-        start=_day(begin) if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
+        start=begin.date() if begin else simulator.begin_of(target) or _today() - timedelta(days=days),
         faults=load_faults(faults) if faults else FaultRates(),
         gzip=gzip,
         ads=ads,
@@ -88,16 +93,6 @@ def simulate(
     with _progress(quiet=as_json) as report:
         truth = simulator.simulate(spec, target, report)
     _say_simulated(truth, target, time.monotonic() - begun, added=0, as_json=as_json)
-
-
-def _refuse_with_more(options: Mapping[str, object]) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise ConfigurationError(
-            what=f"what is added is a part of the simulation there is: {', '.join(given)} cannot change it",
-            where="blogdata land simulate",
-            next_step="leave them out; or simulate into another landing zone",
-        )
 
 
 def _say_simulated(truth: Truth, target: Path, seconds: float, *, added: int, as_json: bool) -> None:
@@ -244,63 +239,20 @@ def _make_writable(target: Path) -> None:
 
 
 def _landing(given: Path | None) -> Path:
-    if given is not None:
-        return given
     from blogdata.services.config import load
 
-    return load().landing
+    return given or load().landing
 
 
 def _today() -> date:
     return datetime.now(timezone.utc).date()
 
 
-def _day(text: str) -> date:
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007
-    except ValueError as error:
-        raise ConfigurationError(
-            what=f"'{text}' is no day",
-            where="--begin",
-            next_step="write it as YYYY-MM-DD, for example 2026-01-05",
-        ) from error
-
-
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[_Report]:
-    if quiet:
-        yield _Report()
-    elif sys.stderr.isatty():
-        from rich.progress import Progress
+def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show how many hours are simulated, on a terminal."""
+    from rich.progress import Progress
 
-        with Progress(console=errors) as bar:
-            task = bar.add_task("hours", total=None)
-            yield _Bar(bar, task)
-    else:
-        yield _Plain()
-
-
-class _Report:
-    """A report that prints nothing."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Report the number of hours done."""
-
-
-class _Plain(_Report):
-    """A line for every simulated day."""
-
-    def __call__(self, done: int, total: int) -> None:
-        if done % 24 == 0:
-            errors.print(f"day {done // 24} of {total // 24}")
-
-
-class _Bar(_Report):
-    """A bar on the terminal."""
-
-    def __init__(self, bar: Progress, task: TaskID) -> None:
-        self._bar = bar
-        self._task = task
-
-    def __call__(self, done: int, total: int) -> None:
-        self._bar.update(self._task, completed=done, total=total)
+    with Progress(console=errors, disable=quiet or not sys.stderr.isatty()) as bar:
+        task = bar.add_task("hours", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

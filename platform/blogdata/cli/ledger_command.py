@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdata.cli.landing_findings import removed, say_warnings
-from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, styled, why_nothing
+from blogdata.cli.outcome import removed
+from blogdata.cli.output import TextGrid, console, existing, say_error, say_json, say_warnings, styled, why_nothing
 from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.evidence import ledger as core
 from blogdata.evidence.events import EVENTS, EventLog
@@ -31,7 +31,7 @@ def ledger(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every partition as JSON")] = False,
 ) -> None:
-    """Show that nothing is lost: rows in = rows out + every row left out, with its reason."""
+    """Show that nothing is lost: rows in = rows out + what was left out."""
     feeds = [name for name, contract in SERVED.items() if isinstance(contract.write, Feed)]
     refuse_unknown([dataset] if dataset else [], [*EVERY, *feeds], where="ledger")
     settings = existing()

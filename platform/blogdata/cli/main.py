@@ -1,69 +1,83 @@
-"""`blogdata`: one command for everything a person does with the platform."""
+"""`blogdata`: one command for everything a person does with the platform.
+
+Commands whose modules are imported only when called; until then they are a name and one line of help.
+"""
 
 from __future__ import annotations
 
 import errno
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from blogdata.cli.deferred import Deferred, group_of
 from blogdata.cli.output import console, errors, for_the_rest, say_error
 from blogdata.cli.remedies import register
 from blogdata.errors import DiskFull, PlatformError, foreign
 
+
+@dataclass(frozen=True)
+class Deferred:
+    """A command, and its help in the list of commands.
+
+    Args:
+        place: Where it is in this package, as `module:name`: a function, or the Typer application of a group.
+    """
+
+    place: str
+    help: str
+
+    def load(self, name: str) -> Any:
+        """Import the command."""
+        found = resolve_name(f"{__package__}.{self.place}")
+        if isinstance(found, typer.Typer):
+            return typer.main.get_command(found)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(name)(found)
+        return typer.main.get_command(alone)
+
+
+def group_of(commands: Mapping[str, Deferred]) -> type[TyperGroup]:
+    """Build the class of a group whose commands are imported when they are called.
+
+    Returns:
+        What `typer.Typer` takes as `cls`.
+    """
+
+    class DeferredGroup(TyperGroup):
+        def __init__(self, **arguments: Any) -> None:
+            listed = {name: TyperCommand(name, help=command.help) for name, command in commands.items()}
+            super().__init__(**{**arguments, "commands": listed})
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+            name, command, rest = super().resolve_command(ctx, args)
+            return name, commands[name].load(name) if name is not None and name in commands else command, rest
+
+    return DeferredGroup
+
+
 COMMANDS = {
-    "land": Deferred("blogdata.cli.land_commands:app", "Put data into the landing zone."),
-    "run": Deferred("blogdata.cli.run_command:run", "Materialize bronze to gold for what has landed."),
-    "plan": Deferred(
-        "blogdata.cli.plan_command:plan",
-        "Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.",
-    ),
-    "ledger": Deferred(
-        "blogdata.cli.ledger_command:ledger",
-        "Show that nothing is lost: rows in = rows out + every row left out, with its reason.",
-    ),
-    "forget": Deferred(
-        "blogdata.cli.forget_command:forget",
-        "Forget persons: show what they are known by and where they are, ask, and erase them; it cannot be undone.",
-    ),
-    "job": Deferred(
-        "blogdata.cli.job_command:job",
-        "Start an operation on the data, as Dagster's UI does, and print its result; without a name, list them.",
-    ),
-    "report": Deferred(
-        "blogdata.cli.report_command:report",
-        "Write one page about the blog and its data: who reads what, what waits for a person, where every row went.",
-    ),
-    "stream": Deferred(
-        "blogdata.cli.stream_command:stream",
-        "Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two.",
-    ),
-    "metrics": Deferred(
-        "blogdata.cli.metrics_command:metrics",
-        "Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.",
-    ),
-    "sql": Deferred("blogdata.cli.sql_command:sql", "Query the lake's tables as layer.table."),
-    "rights": Deferred(
-        "blogdata.cli.rights_command:rights",
-        "Show what each job may read and write, or what each role sees, as the contracts declare.",
-    ),
-    "schema": Deferred("blogdata.cli.schema_command:app", "Change the schema of a dataset safely."),
-    "ui": Deferred(
-        "blogdata.cli.ui_command:ui",
-        "Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.",
-    ),
-    "up": Deferred("blogdata.cli.services_commands:up", "Start services, or find them running."),
-    "down": Deferred("blogdata.cli.services_commands:down", "Stop services."),
-    "status": Deferred(
-        "blogdata.cli.services_commands:status",
-        "Show which services run and what a person should know; exit code 1 when one that should run does not answer.",
-    ),
-    "doctor": Deferred(
-        "blogdata.cli.services_commands:examine",
-        "Look at everything the platform needs, and say what to fix; exit code 1 when there is something.",
-    ),
+    "land": Deferred("land_commands:app", "Put data into the landing zone."),
+    "run": Deferred("run_command:run", "Materialize bronze to gold for what has landed."),
+    "plan": Deferred("plan_command:plan", "Show what would run, with reasons and time; then ask whether to run it."),
+    "ledger": Deferred("ledger_command:ledger", "Show that nothing is lost: rows in = rows out + what was left out."),
+    "forget": Deferred("forget_command:forget", "Forget persons: show where they are, ask, and erase them for good."),
+    "job": Deferred("job_command:job", "Start an operation on the data, or list the operations."),
+    "report": Deferred("report_command:report", "Write one page about the blog and its data."),
+    "stream": Deferred("stream_command:stream", "Take in what lands, within seconds, until Ctrl-C."),
+    "metrics": Deferred("metrics_command:metrics", "Print the figures of every dataset as Prometheus metrics."),
+    "sql": Deferred("sql_command:sql", "Query the lake's tables as layer.table."),
+    "rights": Deferred("rights_command:rights", "Show what each job may read and write, or what each role sees."),
+    "schema": Deferred("schema_command:app", "Change the schema of a dataset safely."),
+    "ui": Deferred("ui_command:ui", "Serve Dagster's UI, run its daemon, and keep Spark warm, until Ctrl-C."),
+    "up": Deferred("services_commands:up", "Start services, or find them running."),
+    "down": Deferred("services_commands:down", "Stop services."),
+    "status": Deferred("services_commands:status", "Show which services run, and what a person should know."),
+    "doctor": Deferred("services_commands:examine", "Look at everything the platform needs, and say what to fix."),
 }
 """Every command, in the order of the help."""
 

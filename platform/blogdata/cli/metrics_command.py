@@ -18,24 +18,22 @@ def metrics(
         typer.Option(help="Write them to this file, atomically, instead of printing them", show_default=False),
     ] = None,
 ) -> None:
-    """Print rows, ages, runs, files and findings of every dataset as Prometheus metrics.
+    """Print the figures of every dataset as Prometheus metrics.
 
     With --out the file is replaced as a whole, as the textfile collector of Prometheus' node_exporter needs it.
     """
     from prometheus_client import generate_latest, write_to_textfile
 
     from blogdata.lake.lake import Lake
-    from blogdata.orchestration.alerting import observed, record_of
+    from blogdata.operations.alerting import observed, record_of
     from blogdata.planning.metrics import registry
-    from quality.contracts import EVERY, GRAPH, SERVED
-    from quality.contracts.streams import streamed_inputs
+    from quality.contracts import EVERY
 
     settings = existing()
     failing = record_of(settings).failing
     channels = {channel.name: channel.name in failing for channel in settings.alerts}
-    deployment = observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
     ticks = heartbeat.ticks(settings.home)
-    found = registry(deployment, Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
+    found = registry(observed(settings), Lake(root=str(settings.lake)), list(EVERY.values()), channels, ticks)
     if out is None:
         say_verbatim(generate_latest(found).decode())
         return

@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError
 from blogdata.errors import PlatformError
 from blogdata.planning.history import Span
 from blogdata.services.config import Settings
-from resources.days import days_of
+from resources.zone import days_of
 
 _LOOK_SECONDS = 10.0
 

@@ -1,9 +1,48 @@
-"""The result of a command."""
+"""The result of a command.
+
+Findings of a run in the landing zone: misnamed, overdue or refused partitions, and new fields.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from blogdata.evidence.events import EventLog
+    from blogdata.patterns.ingestion.readiness_marker import LandingZone
+    from blogdata.publish.contract import Contract
+    from blogdata.services.config import Settings
+
+
+def add_findings(outcome: Outcome, landed: Collection[Contract], zone: LandingZone, events: EventLog) -> None:
+    """Add to the outcome of a run what it has passed over in the landing zone, and the new fields it has seen."""
+    from blogdata.planning import arrivals
+    from blogdata.planning.findings import still_unannounced
+    from blogdata.planning.snapshot import Snapshot
+
+    now = datetime.now(timezone.utc)
+    look = Snapshot(zone, events)
+    outcome.warnings += arrivals.warnings(landed, look, now)
+    begun = now - timedelta(seconds=outcome.seconds)
+    for contract in landed:
+        new = [field.name for field in still_unannounced(events, contract) if field.seen_at >= begun]
+        if new:
+            outcome.warnings.append(f"{contract.dataset}: new fields ({', '.join(new)}); see blogdata schema fields")
+    outcome.problems += [str(error) for error in arrivals.refusals(landed, look.zone)]
+
+
+def removed(contracts: Iterable[Contract], settings: Settings, events: EventLog) -> list[str]:
+    """Warn about published partitions whose landed files are gone."""
+    from blogdata.planning import arrivals
+    from blogdata.planning.snapshot import Snapshot
+    from resources.zone import zone_of
+
+    look = Snapshot(zone_of(settings), events)
+    return [warning for contract in contracts if (warning := arrivals.removed(contract, look))]
 
 
 @dataclass(kw_only=True)
@@ -24,12 +63,4 @@ class Outcome:
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as JSON-compatible values."""
-        return {
-            "ok": self.ok,
-            "runs": self.runs,
-            "rows": self.rows,
-            "seconds": round(self.seconds, 1),
-            "steps": self.steps,
-            "problems": self.problems,
-            "warnings": self.warnings,
-        }
+        return {"ok": self.ok, **asdict(self), "seconds": round(self.seconds, 1)}

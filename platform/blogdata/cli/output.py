@@ -5,15 +5,16 @@ All of it goes through here, because values that visitors and producers choose a
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -44,25 +45,12 @@ DATASET = 30
 class Terminal(Console):
     """Prints every text as it is: without markup, and with control characters as escapes."""
 
-    def __init__(self, *, stderr: bool = False, width: int | None = None, file: IO[str] | None = None) -> None:
-        super().__init__(
-            file=file, stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True
-        )
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text as it is printed; Rich calls this for each text that it prints, within a table, too."""
         return super().render_str(shown.block(text), **options)
-
-
-class OwnTerminal(Terminal):
-    """A console on a file of its own; its size is that of the terminal there, also after the window has changed."""
-
-    @property
-    def options(self) -> ConsoleOptions:
-        """Options of what is printed next."""
-        with contextlib.suppress(OSError):
-            self.size = ConsoleDimensions(*os.get_terminal_size(self.file.fileno()))
-        return super().options
 
 
 class TextGrid(Table):
@@ -71,8 +59,8 @@ class TextGrid(Table):
     On a narrow terminal columns marked `no_wrap` stay as wide as their cells; the others have more lines, uncut.
     """
 
-    def __init__(self) -> None:
-        super().__init__(box=None, pad_edge=False)
+    def __init__(self, *titles: str) -> None:
+        super().__init__(*titles, box=None, pad_edge=False)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Set how columns share the width: Rich would cut off any of them."""
@@ -101,26 +89,41 @@ def _cell(given: str | Sequence[str] | Text) -> Text:
     return Text("\n".join(map(shown.line, [given] if isinstance(given, str) else given)))
 
 
-def status_line(terminal: Terminal) -> Progress:
-    """Return a line below what a terminal shows, with what is being done and for how long."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-        console=terminal,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-    bar.add_task("starting", total=None)
-    return bar
-
-
 # A pipe has no width; a terminal's default width would cut off the names in a table.
 console = Terminal(width=None if sys.stdout.isatty() else PIPED)
 errors = Terminal(stderr=True)
+
+
+class Screen:
+    """What a command prints while a job runs in its process: lines, and on a terminal a status below them."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._bar: Progress | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Screen]:
+        """Show the status, with what is being done and for how long, until the end of the block."""
+        if not (self._shown and console.is_terminal):
+            yield self
+            return
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as self._bar:
+            self._bar.add_task("starting", total=None)
+            yield self
+        self._bar = None
+
+    def print(self, text: str, style: str | None = None) -> None:
+        """Print a text of one or more lines."""
+        if self._shown:
+            console.print(text, style=style)
+
+    def status(self, text: str) -> None:
+        """Show what is being done, on a terminal, until the next one."""
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], description=shown.line(text))
 
 
 def say_error(error: PlatformError) -> None:
@@ -205,6 +208,29 @@ def is_new(settings: Settings) -> bool:
 def for_the_rest() -> str:
     """Return the hint to rerun this command, as it was typed, for the remaining work."""
     return f"for the rest run again: {shlex.join(['blogdata', *sys.argv[1:]])}"
+
+
+def moment(text: str, option: str) -> datetime:
+    """Parse a day, an hour or a time of an option; without an offset it is UTC.
+
+    Raises:
+        ConfigurationError: The text is none.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            what=f"'{text}' is no day, hour or time",
+            where=option,
+            next_step="write it like 2026-01-05, 2026-01-05T03 or 2026-01-05T03:00:00 (UTC)",
+        ) from error
+    return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
+
+
+def say_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings, a line each."""
+    for warning in warnings:
+        console.print(f"warning: {warning}", style="yellow")
 
 
 def say_json(value: Any) -> None:

@@ -9,8 +9,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from blogdata.cli import landing_findings
-from blogdata.cli.outcome import Outcome
+from blogdata.cli.outcome import Outcome, add_findings
+from blogdata.cli.output import Screen
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from blogdata.cli.progress import RunProgress
-    from blogdata.cli.screen import Screen
     from blogdata.lake.commit import Entry
 
 GUARDS = (ACCEPT_SIZE, FROZEN, DEAD_LETTERS)
@@ -127,7 +126,7 @@ class Pipeline:
         outcome = self._with_held(outcome, selection, again=bool(select or window))
         if window is None and not select:
             landed = [contract for name, contract in LANDED.items() if not wanted or name in wanted]
-            landing_findings.add_findings(outcome, landed, self._zone, self._events)
+            add_findings(outcome, landed, self._zone, self._events)
         return outcome
 
     def published(self, window: Window, select: Sequence[str]) -> list[Entry]:
@@ -196,8 +195,6 @@ class Pipeline:
         return outcome
 
     def _execute(self, request: Mapping[str, Any], label: str) -> Outcome:
-        from blogdata.cli.screen import Screen
-
         with Screen(shown=not self._quiet).opened() as screen:
             screen.print(label)
             screen.status("loading Dagster")
@@ -234,7 +231,6 @@ class Pipeline:
             StorageFailed: Dagster's storage failed.
         """
         from blogdata.cli.code_locations import PLATFORM
-        from blogdata.cli.progress import interrupted_alone
         from blogdata.orchestration import dead_runs
         from blogdata.services.dagster_internals import (
             InMemoryJob,
@@ -266,7 +262,7 @@ class Pipeline:
                 },
             )
             outcome.runs += 1
-            for event in interrupted_alone(execute_run_iterator(InMemoryJob(job), run, instance)):
+            for event in execute_run_iterator(InMemoryJob(job), run, instance):
                 progress.see(event)
             if progress.interrupted:
                 # Dagster turns the interrupt into a failure: raise it again, so that nothing after the run continues.

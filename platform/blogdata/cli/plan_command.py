@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blogdata.cli.landing_findings import say_warnings
-from blogdata.cli.output import NOTHING_LANDED, TextGrid, agreed, console, existing, is_new, say_error, say_json
+from blogdata.cli.output import (
+    NOTHING_LANDED,
+    TextGrid,
+    agreed,
+    console,
+    existing,
+    is_new,
+    say_error,
+    say_json,
+    say_warnings,
+)
 from blogdata.cli.run_command import EVERYTHING, say
 from blogdata.errors import ConfigurationError, refuse_unknown
 from blogdata.evidence.events import EventLog
@@ -42,7 +51,7 @@ def plan(
     yes: Annotated[bool, typer.Option("--yes", help="Run the plan without asking")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan (and with --yes its result) as JSON")] = False,
 ) -> None:
-    """Show the smallest ordered set of runs, with reasons, rows and time; then ask whether to run it.
+    """Show what would run, with reasons and time; then ask whether to run it.
 
     Without --replay it is what `blogdata run` would do now, as far as can be told before it begins.
     """
@@ -77,19 +86,16 @@ def plan(
     if not as_json:
         say_warnings(warnings)
     if as_json:
-        answer: dict[str, Any] = {"runs": [_as_json(run, look) for run in runs]}
-        if unsplit:
-            answer["unsplit"] = [str(log) for log in unsplit]
-        if tables:
-            answer["tables"] = tables
-        if planned.refused:
-            answer["refused"] = [str(error) for error in planned.refused]
-        if offered:
-            answer["offered"] = {BRONZE: offered}
-        if warnings:
-            answer["warnings"] = warnings
         outcome = _run(settings, planned, quiet=True) if runs and yes else None
-        say_json(answer if outcome is None else {**answer, "result": outcome.as_json()})
+        more: dict[str, Any] = {
+            "unsplit": [str(log) for log in unsplit],
+            "tables": tables,
+            "refused": [str(error) for error in planned.refused],
+            "offered": {BRONZE: offered} if offered else {},
+            "warnings": warnings,
+            "result": outcome and outcome.as_json(),
+        }
+        say_json({"runs": [_as_json(run, look) for run in runs], **{name: of for name, of in more.items() if of}})
     elif runs or not planned.refused:
         show(runs, look, unsplit, tables, nothing=NOTHING_LANDED if is_new(settings) else EVERYTHING)
         wanted = runs and (yes or agreed("run it?", otherwise="nothing was run; to run it: --yes"))
@@ -131,7 +137,7 @@ def _judged_otherwise(settings: Settings, look: Snapshot, planned: Plan) -> list
 def _show_offer(hours: Sequence[str], look: Snapshot) -> None:
     logs = f"{len(hours):,} of {len(look.published(BRONZE)):,} published hours"
     console.print(f"{logs} have log lines that the lists of crawlers or the settings of today judge otherwise.")
-    console.print(f"They stay as they are until they are computed again: {_command(hours)}", soft_wrap=True)
+    console.print(f"They stay as they are until they are computed again: {_command(hours)}")
 
 
 def _command(hours: Sequence[str]) -> str:
@@ -176,13 +182,11 @@ def show(
         )
     if tables:
         console.print(
-            f"{', '.join(tables)} of [tables] are due: `blogdata run` loads them first, and then what comes of it",
-            soft_wrap=True,
+            f"{', '.join(tables)} of [tables] are due: `blogdata run` loads them first, and then what comes of it"
         )
-    if not runs and (unsplit or tables):
-        return
     if not runs:
-        console.print(f"nothing to do: {nothing}")
+        if not (unsplit or tables):
+            console.print(f"nothing to do: {nothing}")
         return
     table = TextGrid()
     for title in ("", "datasets"):

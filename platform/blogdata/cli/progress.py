@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
 from blogdata.cli.outcome import Outcome
-from blogdata.cli.output import DATASET
-from blogdata.cli.screen import Screen
+from blogdata.cli.output import DATASET, Screen
 from blogdata.lake.commit import PARTITION_ROWS, ROWS, ROWS_ADDED
 from blogdata.orchestration.carried_checks import CARRIED
 from blogdata.orchestration.waiting import WAITING
@@ -32,27 +29,13 @@ _LANDED = (("new", "rows"), ("rows", "rows"), ("files", "files"), ("lines", "lin
 """Figure of an asset of the landing zone to what it counts; the first one that is there."""
 
 
-def interrupted_alone(events: Iterable[dg.DagsterEvent]) -> Iterator[dg.DagsterEvent]:
-    """Yield the events of a run, whose helpers do not take Ctrl-C.
-
-    Before the first step Dagster starts processes that copy what is printed. A terminal sends its interrupt to them,
-    too, and each would print a traceback. They inherit that it is blocked, and the run ends them.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        for event in events:
-            if event.event_type in (dg.DagsterEventType.LOGS_CAPTURED, dg.DagsterEventType.STEP_START):
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            yield event
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class RunProgress:
     """The progress of a run: a line per dataset when its step has ended, and on a terminal a status in between."""
 
     def __init__(self, screen: Screen, outcome: Outcome) -> None:
         self.interrupted = False
+        self.told: dict[str, Any] = {}
+        """Metadata of the outputs and materializations."""
         self._screen = screen
         self._outcome = outcome
         self._published: dict[str, _Published] = {}
@@ -64,6 +47,8 @@ class RunProgress:
             self._screen.status(f"computing what is stale of {_dataset(event)}")
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialized(event)
+        elif event.event_type == dg.DagsterEventType.STEP_OUTPUT:
+            self.told |= event.step_output_data.metadata
         elif event.event_type == dg.DagsterEventType.STEP_SUCCESS:
             self._show_published()
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
@@ -78,6 +63,7 @@ class RunProgress:
     def _materialized(self, event: dg.DagsterEvent) -> None:
         materialization = event.step_materialization_data.materialization
         figures = materialization.metadata
+        self.told |= figures
         found = self._published.setdefault(".".join(materialization.asset_key.path), _Published())
         if materialization.asset_key.path[0] == "landing":
             counted = [f"{_figure(figures[name]):,.0f} {what}" for name, what in _LANDED if name in figures]

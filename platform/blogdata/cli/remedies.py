@@ -27,7 +27,6 @@ _COMMANDS = {
     "StartService": "up {name}",
     "ShowService": "status {name}",
     "Diagnose": "doctor",
-    "Settle": "job settle request={request} taken=true",
 }
 """The command of each action; a word in braces is a value of the action, and is left out where that is not set."""
 _SAFE_IN_DOUBLE_QUOTES = re.compile(r'[^"$`\\!]*')

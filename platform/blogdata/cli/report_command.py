@@ -30,7 +30,7 @@ def report(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and write no page")] = False,
 ) -> None:
-    """Write one page about the blog and its data: who reads what, what waits for a person, where every row went.
+    """Write one page about the blog and its data.
 
     The page is one file that needs no network. It is written anew by every run that has something to do, by one that
     finds it more than an hour old, and each hour by the daemon.

@@ -23,7 +23,7 @@ def rights(
     roles: Annotated[bool, typer.Option("--roles", help="Show what each role sees of it instead")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON")] = False,
 ) -> None:
-    """Show what each job may read and write, or what each role sees, as the contracts declare."""
+    """Show what each job may read and write, or what each role sees."""
     graph = Graph(contracts=EVERY)
     if job is not None:
         refuse_unknown([job], EVERY, where="rights")
@@ -43,9 +43,7 @@ def rights(
     elif as_json:
         say_json([_as_json(reach) for reach in found])
     else:
-        table = TextGrid()
-        for name in ("job", "reads", "writes"):
-            table.add_column(name)
+        table = TextGrid("job", "reads", "writes")
         for reach in found:
             table.add_row(reach.job, ", ".join(_inputs(reach)), ", ".join(sorted(reach.writes)))
         console.print(table)
@@ -68,9 +66,7 @@ def _show_roles(contracts: Sequence[Contract], *, as_json: bool) -> None:
             ]
         )
         return
-    table = TextGrid()
-    for name in ("dataset", "role", "rows", "columns"):
-        table.add_column(name)
+    table = TextGrid("dataset", "role", "rows", "columns")
     for contract, role, sight in seen:
         rows = "none" if sight is None else sight.rows.replace("`", "") or "all"
         columns = [] if sight is None else [_column(name, sight) for name in sight.columns]

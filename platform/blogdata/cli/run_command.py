@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdata.cli.landing_findings import say_warnings
-from blogdata.cli.output import NOTHING_LANDED, agreed, console, errors, for_the_rest, is_new, say_error, say_json
+from blogdata.cli.output import (
+    NOTHING_LANDED,
+    agreed,
+    console,
+    errors,
+    for_the_rest,
+    is_new,
+    moment,
+    say_error,
+    say_json,
+    say_warnings,
+)
 from blogdata.cli.remedies import command
 from blogdata.cli.report_command import made_after_a_run
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Run
-from blogdata.publish.partitions import Grain, key_of
 from blogdata.services.config import Settings, load
 
 if TYPE_CHECKING:
@@ -86,28 +93,29 @@ def run(
     window = None
     if from_ or to:
         window = Window(start=moment(from_, "--from") if from_ else None, end=moment(to, "--to") if to else None)
-        if window.start and window.end:
-            require_span(window.start, window.end)
+        if window.start and window.end and window.end <= window.start:
+            raise ConfigurationError(
+                what=f"no hour is between {window.start:%Y-%m-%dT%H} and {window.end:%Y-%m-%dT%H}",
+                where="--to",
+                next_step="name the end of the last hour",
+            )
     chosen, needed = _names(select), _names(for_)
     settings = load()
     pipeline = Pipeline(settings, quiet=as_json, accept=accept, due=due)
     if window and not (from_ and to) and not yes:
-        _require_agreed(
-            pipeline.published(window, chosen),
-            Run(start=from_, end=to, datasets=chosen, accept=accept),
-            as_json=as_json,
-        )
+        again = Run(start=from_, end=to, datasets=chosen, accept=accept)
+        _require_agreed(pipeline.published(window, chosen), again, as_json=as_json)
     outcome = pipeline.run(window=window, select=chosen, for_=needed)
     if not is_new(settings):
         outcome.warnings += made_after_a_run(settings, outcome)
     if as_json:
         say_json(outcome.as_json())
-    elif is_new(settings):
-        say(outcome, nothing=NOTHING_LANDED)
     else:
-        nothing = _IN_THE_SPAN if window else _NOTHING_LANDED if chosen else _UP_TO_DATE if needed else EVERYTHING
-        nothing = _NOTHING_DUE if due else nothing
-        say(outcome, nothing=nothing)
+        reasons = {NOTHING_LANDED: is_new(settings), _NOTHING_DUE: due, _IN_THE_SPAN: window, _NOTHING_LANDED: chosen}
+        say(
+            outcome,
+            nothing=next((why for why, holds in reasons.items() if holds), _UP_TO_DATE if needed else EVERYTHING),
+        )
     if not (_told(settings) and outcome.ok):
         raise typer.Exit(1)
 
@@ -116,12 +124,10 @@ def _told(settings: Settings) -> bool:
     """Send the alerts that are due; return False if a channel fails, and print its error."""
     if not settings.alerts:
         return True
-    from blogdata.orchestration.alerting import AlertsNotSent, tell
-    from quality.contracts import GRAPH, SERVED
-    from quality.contracts.streams import streamed_inputs
+    from blogdata.operations.alerting import AlertsNotSent, tell
 
     try:
-        sent = tell(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()])
+        sent = tell(settings)
     except AlertsNotSent as error:
         say_error(error)
         return False
@@ -140,58 +146,14 @@ def _require_agreed(published: Sequence[Entry], run: Run, *, as_json: bool) -> N
         raise ConfigurationError(
             what=f"{what}: the span has one end only",
             where=f"--from {run.start}" if run.start else f"--to {run.end}",
-            next_step=f"give both ends: {command(_with_both_ends(run))}; or run all of it: {command(run)} --yes",
+            next_step=f"give both ends, --from and --to; or run all of it: {command(run)} --yes",
         )
     if not agreed(f"{what}; run it?", otherwise=""):
         raise typer.Exit(1)
 
 
-def _with_both_ends(run: Run) -> Run:
-    """Return the run with the other end of its first or last hour or day."""
-    given = run.start or run.end or ""
-    grain = Grain.DAY if len(given) == len("2026-01-05") else Grain.HOUR
-    known = moment(given, "--from")
-    return replace(
-        run,
-        start=run.start or key_of(known - grain.length, grain),
-        end=run.end or key_of(known + grain.length, grain),
-    )
-
-
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",")) if text else ()
-
-
-def moment(text: str, option: str) -> datetime:
-    """Parse a day, hour or minute (UTC) of an option.
-
-    Raises:
-        ConfigurationError: The text is neither.
-    """
-    for shape in ("%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M"):
-        try:
-            return datetime.strptime(text, shape).replace(tzinfo=timezone.utc)
-        except ValueError:
-            continue
-    raise ConfigurationError(
-        what=f"'{text}' is not a day or an hour",
-        where=option,
-        next_step="write it like 2026-01-05 or 2026-01-05T03 (UTC)",
-    )
-
-
-def require_span(start: datetime, end: datetime) -> None:
-    """Refuse a span without an hour in it.
-
-    Raises:
-        ConfigurationError: It ends before it begins.
-    """
-    if end <= start:
-        raise ConfigurationError(
-            what=f"no hour is between {start:%Y-%m-%dT%H} and {end:%Y-%m-%dT%H}",
-            where="--to",
-            next_step="name the end of the last hour",
-        )
 
 
 def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:

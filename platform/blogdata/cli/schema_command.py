@@ -106,9 +106,7 @@ def fields(as_json: Json = False) -> None:
     if not found:
         console.print("no landed file had a field that its contract does not announce")
         return
-    table = TextGrid()
-    for title in ("dataset", "field", "first seen in", "lines", "at"):
-        table.add_column(title)
+    table = TextGrid("dataset", "field", "first seen in", "lines", "at")
     for field in found:
         lines = f"{field.lines:,} of {field.looked_at:,} looked at"
         table.add_row(field.dataset, field.name, field.partition, lines, f"{field.seen_at:%Y-%m-%d %H:%M}")
@@ -140,9 +138,7 @@ def migrations(as_json: Json = False) -> None:
             ]
         )
         return
-    table = TextGrid()
-    for title in ("dataset", "migration", "phase", "grace ends", "still read by", "next"):
-        table.add_column(title)
+    table = TextGrid("dataset", "migration", "phase", "grace ends", "still read by", "next")
     for one in found:
         read_by = ", ".join(f"{reader.name} ({reader.owner})" for reader in one.readers) or "-"
         table.add_row(

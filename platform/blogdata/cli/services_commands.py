@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from blogdata.cli.output import console, existing, say_json
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError, refuse_unknown
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.secrets.secretless_connector import lasting
 from blogdata.services import config, dagster_home, doctor, heartbeat, postgres, postgres_certificates, spark_connect
@@ -28,32 +28,28 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="SERVICE", help="Whic
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Service:
-    up: Callable[[Settings], dict[str, Any]]
-    down: Callable[[Settings], dict[str, Any]]
-    status: Callable[[Settings], dict[str, Any]]
-
-
 @app.command()
 def up(services: Names = None, as_json: Json = False) -> None:
     """Start services, or find them running."""
     settings = config.load()
-    _report([_SERVICES[name].up(settings) for name in _chosen(services)], as_json)
+    _report([_up(name, settings) for name in _chosen(services)], as_json)
 
 
 @app.command()
 def down(services: Names = None, as_json: Json = False) -> None:
     """Stop services."""
     settings = existing()
-    _report([_SERVICES[name].down(settings) for name in reversed(_chosen(services))], as_json)
+    _report([_down(name, settings) for name in reversed(_chosen(services))], as_json)
 
 
 @app.command()
 def status(services: Names = None, as_json: Json = False) -> None:
-    """Show which services run and what a person should know; exit code 1 when one that should run does not answer."""
+    """Show which services run, and what a person should know.
+
+    Exit code 1 when one that should run does not answer.
+    """
     settings = existing()
-    rows = [_SERVICES[name].status(settings) for name in _chosen(services)]
+    rows = [_SERVICES[name](settings) for name in _chosen(services)]
     if not services:
         rows += [_ui_status(settings), _standing(settings)]
     _report(rows, as_json)
@@ -63,12 +59,14 @@ def status(services: Names = None, as_json: Json = False) -> None:
 
 @app.command(name="doctor")
 def examine(as_json: Json = False) -> None:
-    """Look at everything the platform needs, and say what to fix; exit code 1 when there is something."""
+    """Look at everything the platform needs, and say what to fix.
+
+    Exit code 1 when there is something.
+    """
     from blogdata.orchestration import partner
 
     settings = config.load()
-    kept = [partner.outbox(settings)]
-    findings = [*doctor.examine(settings, kept), *_lake(settings)]
+    findings = [*doctor.examine(settings, [partner.outbox(settings)]), *_lake(settings)]
     if as_json:
         say_json([finding.as_json() for finding in findings])
     else:
@@ -82,7 +80,7 @@ def examine(as_json: Json = False) -> None:
 
 def _lake(settings: Settings) -> Iterator[Diagnosis]:
     """Look for lost tables, damaged files and removed landed files; every byte of the newest data files is read."""
-    from blogdata.cli.landing_findings import removed
+    from blogdata.cli.outcome import removed
     from blogdata.evidence import ledger
     from blogdata.evidence.events import EVENTS, EventLog
     from blogdata.lake.lake import Lake
@@ -112,13 +110,7 @@ def _lake(settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _chosen(names: list[str] | None) -> list[str]:
-    unknown = sorted(set(names or []) - set(_SERVICES))
-    if unknown:
-        raise ConfigurationError(
-            what=f"There is no service {', '.join(unknown)}",
-            where="the command line",
-            next_step=f"Name one of: {', '.join(_SERVICES)}",
-        )
+    refuse_unknown(names or [], _SERVICES, where="the command line", kind="service")
     return [name for name in _SERVICES if not names or name in names]
 
 
@@ -132,21 +124,24 @@ def _report(rows: list[dict[str, Any]], as_json: bool) -> None:
             console.print(f"{'':<8} note     {notice}")
 
 
-def _spark_up(settings: Settings) -> dict[str, Any]:
+def _up(name: str, settings: Settings) -> dict[str, Any]:
     began = time.monotonic()
-    server = spark_connect.running_server(settings)
-    row = _spark_status(settings)
+    notices = [] if name == "postgres" else spark_connect.running_server(settings).notices
+    if name == "postgres":
+        postgres.up(settings)
+    row = _SERVICES[name](settings)
     detail = f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"
-    return {**row, "detail": detail, "notices": list(server.notices)}
+    return {**row, "detail": detail, "notices": [*row.get("notices", ()), *notices]}
 
 
-def _spark_down(settings: Settings) -> dict[str, Any]:
-    if settings.spark.mode != "local":
-        detail = f"is not ours to stop (mode {settings.spark.mode})"
-        return {"service": "spark", "state": "kept", "detail": detail}
-    stopped = spark_connect.stop(settings)
-    detail = "was running" if stopped else "was not running"
-    return {"service": "spark", "state": "stopped", "detail": detail}
+def _down(name: str, settings: Settings) -> dict[str, Any]:
+    ours = settings.postgres.url is None if name == "postgres" else settings.spark.mode == "local"
+    if not ours:
+        why = "BLOGDATA_POSTGRES is set" if name == "postgres" else f"mode {settings.spark.mode}"
+        return {"service": name, "state": "kept", "detail": f"is not ours to stop ({why})"}
+    stopped = postgres.stop(settings) if name == "postgres" else spark_connect.stop(settings)
+    stays = "; its data stay" if name == "postgres" else ""
+    return {"service": name, "state": "stopped", "detail": f"was running{stays}" if stopped else "was not running"}
 
 
 def _status_row(service: str, seen: ServiceStatus) -> dict[str, Any]:
@@ -163,21 +158,6 @@ def _spark_status(settings: Settings) -> dict[str, Any]:
     return row
 
 
-def _postgres_up(settings: Settings) -> dict[str, Any]:
-    began = time.monotonic()
-    postgres.up(settings)
-    row = _postgres_status(settings)
-    return {**row, "detail": f"{row['detail']}, ready after {time.monotonic() - began:.1f} s"}
-
-
-def _postgres_down(settings: Settings) -> dict[str, Any]:
-    if settings.postgres.url is not None:
-        return {"service": "postgres", "state": "kept", "detail": "is not ours to stop (BLOGDATA_POSTGRES is set)"}
-    stopped = postgres.stop(settings)
-    detail = "was running; its data stay" if stopped else "was not running"
-    return {"service": "postgres", "state": "stopped", "detail": detail}
-
-
 def _postgres_status(settings: Settings) -> dict[str, Any]:
     row = _status_row("postgres", postgres.status(settings))
     if settings.postgres.login == "certificate":
@@ -188,39 +168,37 @@ def _postgres_status(settings: Settings) -> dict[str, Any]:
     return row
 
 
+_SERVICES: Mapping[str, Callable[[Settings], dict[str, Any]]] = {"spark": _spark_status, "postgres": _postgres_status}
+"""Each service, and how it is seen."""
+
+
 def _ui_status(settings: Settings) -> dict[str, Any]:
     home = settings.home / "dagster"
     url = dagster_home.ui_address(home)
+    state, detail = "running", f"daemon at work, at {url}"
     if url is None:
-        return {"service": "ui", "state": "stopped", "detail": "is not served"}
-    if not dagster_home.is_ui_served(home):
-        return {"service": "ui", "state": "dead", "detail": f"was killed; it was at {url}"}
-    try:
-        with urllib.request.urlopen(f"{url}{heartbeat.PATH}", timeout=_HEALTH_SECONDS):
-            return {"service": "ui", "state": "running", "detail": f"daemon at work, at {url}"}
-    except urllib.error.HTTPError as error:
-        error.close()
-        return {"service": "ui", "state": "silent", "detail": f"the daemon leaves no heartbeat, at {url}"}
-    except OSError as error:
-        return {"service": "ui", "state": "silent", "detail": f"does not answer at {url}: {error}"}
+        state, detail = "stopped", "is not served"
+    elif not dagster_home.is_ui_served(home):
+        state, detail = "dead", f"was killed; it was at {url}"
+    else:
+        try:
+            urllib.request.urlopen(f"{url}{heartbeat.PATH}", timeout=_HEALTH_SECONDS).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            state, detail = "silent", f"the daemon leaves no heartbeat, at {url}"
+        except OSError as error:
+            state, detail = "silent", f"does not answer at {url}: {error}"
+    return {"service": "ui", "state": state, "detail": detail}
 
 
 def _standing(settings: Settings) -> dict[str, Any]:
-    from blogdata.orchestration.alerting import observed
+    from blogdata.operations.alerting import observed
     from blogdata.planning import findings
-    from quality.contracts import GRAPH, SERVED
-    from quality.contracts.streams import streamed_inputs
 
-    found = findings.standing(observed(settings, GRAPH, streamed_inputs(settings.checkpoints), [*SERVED.values()]))
+    found = findings.standing(observed(settings))
     return {
         "service": "findings",
         "state": found[0].severity.value if found else "none",
         "detail": f"{len(found)} to look at" if found else "nothing waits for a person, nothing is overdue",
         "notices": [f"{one.title}: {one.what} ({one.owner}); {one.remedy}" for one in found],
     }
-
-
-_SERVICES = {
-    "spark": _Service(up=_spark_up, down=_spark_down, status=_spark_status),
-    "postgres": _Service(up=_postgres_up, down=_postgres_down, status=_postgres_status),
-}

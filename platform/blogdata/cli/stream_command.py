@@ -34,7 +34,7 @@ def stream(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print at the end what was published, as JSON")] = False,
 ) -> None:
-    """Take in what lands, micro-batch by micro-batch, each audited and published once; Ctrl-C ends it between two."""
+    """Take in what lands, within seconds, until Ctrl-C."""
     from assets.code import code
     from assets.streams import STREAMS
     from blogdata.evidence.appended import appended

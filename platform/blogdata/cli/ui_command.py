@@ -46,7 +46,7 @@ def ui(
         bool, typer.Option("--open", help="Sign a browser in; where the UI is already served, only that")
     ] = False,
 ) -> None:
-    """Serve Dagster's UI, run its daemon (sensors, schedules, backfills), and keep Spark warm; Ctrl-C ends them.
+    """Serve Dagster's UI, run its daemon, and keep Spark warm, until Ctrl-C.
 
     The UI is the owner's: the link that is printed signs a browser in, and can be used for ten minutes.
     """
@@ -81,7 +81,7 @@ def _serve(
     settings: Settings, home: Path, listener: socket.socket, web: Sequence[str], *, automatic: bool, opened: bool
 ) -> None:
     """Serve until the interrupt, or until one of the processes ends by itself, which ends the others."""
-    from resources.days import days_of
+    from resources.zone import days_of
 
     folder, running = code_locations.socket_folder(home), Supervisor()
     # Before the code servers load them: what lands meanwhile is a change.

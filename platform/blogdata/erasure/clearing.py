@@ -27,10 +27,10 @@ from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import companions, members, retired, unneeded
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
-from blogdata.orchestration import owners, turns, vacuuming
+from blogdata.orchestration import owners, turns, upkeep
 from blogdata.orchestration.maintenance import BUSY
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
-from blogdata.patterns.data_value.outbox_account import Forgotten
+from blogdata.patterns.data_value.outbox import Forgotten
 from blogdata.patterns.ingestion import external_trigger, passthrough_replicator, whole_files
 from blogdata.patterns.ingestion.log_splitter import LOGS
 from blogdata.patterns.security import in_place_overwriter, role_folders
@@ -137,7 +137,7 @@ class Clearing:
             gone: list[str] = []
             if members.is_pointer(lake.at(dataset, version)):
                 retired.remove(lake, dataset, keep=timedelta(0))
-            for table in vacuuming.tables(lake, dataset):
+            for table in upkeep.tables(lake, dataset):
                 opened, folder = lake.table(table), lake.folder(table)
                 if opened is None or folder is None:
                     continue
@@ -166,20 +166,15 @@ class Clearing:
             return
 
         def told(found: Forgotten) -> None:
-            if found.delivered and not found.open:
+            if found.sent:
                 secret = secrets.read(self.settings, TOKENS).reveal()
                 keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
-                text = f"the partner has {found.delivered} of their records: tell it to erase those of the keys {keys}"
+                text = f"the partner has {found.sent} of their records, or may have them: tell it to erase those of the keys {keys}"
                 self.note("partner.sqlite", text)
 
         try:
             with box.alone():
-                found = box.forget(self.persons.user_ids, before=told)
-            if found.open:
-                yield (
-                    f"partner.sqlite: {found.open} of {found.records} records are in a request whose answer is not "
-                    "known: send or settle it first"
-                )
+                box.forget(self.persons.user_ids, before=told)
             box.scrub()
         except PlatformError as error:
             yield f"partner.sqlite: {error.what}"

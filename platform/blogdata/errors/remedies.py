@@ -144,13 +144,6 @@ class Diagnose(Action, words="check the deployment"):
     """Check everything the deployment needs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settle(Action, words="settle the request to the partner"):
-    """Say that the partner has the records of a request that it has not answered."""
-
-    request: str
-
-
 ACTIONS: dict[str, type[Action]] = {kind.__name__: kind for kind in Action.__subclasses__()}
 """Every action, by its name."""
 _say: Callable[[Action], str] = str

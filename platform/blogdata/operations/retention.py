@@ -1,29 +1,165 @@
-"""The job `retention`: what is older than its contract keeps it leaves the tables, the landing zone and the disk."""
+"""The job `retention`: what is older than its contract keeps it leaves the tables, the landing zone and the disk.
+
+Enforces the retention of the contracts: partitions that are older leave their tables, and are counted as expired.
+
+Each table changes in one commit, so a kill leaves every table as it was or as it is to be; the next call does the rest.
+A partition that a run holds is left to the next call, too: it is just being computed. Landed files are removed last,
+once what was published of them has expired.
+
+Removes landed partitions whose rows have expired from the landing zone.
+
+The folder of a partition gets a hidden name before its files are removed. So nobody reads half of it, and the next
+removal finds and finishes what one that was cut off has left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from assets.code import code
+from blogdata.evidence.events import EventLog
+from blogdata.lake import expiry as lake_expiry
 from blogdata.lake import retired
 from blogdata.lake.lake import Lake
 from blogdata.operations.job import operation
+from blogdata.orchestration import owners, turns
 from blogdata.orchestration.computation import run_context
-from blogdata.orchestration.expiry import Expired, Retention
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.maintenance import Done, Fault, Upkeep, maintain
 from blogdata.orchestration.metadata import table
-from blogdata.orchestration.vacuuming import Vacuuming
+from blogdata.orchestration.upkeep import Vacuuming
 from blogdata.patterns.data_value import lake_views
-from blogdata.planning import clock
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.readiness_marker import LandingZone
+from blogdata.planning import clock, expired_landings, expiry
+from blogdata.planning.graph import Graph, Task
+from blogdata.planning.observed import StreamedInput
+from blogdata.planning.reach import landed_input
+from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import refused
+from blogdata.publish.run import RunContext
 from quality.contracts import EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
+
+_PREFIX = ".expired-"
+
+
+def remove(partition: LandedPartition) -> None:
+    """Remove the folder of a landed partition, and that of its day if nothing else is in it."""
+    hidden = partition.folder.with_name(_PREFIX + partition.folder.name)
+    partition.folder.rename(hidden)
+    _remove(hidden)
+
+
+def finish(table: Path) -> None:
+    """Remove what an earlier removal has left."""
+    for pattern in (f"{_PREFIX}*", f"date=*/{_PREFIX}*"):
+        for hidden in sorted(table.glob(pattern)):
+            _remove(hidden)
+
+
+def _remove(hidden: Path) -> None:
+    shutil.rmtree(hidden)
+    # Other hours of the day, or files that nobody knows, keep it.
+    with suppress(OSError):
+        if hidden.parent.name.startswith("date="):
+            hidden.parent.rmdir()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expired:
+    """What left, or is to leave.
+
+    Args:
+        rows_of: Dataset to partition to its rows; readers come before what they read. Companions lose the same
+            partitions as their main datasets.
+    """
+
+    rows_of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    landed: Sequence[LandedPartition] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retention:
+    """Enforces the retention of a deployment's contracts.
+
+    Args:
+        graph: The lineage; its contracts tell how long partitions are kept.
+    """
+
+    events: EventLog
+    zone: LandingZone
+    graph: Graph
+    streams: Sequence[StreamedInput] = ()
+    run: RunContext
+
+    def look(self, now: datetime) -> Expired:
+        """List what :meth:`expire` would take out, without changing anything."""
+        look = Snapshot(self.zone, self.events)
+        over = {task.main: (task, expiry.over(look, self.graph, task, now)) for task in reversed(self.graph.tasks)}
+        lake = self.events.lake
+        rows = {
+            name: lake_expiry.rows_of(lake, name, str(task.contracts[0].partition_column), keys)
+            for name, (task, keys) in over.items()
+            if keys
+        }
+        return Expired(rows_of=rows, landed=expired_landings.landed_over(look, self.graph, self.streams))
+
+    def expire(self, now: datetime) -> Expired:
+        """Take the partitions whose retention has ended out of their tables, then remove their landed files.
+
+        Returns:
+            What left; without partitions that a run is computing.
+
+        Raises:
+            ConfigurationError: A companion is to be kept for another time than its main dataset.
+            ExpiryContended: Other processes changed a table first at every try; transient.
+        """
+        look = Snapshot(self.zone, self.events)
+        left = {
+            task.main: self._leave(task, keys, now)
+            for task in reversed(self.graph.tasks)
+            if (keys := expiry.over(look, self.graph, task, now))
+        }
+        # Read again: the tables have changed.
+        landed = expired_landings.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
+        sources = {source.table for one in self.graph.contracts.values() if (source := landed_input(one))}
+        for name in sorted(sources):
+            finish(self.zone.folder / name)
+        for partition in landed:
+            remove(partition)
+        return Expired(rows_of={name: rows for name, rows in left.items() if rows}, landed=landed)
+
+    def _leave(self, task: Task, over: Sequence[str], now: datetime) -> Mapping[str, int]:
+        column = task.contracts[0].partition_column
+        assert column is not None, f"{task.main} has no partitions"
+        claims, owner = turns.claims(self.events.lake, task.main), owners.this_run()
+        claimed = claims.take(over, owner)
+        try:
+            # Read again: another removal that has ended meanwhile would be counted as one of no rows.
+            still = set(expiry.over(Snapshot(self.zone, self.events), self.graph, task, now)) if claimed else set()
+            keys = [key for key in claimed if key in still]
+            if not keys:
+                return {}
+            rows = lake_expiry.leave(
+                self.events.lake, task.main, column, keys, run=asdict(self.run), companions=task.datasets[1:]
+            )
+        finally:
+            claims.release(claimed, owner)
+        for dataset in task.datasets:
+            # Otherwise the next reader records it.
+            self.events.publications(dataset, keys)
+        return rows
+
 
 KEPT = {name: contract.replaced_kept for name, contract in EVERY.items() if contract.replaced_kept is not None}
 """Datasets stored in several tables, and how long a table is kept after it was last visible."""

@@ -1,4 +1,11 @@
-"""The checks of every dataset; the step that wrote it reports them, without a second scan of the rows."""
+"""The checks of every dataset; the step that wrote it reports them, without a second scan of the rows.
+
+The check `audits`: warns of what was published although it failed an audit that only warns, or that was lifted.
+
+The check `too_late` of a Static Late Data Integrator: counts rows that arrived after their partition was final.
+
+The check `skew` of a publication: warns of partitions with unusual volumes, or with keys that take too many rows.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +18,145 @@ from blogdata.errors import PlatformError
 from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.commit import Commit
-from blogdata.orchestration.audit_warnings import audit_warning_results, audit_warning_specs
 from blogdata.orchestration.completeness import complete_results, complete_specs
-from blogdata.orchestration.finality import finality_results, finality_specs
 from blogdata.orchestration.measures import measure_results, measure_specs
 from blogdata.orchestration.shares import share_results, share_specs
-from blogdata.orchestration.skew import skew_results, skew_specs
 from blogdata.orchestration.step import Step
+from blogdata.orchestration.volume import comparable_since
+from blogdata.patterns.error_management import static_late_data_integrator
+from blogdata.patterns.observability.reading import SKEW, first
+from blogdata.planning import detectors
+from blogdata.planning.finality import lookback_of, newest_ended
+from blogdata.publish.audit import warnings
 from blogdata.publish.contract import Contract
+from blogdata.publish.partitions import Grain, coarser
 from blogdata.publish.write_faults import AuditFailed
+
+_LISTED = 100
+
+
+def skew_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+    """Return the check spec of a dataset that watches its skew; empty for other datasets."""
+    if contract.watch.skew is None:
+        return []
+    return [
+        dg.AssetCheckSpec(
+            SKEW,
+            asset=key,
+            description="Partitions have about as many rows as comparable ones before, and keys are as even (warning)",
+        )
+    ]
+
+
+def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    """Compare a publication, and the newest day, with comparable earlier partitions, from the ledger.
+
+    Dagster shows only the newest evaluation: a run of another day would otherwise hide what stands.
+    """
+    if contract.watch.skew is None or contract.grain is None or not commit.entries:
+        return []
+    since = comparable_since(commit.entries, contract.grain)
+    published = {**step.events.publications(commit.dataset, since=since), **commit.entries}
+    reading, found = detectors.skew(contract, published, commit.entries)
+    skewed = [one for one in found if one.verdict]
+    rows = [
+        dg.TableRecord(
+            {"partition": one.partition, "verdict": one.verdict, "found": one.found, "usual": round(one.usual, 2)}
+        )
+        for one in skewed[:_LISTED]
+    ]
+    return [
+        dg.AssetCheckResult(
+            check_name=SKEW,
+            asset_key=key,
+            passed=not skewed,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=first([str(one) for one in skewed]) or (reading.what if not found else None),
+            metadata={
+                "partitions": len({one.partition for one in skewed}),
+                "judged": len({one.partition for one in found}),
+                **({"skewed": dg.MetadataValue.table(rows)} if rows else {}),
+            },
+        )
+    ]
+
+
+TOO_LATE = "too_late"
+
+
+def finality_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+    """Return the check spec of a dataset whose partitions become final; empty for other datasets."""
+    if lookback_of(contract) is None:
+        return []
+    return [
+        dg.AssetCheckSpec(
+            TOO_LATE,
+            asset=key,
+            description=f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)",
+        )
+    ]
+
+
+def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    """Count, for each final partition, the rows that arrived in its hours but were not integrated."""
+    lookback = lookback_of(contract)
+    if lookback is None:
+        return []
+    arrived: Counter[str] = Counter()
+    for above in step.inputs:
+        for hour, entry in step.events.publications(above).items():
+            arrived[coarser(hour, Grain.HOUR, lookback.grain)] += entry.rows_out
+    integrated = {period: entry.rows_in for period, entry in step.events.publications(contract.dataset).items()}
+    newest = newest_ended(max([*arrived, *commit.entries]), lookback.grain)
+    missed = static_late_data_integrator.too_late(arrived, integrated, newest, lookback)
+    return [
+        dg.AssetCheckResult(
+            check_name=TOO_LATE,
+            asset_key=key,
+            passed=not missed,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"rows": sum(missed.values()), **({"by_partition": missed} if missed else {})},
+            description=f"{sum(missed.values()):,} rows came after their partition was final" if missed else None,
+        )
+    ]
+
+
+AUDITS = "audits"
+_NAMED = 5
+
+
+def audit_warning_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
+    """Return the check spec of a dataset with audits; empty for other datasets."""
+    if not contract.audits:
+        return []
+    return [
+        dg.AssetCheckSpec(
+            AUDITS,
+            asset=key,
+            description="No partition was published with a failed audit (warning): "
+            + "; ".join(f"{audit.name}: {audit.description}" for audit in contract.audits),
+        )
+    ]
+
+
+def audit_warning_results(key: dg.AssetKey, contract: Contract, commit: Commit) -> list[dg.AssetCheckResult]:
+    """Report the failed audits of a publication."""
+    if not contract.audits:
+        return []
+    failed = {part: names for part, entry in sorted(commit.entries.items()) if (names := warnings(entry))}
+    lifted = commit.info.get("lifted", [])
+    named = "; ".join(f"{part or 'the table'}: {', '.join(names)}" for part, names in list(failed.items())[:_NAMED])
+    return [
+        dg.AssetCheckResult(
+            check_name=AUDITS,
+            asset_key=key,
+            passed=not failed,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=f"published all the same: {named}" if failed else None,
+            metadata={"partitions": len(failed), **({"lifted_by_a_person": lifted} if lifted else {})},
+        )
+    ]
+
 
 CONTRACT = "contract"
 LEDGER = "ledger"

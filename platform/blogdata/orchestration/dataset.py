@@ -1,9 +1,13 @@
-"""Builds Dagster assets from contracts and computations; policy is applied to all datasets in one place."""
+"""Builds Dagster assets from contracts and computations; policy is applied to all datasets in one place.
+
+Converts a contract's freshness promise to a Dagster freshness policy.
+"""
 
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -24,7 +28,6 @@ from blogdata.orchestration.computation import (
     partitions_of,
     refused_checks,
 )
-from blogdata.orchestration.freshness import freshness_of
 from blogdata.orchestration.lineage import column_schema
 from blogdata.orchestration.names import asset_key, slug, step_of
 from blogdata.orchestration.retries import failure, reported
@@ -36,6 +39,18 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import awaited
 from blogdata.planning.staleness import Staleness
 from blogdata.publish.contract import Contract, Read
+
+
+def freshness_of(contract: Contract) -> dg.FreshnessPolicy | None:
+    """Return the freshness policy of a dataset; None if its contract promises nothing.
+
+    The policy fails if nothing was published for one partition length (whole table: 1 day) plus `freshness_hours`.
+    """
+    if contract.freshness_hours is None:
+        return None
+    due = timedelta(hours=contract.freshness_hours)
+    between = contract.grain.length if contract.grain is not None else timedelta(days=1)
+    return dg.FreshnessPolicy.time_window(fail_window=between + due)
 
 
 @dataclass(frozen=True, kw_only=True)

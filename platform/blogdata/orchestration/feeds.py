@@ -17,8 +17,7 @@ from blogdata.orchestration.computation import Context, access_of, evaluation, l
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.served_dataset import requested, served_asset, served_step
-from blogdata.patterns.data_value.outbox import Outbox
-from blogdata.patterns.data_value.outbox_account import OutboxLine
+from blogdata.patterns.data_value.outbox import Outbox, OutboxLine
 from blogdata.planning.sources import input_not_published
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed
@@ -87,32 +86,30 @@ class PartnerFeed:
         Whatever else is published and not taken is taken before: what is sent is in order, and as it is published now.
         """
         settings: Settings = context.resources.deployment.settings()
-        box, events, write = partner.outbox(settings), access_of(context).events, self._write
+        box, events = partner.outbox(settings), access_of(context).events
         try:
             with box.alone():
                 asked = set(partitions)
                 while due := sorted({*asked, *partner.untaken(box, events, self.source.dataset)}):
                     asked = {partition for partition in due if self._take(context, box, partition) is None}
                 self._note(context, box)
-                sent = partner.send(settings, box, write)
+                context.log.info(f"the partner took {partner.send(settings, box, self._write)} records")
                 # What was delivered counts as such: the account is that after the sending.
                 lines = [line for line in box.lines() if line.partition in set(partitions)]
-            context.log.info(f"the partner took {sent} records")
         except PlatformError as error:
             raise failure(context, error) from error
         return lines
 
     def _take(self, context: Context, box: Outbox, partition: str) -> OutboxLine | None:
-        access, write = access_of(context), self._write
-        dataset, column = self.source.dataset, self.source.partition_column
-        assert column is not None
+        access, dataset, column = access_of(context), self.source.dataset, self.source.partition_column
 
         def batches() -> Iterator[Any]:
             version = access.lake.version(dataset)
             assert version is not None
+            assert column is not None
             yield from access.batches(dataset, version, column, partition)
 
-        return partner.take(box, access.events, dataset, write, partition, batches)
+        return partner.take(box, access.events, dataset, self._write, partition, batches)
 
     def _note(self, context: Context, box: Outbox) -> None:
         """Log the missing events of taken partitions, those of runs that died included."""

@@ -1,4 +1,7 @@
-"""The lake as a Dagster resource: where the tables and the landing zone are, and how writes are audited."""
+"""The lake as a Dagster resource: where the tables and the landing zone are, and how writes are audited.
+
+The deployment as a Dagster resource: its settings, read when they are needed; run configuration holds no secret.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,22 @@ from blogdata.lake.checksums import require_whole
 from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.readiness_marker import Convention, LandingZone
 from blogdata.publish.target import Engine
+from blogdata.services import config
+from blogdata.services.config import Settings
+
+
+class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):
+    """The deployment that a step or a sensor works for."""
+
+    home: str
+
+    def settings(self) -> Settings:
+        """Read the settings as they are now, so that a change of them needs no restart.
+
+        Raises:
+            ConfigurationError: A setting cannot be used.
+        """
+        return config.load(overrides={"BLOGDATA_HOME": self.home})
 
 
 class LakeResource(dg.ConfigurableResource["LakeResource"]):

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import json
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, ShowLedger
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
-from blogdata.patterns.data_value import ordered_delivery
+from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
-from blogdata.patterns.data_value.fifo_orderer import Fifo, Mode
-from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget, told
-from blogdata.patterns.data_value.ordered_delivery import Orderer
-from blogdata.patterns.data_value.outbox import Outbox, RowsUnaccounted
-from blogdata.patterns.data_value.outbox_account import Delivery, OutboxLine, Row
+from blogdata.patterns.data_value.fifo_orderer import Fifo
+from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
+from blogdata.patterns.data_value.ordered_delivery import deliver
+from blogdata.patterns.data_value.outbox import Delivery, Outbox, OutboxLine, Row, RowsUnaccounted
 from blogdata.patterns.security.pseudo_anonymizer import token_of
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.publish.writes import Feed
@@ -31,38 +29,11 @@ if TYPE_CHECKING:
 
 TOKENS = "partner-tokens"
 """Name of the secret from which the partner's tokens follow; without it the partner is told other ones."""
-PROTECTED = timedelta(hours=23)
-"""How long a request is repeated: the partner honours its key for 24 hours, and clocks differ."""
-
-
-def is_configured(settings: Settings) -> bool:
-    """Return whether the deployment has a partner."""
-    return settings.partner.url is not None
 
 
 def outbox(settings: Settings) -> Outbox:
     """Return the outbox of a deployment."""
-    return Outbox(path=settings.home / "partner.sqlite", protected=PROTECTED.total_seconds())
-
-
-@contextmanager
-def target(settings: Settings, write: Feed) -> Iterator[HttpTarget]:
-    """Open the partner's API, which is told tokens of visitors and of what the feed declares as `pseudonyms`.
-
-    Raises:
-        ConfigurationError: There is no partner, or its key cannot be read.
-    """
-    if settings.partner.url is None:
-        raise ConfigurationError(
-            what="no partner is configured",
-            where=f"{settings.home / 'blogdata.toml'}, [partner]",
-            next_step='write [partner] url = "https://…"',
-        )
-    name = settings.partner.secret
-    key = SecretInUse(secrets.pointer(settings, name)) if name else None
-    record = partial(_disguised, write=write, secret=secrets.read(settings, TOKENS).reveal())
-    with HttpTarget(settings.partner.url, key=key, timeout=settings.partner.timeout, record=record) as opened:
-        yield opened
+    return Outbox(path=settings.home / "partner.sqlite")
 
 
 def known_as(key: str, secret: str) -> str:
@@ -70,13 +41,15 @@ def known_as(key: str, secret: str) -> str:
     return token_of(key, secret, "key of the partner")
 
 
-def _disguised(one: Delivery, *, write: Feed, secret: str) -> Mapping[str, object]:
-    record = told(one)
-    payload = record["payload"]
+def told(one: Delivery, *, write: Feed, secret: str) -> Mapping[str, object]:
+    """Return what the partner is sent of a record: tokens for the key and the feed's `pseudonyms`."""
+    payload = json.loads(one.payload)
     # What waits may have been taken by a feed with other columns.
     named = [name for name in write.pseudonyms if name in payload]
     tokens = {name: token_of(payload[name], secret, f"{name} of the partner") for name in named}
-    return {**record, "key": known_as(one.key, secret), "payload": {**payload, **tokens}}
+    computed = {"key": known_as(one.key, secret), "sequence": one.sequence}
+    correction = {"correction": True} if one.correction else {}
+    return wrapper.envelope({**payload, **tokens}, {**computed, **correction}, field="payload")
 
 
 def released(settings: Settings, now: datetime) -> str:
@@ -85,42 +58,34 @@ def released(settings: Settings, now: datetime) -> str:
 
 
 def send(settings: Settings, box: Outbox, write: Feed) -> int:
-    """Send what is due: first what was sent and not answered, then what waits. The caller is alone at the outbox.
-
-    Returns:
-        Number of records that the partner took.
+    """Send what is due, and return the number of records that the partner took. The caller is alone at the outbox.
 
     Raises:
-        NotTaken: The partner takes nothing now; transient.
-        Unanswered: The partner does not answer; transient.
+        Undelivered: The partner takes nothing now, or does not answer; transient.
         Refused: The partner refuses a request for good.
-        ConfigurationError: There is no partner, or its key cannot be read.
+        ConfigurationError: Its key cannot be read.
     """
-    taken, patience = 0, settings.partner.patience
-    before = released(settings, datetime.fromtimestamp(box.clock(), timezone.utc))
-    with target(settings, write) as api:
-        unanswered = box.repeatable()
-        while True:
-            # Keys with an open request are not due before it is settled.
-            waiting = [] if unanswered else box.due(before=before)
-            if not unanswered and not waiting:
-                return taken
-            done = ordered_delivery.deliver(
-                _orderer(settings, waiting), box, api, unanswered=unanswered, patience=patience
-            )
-            taken += done
-            if not done and not unanswered:
-                return taken
-            unanswered = []
+    url, name, total = settings.partner.url, settings.partner.secret, 0
+    assert url is not None, "without a partner there is no feed"
+    before = released(settings, datetime.now(timezone.utc))
+    key = SecretInUse(secrets.pointer(settings, name)) if name else None
+    record = partial(told, write=write, secret=secrets.read(settings, TOKENS).reveal())
+    with HttpTarget(url, key=key, timeout=settings.partner.timeout, record=record) as api:
+        while due := box.due(before=before):
+            orderer = BinPacker(due, size=MOST_RECORDS) if settings.partner.mode == "bins" else Fifo(due)
+            taken = deliver(orderer, box, api, patience=settings.partner.patience)
+            total += taken
+            if not taken:
+                break
+    return total
 
 
 def is_behind(settings: Settings, events: EventLog, dataset: str) -> bool:
     """Return whether there is a partner, and the outbox lacks what is published, or something of it is to be sent."""
-    if not is_configured(settings):
+    if settings.partner.url is None:
         return False
-    box = outbox(settings)
-    before = released(settings, datetime.now(timezone.utc))
-    return bool(untaken(box, events, dataset) or box.repeatable() or box.due(before=before))
+    box, before = outbox(settings), released(settings, datetime.now(timezone.utc))
+    return bool(untaken(box, events, dataset) or box.due(before=before))
 
 
 def untaken(box: Outbox, events: EventLog, dataset: str) -> list[str]:
@@ -150,24 +115,18 @@ def take(
         RowsUnaccounted: The rows are not those of the ledger; nothing was taken.
     """
     source, entry = _published(events, dataset, [partition])[partition]
-    rows, private, found = [], 0, 0
-    for batch in batches():
-        for row in batch.to_pylist():
-            found += 1
-            if row[write.unless] is False:
-                rows.append(_row(row, write))
-            else:
-                private += 1
+    every = [row for batch in batches() for row in batch.to_pylist()]
+    rows = [_row(row, write) for row in every if row[write.unless] is False]
     if _published(events, dataset, [partition])[partition][0] != source:
         # The rows may be those of either publication.
         return None
-    if found != entry.rows_out:
+    if len(every) != entry.rows_out:
         raise RowsUnaccounted(
-            what=f"{dataset} has {entry.rows_out} rows by its ledger, but {found} were read",
+            what=f"{dataset} has {entry.rows_out} rows by its ledger, but {len(every)} were read",
             where=partition,
             next_step=Remedy("nothing of it is sent; look at the account: ", ShowLedger(dataset=dataset)),
         )
-    return box.take(partition, source, rows, rows_in=found, private=private)
+    return box.take(partition, source, rows, rows_in=len(every), private=len(every) - len(rows))
 
 
 def _published(
@@ -195,9 +154,3 @@ def _text(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return str(value)
-
-
-def _orderer(settings: Settings, waiting: list[Delivery]) -> Orderer:
-    if settings.partner.mode == "bins":
-        return BinPacker(waiting, size=MOST_RECORDS)
-    return Fifo(waiting, mode=Mode(settings.partner.mode), size=MOST_RECORDS)

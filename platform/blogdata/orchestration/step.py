@@ -34,8 +34,7 @@ from blogdata.services import spark_probe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from blogdata.orchestration.deployment_resource import DeploymentResource
-    from blogdata.orchestration.lake_resource import LakeResource
+    from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 
 
 @dataclass(frozen=True, kw_only=True)

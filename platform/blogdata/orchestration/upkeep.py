@@ -1,13 +1,159 @@
-"""The maintenance of a deployment: every action, in the order in which they are taken, and what is maintained."""
+"""The maintenance of a deployment: every action, in the order in which they are taken, and what is maintained.
+
+The maintenance action that compacts the tables of datasets (Compactor).
+
+The maintenance actions that remove files that nobody can need any more: data files, and old files of the logs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from blogdata.orchestration.compacting import Compacting
-from blogdata.orchestration.maintenance import Action
-from blogdata.orchestration.vacuuming import LogCleaning, Vacuuming
+from blogdata.evidence.held_versions import first_needed, held_versions
+from blogdata.lake import members, unneeded
+from blogdata.lake.lake import Lake
+from blogdata.lake.shares import shared_files
+from blogdata.orchestration.maintenance import BUSY, OWN, Action, Done, Due, Inspection, Upkeep
+from blogdata.patterns.ingestion import compactor
+from blogdata.planning.finality import lookback_of, newest_ended
 from blogdata.publish.contract import Contract
+from blogdata.publish.target import Engine
+from blogdata.publish.write_faults import ConcurrentWrite
+
+
+class Vacuuming:
+    """Removes the data files that no version needs which may still be read; members are looked at one by one."""
+
+    name = "vacuum"
+
+    def due(self, seen: Inspection, contract: Contract) -> Due | None:
+        """Decide whether files of a dataset are needed by no version, and have been for a day: not for every one."""
+        earlier = Inspection(lake=seen.lake, events=seen.events, now=seen.now - unneeded.MARGIN)
+        if not _data_files(earlier, contract):
+            return None
+        return _due(contract, self.name, _data_files(seen, contract))
+
+    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
+        """Remove the files; no commit is made."""
+        unneeded.remove(_data_files(upkeep, contract))
+        return Done(due=due)
+
+
+class LogCleaning:
+    """Removes the files of logs that nobody has to read any more; before, the event log has read all there is."""
+
+    name = "log"
+
+    def __init__(self, companions: Mapping[str, Iterable[str]]) -> None:
+        self._companions = companions
+
+    def due(self, seen: Inspection, contract: Contract) -> Due | None:
+        """Decide whether a log has files that are older than it has to tell of."""
+        return _due(contract, self.name, self._files(seen, contract))
+
+    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
+        """Remove the files."""
+        unneeded.remove(self._files(upkeep, contract))
+        return Done(due=due)
+
+    def _files(self, seen: Inspection, contract: Contract) -> list[Path]:
+        table = seen.lake.table(contract.dataset)
+        if table is None:
+            return []
+        old = unneeded.log_files(seen.lake, contract.dataset, table.version(), seen.now)
+        if not old:
+            # Without a file to remove at any rate, the event log is not asked.
+            return []
+        if contract in OWN:
+            needed = min([table.version(), *held_versions(seen.lake, seen.events, contract, contract.dataset)])
+        else:
+            beside = self._companions.get(contract.dataset, ())
+            needed = first_needed(seen.lake, seen.events, contract, beside, now=seen.now)
+        return unneeded.log_files(seen.lake, contract.dataset, needed, seen.now)
+
+
+def _data_files(seen: Inspection, contract: Contract) -> list[Path]:
+    found = [file for table in tables(seen.lake, contract.dataset) for file in _unneeded(seen, contract, table)]
+    # Commits that the table's log has lost may come back from a backup, and need their files then.
+    return found if found and _is_whole(seen, contract.dataset) else []
+
+
+def _unneeded(seen: Inspection, contract: Contract, table: str) -> Iterator[Path]:
+    held = held_versions(seen.lake, seen.events, contract, table, now=seen.now)
+    shared = shared_files(seen.lake, contract.dataset)
+    # The log may have lost a shared version: Delta itself cleans it up after thirty days, whoever holds what.
+    return (file for file in unneeded.data_files(seen.lake, table, held, seen.now) if file not in shared)
+
+
+def _is_whole(seen: Inspection, dataset: str) -> bool:
+    table = seen.lake.table(dataset)
+    return table is not None and table.version() >= seen.events.recorded(dataset)
+
+
+def tables(lake: Lake, dataset: str) -> list[str]:
+    """List the tables of a dataset: its own, and those of its members that are not removed."""
+    table = lake.caught_up(dataset)
+    if table is None:
+        return []
+    kept = (
+        {one.location for one in members.members_of(table).all if not one.removed_at}
+        if members.is_pointer(table)
+        else ()
+    )
+    return [dataset, *(members.table_of(dataset, location) for location in sorted(kept))]
+
+
+def _due(contract: Contract, action: str, files: Iterable[Path]) -> Due | None:
+    sizes = unneeded.sizes(files)
+    return Due(dataset=contract.dataset, action=action, files=len(sizes), bytes=sum(sizes)) if sizes else None
+
+
+class Compacting:
+    """Merges small files; members are written once, whole, and have none."""
+
+    name = "compact"
+
+    def due(self, seen: Inspection, contract: Contract) -> Due | None:
+        """Decide whether partitions of a dataset have too many small files."""
+        table = None if contract in OWN else seen.lake.caught_up(contract.dataset)
+        if table is None or members.is_pointer(table):
+            return None
+        files = compactor.files(table)
+        newest = max((file.partition for file in files), default="")
+        found = compactor.due(files, seen.now, is_final=lambda key: _is_final(contract, key, newest))
+        if not found:
+            return None
+        return Due(
+            dataset=contract.dataset,
+            action=self.name,
+            partitions=tuple(one.partition for one in found),
+            files=sum(one.files for one in found),
+            bytes=sum(one.bytes for one in found),
+        )
+
+    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
+        """Compact those of the partitions that no other run holds; what another run changes meanwhile is left."""
+        if upkeep.engine is Engine.CHECKPOINT:
+            return Done(due=due, left="without the engine's jar its rows cannot be compared before they are visible")
+        with upkeep.claimed(contract, due.partitions) as mine:
+            if not mine:
+                return Done(due=due, left=BUSY)
+            try:
+                with upkeep.spark() as spark:
+                    compacted = compactor.compact(spark, upkeep.target(contract), mine)
+            except ConcurrentWrite as error:
+                return Done(due=due, left=error.what)
+        if compacted is None:
+            return Done(due=due, left="its files are as few as they can be")
+        done = replace(due, partitions=tuple(mine), files=compacted.files_before, bytes=compacted.bytes_before)
+        return Done(due=done, files=compacted.files, bytes=compacted.bytes)
+
+
+def _is_final(contract: Contract, key: str, newest: str) -> bool:
+    lookback = lookback_of(contract)
+    return lookback is None or lookback.is_final(key, newest_ended(newest, lookback.grain))
 
 
 def actions(contracts: Iterable[Contract]) -> Sequence[Action]:

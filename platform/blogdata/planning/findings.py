@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from blogdata.errors import PlatformError
-from blogdata.errors.remedies import Remedy, Run, Settle, ShowLedger, ShowMigrations
+from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.finding import Finding, Severity
-from blogdata.patterns.data_value.outbox_account import OutboxLine
+from blogdata.patterns.data_value.outbox import OutboxLine
 from blogdata.patterns.ingestion import external_trigger, new_fields
 from blogdata.patterns.ingestion.new_fields import NewField
 from blogdata.patterns.quality.offline_observer import (
@@ -251,21 +251,8 @@ def unstarted(deployment: Observed) -> Iterator[Finding]:
 
 
 def unsent(deployment: Observed) -> Iterator[Finding]:
-    """Find what does not reach a partner: requests without an answer, what waits, and what it has and should not."""
+    """Find what does not reach a partner, and what it has and should not."""
     for contract, outbox in deployment.feeds:
-        for one in outbox.held():
-            yield Finding(
-                source="feed",
-                dataset=contract.dataset,
-                owner=contract.owner,
-                severity=Severity.CRITICAL,
-                what=f"a request of {len(one.request.records)} records was not answered, and may not be repeated",
-                remedy=Remedy(
-                    "ask the partner whether it has them, and settle it; with taken=false they are sent again: ",
-                    Settle(request=one.request.id),
-                ),
-                partition=one.request.id,
-            )
         lines = outbox.lines()
         overdue = [
             line

@@ -4,12 +4,15 @@ A secret is the field `value` of the entry `<path>/<name>` below a mount. The se
 a file or comes from a login with a role (AppRole). It is read, or the login is made, again when the server refuses it.
 
 Source: HTTP API of OpenBao, `secret/kv-v2` and `auth/approle`.
+
+Requests that carry a secret: a redirect is refused, because urllib would send the secret to the other host.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -20,8 +23,23 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.secrets import no_redirect
 from blogdata.secrets.secret import Secret
+
+
+def opener(ca_file: Path | None = None) -> urllib.request.OpenerDirector:
+    """Return what opens requests and follows no redirect: such an answer is raised as an `HTTPError`.
+
+    Args:
+        ca_file: Trusted certificates in PEM; None: the machine's.
+    """
+    context = ssl.create_default_context(cafile=ca_file)
+    return urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context))
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Refuse; urllib then raises the answer as an error."""
+
 
 _SECONDS = 10.0
 _TO_SECONDS = len("2026-01-05T10:00:00")
@@ -141,9 +159,8 @@ class OpenBao:
             data=None if content is None else json.dumps(content).encode(),
             headers={"Content-Type": "application/json", **({"X-Vault-Token": token.reveal()} if token else {})},
         )
-        opener = no_redirect.opener(self.ca_file)
         try:
-            with opener.open(request, timeout=_SECONDS) as answer:
+            with opener(self.ca_file).open(request, timeout=_SECONDS) as answer:
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
             with error:

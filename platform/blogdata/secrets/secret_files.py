@@ -1,15 +1,78 @@
-"""Secrets in files of the deployment that only their owner can read; the default of the Secrets Pointer."""
+"""Secrets in files of the deployment that only their owner can read; the default of the Secrets Pointer.
+
+Secrets in variables of the environment, for the Secrets Pointer.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from blogdata.errors import ConfigurationError
 from blogdata.secrets.secret import Secret
+
+PREFIX, SERVER_TOKEN = "BLOGDATA_SECRET_", "BAO_TOKEN"
+"""Variables with secrets: those that begin so, and the token of an OpenBao server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Variables such as `BLOGDATA_SECRET_POSTGRES_ANALYST`; `…__2` is the second version, and so on."""
+
+    variables: Mapping[str, str]
+
+    def read(self, name: str, version: int | None = None) -> Secret | None:
+        """Read a secret; see :class:`blogdata.secrets.secrets_pointer.Provider`."""
+        value = self.variables.get(self._variable(name, version))
+        return None if value is None else Secret(value.strip())
+
+    def versions(self, name: str) -> tuple[int, ...]:
+        """List the versions of a secret."""
+        first = _variable(name)
+        later = (re.fullmatch(rf"{first}__([1-9][0-9]*)", variable) for variable in self.variables)
+        found = [1] if first in self.variables else []
+        return tuple(sorted([*found, *(int(match[1]) for match in later if match)]))
+
+    def add(self, name: str, secret: Secret, *, after: int) -> bool:
+        """Refuse: a process cannot set the environment of the others.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        variable = self._variable(name, after + 1)
+        raise ConfigurationError(
+            what=f"{f'version {after + 1} of ' if after else ''}the secret {name} does not exist, and variables of the"
+            " environment are not made by the platform",
+            where=f"variable {variable}",
+            next_step=f"set it for every process, to a random one: openssl rand -hex 32 ({variable})",
+        )
+
+    def place(self, name: str) -> str:
+        """Return the variable of the current version."""
+        return f"variable {self._variable(name)}"
+
+    def remedy(self, name: str) -> str:
+        """Say that the variable has to be set."""
+        return f"set {self._variable(name)} for every process of the deployment"
+
+    def _variable(self, name: str, version: int | None = None) -> str:
+        if version is None:
+            version = max(self.versions(name), default=1)
+        return _variable(name) + ("" if version == 1 else f"__{version}")
+
+
+def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that another program may inherit."""
+    return {name: value for name, value in variables.items() if not name.startswith(PREFIX) and name != SERVER_TOKEN}
+
+
+def _variable(name: str) -> str:
+    return PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
 
 _OTHERS = 0o077
 

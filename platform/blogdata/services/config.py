@@ -27,9 +27,9 @@ from pydantic import (
 
 from blogdata.errors import ConfigurationError
 from blogdata.errors.severity import Severity
-from blogdata.secrets import environment
+from blogdata.secrets import secret_files
 from blogdata.secrets.secret import Secret
-from blogdata.services import file_permissions, setting_sources
+from blogdata.services import files, setting_sources
 from blogdata.services import setting_types as types
 from blogdata.services.setting_sources import at
 
@@ -118,7 +118,7 @@ def _complete(provider: ProviderKind, info: ValidationInfo) -> ProviderKind:
         if bool(role) != bool(info.data.get("role_secret_file")):
             raise types.refusal("has half a role", 'write role = "…" and role_secret_file = "…"')
         if not (info.data.get("token") or info.data.get("token_file") or role):
-            token = f"write token_file, or role and role_secret_file, or set {environment.SERVER_TOKEN}"
+            token = f"write token_file, or role and role_secret_file, or set {secret_files.SERVER_TOKEN}"
             raise types.refusal("asks for a token", token)
     return provider
 
@@ -130,12 +130,12 @@ class SecretSettings:
     address: Annotated[types.HttpAddress | None, at("address", "BLOGDATA_OPENBAO")] = None
     mount: types.Names = "secret"
     path: types.Names = "blogdata"
-    token: Annotated[Secret | None, PlainValidator(Secret), at(variable=environment.SERVER_TOKEN)] = None
+    token: Annotated[Secret | None, PlainValidator(Secret), at(variable=secret_files.SERVER_TOKEN)] = None
     token_file: types.Folder | None = None
     role: types.Text | None = None
     role_secret_file: types.Folder | None = None
     provider: Annotated[ProviderKind, AfterValidator(_complete), at("provider", "BLOGDATA_SECRETS")] = "files"
-    variables: Annotated[Mapping[str, str], at(variable=environment.PREFIX)] = field(
+    variables: Annotated[Mapping[str, str], at(variable=secret_files.PREFIX)] = field(
         default_factory=lambda: MappingProxyType({}), repr=False, hash=False
     )
 
@@ -348,7 +348,7 @@ def load(environ: Mapping[str, str] | None = None, *, overrides: Mapping[str, st
     except ValidationError as error:
         # Not as its cause: its text has the values, which may be private.
         raise setting_sources.refused(error.errors(include_url=False)[0], file) from None
-    file_permissions.close(folder, settings.landing)
+    files.close(folder, settings.landing)
     return settings
 
 
@@ -364,7 +364,7 @@ def _merged(document: Mapping[str, Any], env: Mapping[str, str], home: Path) -> 
         if name in variables and "://" not in variables[name]:
             variables[name] = str(Path(variables[name]).expanduser().absolute())
     variables["BLOGDATA_HOME"], variables["SSL_CERT_FILE"] = home, setting_sources.trusted_certificates(env)
-    variables[environment.PREFIX] = {name: text for name, text in env.items() if name.startswith(environment.PREFIX)}
+    variables[secret_files.PREFIX] = {name: text for name, text in env.items() if name.startswith(secret_files.PREFIX)}
     cache_folder = env.get("XDG_CACHE_HOME") or str(Path(env.get("HOME") or "~").expanduser() / ".cache")
     paths = {"landing": "landing", "lake": "lake", "jars": f"{cache_folder}/blogdata/jars"}
     sections = {place[0] for place in _places() if len(place) > 1 and place[-1].isupper()}

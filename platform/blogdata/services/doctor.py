@@ -19,7 +19,7 @@ from blogdata.services import (
     alert_channels,
     dagster_home,
     engine,
-    file_permissions,
+    files,
     jars,
     java,
     postgres,
@@ -98,7 +98,7 @@ def _python(settings: Settings) -> Iterator[Finding]:
 
 
 def _privacy(settings: Settings) -> Iterator[Finding]:
-    if exposed := list(map(str, file_permissions.exposed_secrets(settings.home))):
+    if exposed := list(map(str, files.exposed_secrets(settings.home))):
         step = Remedy(f"Run chmod 600 {shlex.join(exposed)}, and replace what somebody may have read")
         yield f"others may read secrets: {', '.join(exposed)}", step
     else:

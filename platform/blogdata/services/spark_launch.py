@@ -16,7 +16,7 @@ from pathlib import Path
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Diagnose, Remedy
-from blogdata.secrets.environment import without_secrets
+from blogdata.secrets.secret_files import without_secrets
 from blogdata.services.config import Settings
 from blogdata.services.jars import package_folder
 from blogdata.services.java import VECTOR_OPTION

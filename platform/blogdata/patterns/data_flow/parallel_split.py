@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -55,16 +56,6 @@ class Writer:
         return folder / self.name / f"date={key}" / self.file
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """How many rows the files of two writers share, and how many only one has; a changed row counts as one of each."""
-
-    equal: int
-    only_first: int = 0
-    only_second: int = 0
-    examples: Sequence[Sequence[str | int]] = ()
-
-
 def split(writers: Sequence[Writer], rows: pa.Table, folder: Path, key: str) -> None:
     """Have each writer put the file of a partition in place, whole.
 
@@ -76,24 +67,27 @@ def split(writers: Sequence[Writer], rows: pa.Table, folder: Path, key: str) -> 
         try:
             write_whole(writer.path(folder, key), writer.encode(rows))
         except Exception as error:  # noqa: BLE001 - raised when the other writers have written
-            faults[writer.name] = error
+            faults[f"the {writer.name} file cannot be written: {foreign.unquoted(error)}"] = error
     if faults:
         raise NotWritten(
-            what="; ".join(
-                f"the {name} file cannot be written: {foreign.unquoted(error)}" for name, error in faults.items()
-            ),
+            what="; ".join(faults),
             where=key,
             next_step="mend the writer, or make room in its folder; then materialize the partition again",
         ) from next(iter(faults.values()))
 
 
-def compare(first: Writer, second: Writer, folder: Path, key: str) -> Comparison:
-    """Compare the files of a partition, row by row."""
-    ours, theirs = (Counter(writer.decode(writer.path(folder, key).read_bytes())) for writer in (first, second))
+def compare(writers: Sequence[Writer], folder: Path, key: str) -> dict[str, Any]:
+    """Count the rows that the files of two writers share, and those that only one has, with examples of these.
+
+    A changed row counts as one of each; of one writer there is nothing to compare.
+    """
+    if len(writers) == 1:
+        return {}
+    ours, theirs = (Counter(writer.decode(writer.path(folder, key).read_bytes())) for writer in writers)
     lost, added = ours - theirs, theirs - ours
-    return Comparison(
-        equal=(ours & theirs).total(),
-        only_first=lost.total(),
-        only_second=added.total(),
-        examples=sorted((lost + added).elements())[:_EXAMPLES],
-    )
+    return {
+        "equal": (ours & theirs).total(),
+        "only_first": lost.total(),
+        "only_second": added.total(),
+        "examples": sorted((lost + added).elements())[:_EXAMPLES],
+    }

@@ -9,11 +9,11 @@ key. A failed record is in the next bin again, and the next record of its key is
 on. Keys with the most records left come first, so there are as few bins as possible: as many as the longest key has
 records, or as the records fill.
 
-What comes later than a record of its key that was taken is a correction of it, and says so (:mod:`.outbox`).
+What comes later than a record of its key that was sent is a correction of it, and says so (:mod:`.outbox`).
 
-The trap: order within one execution only. A process that dies and starts again has to know what was taken: bins are
-sent through an outbox, and an unanswered bin is repeated unchanged, under the same idempotency key. A second trap is
-a key with most of the records: its bins are nearly empty, and take as long as single calls.
+The trap: order within one execution only. A process that dies and starts again has to know what was taken: records are
+numbered in an outbox before they are sent, and what has no answer is sent again first, under the same numbers. A second
+trap is a key with most of the records: its bins are nearly empty, and take as long as single calls.
 
 When not to use it: if the target takes requests as a whole or not at all, if records have no key, or if there are so
 few that single calls do (FIFO Orderer).
@@ -27,16 +27,12 @@ import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 
-from blogdata.patterns.data_value.outbox_account import Delivery
-
-MOST_TRIES = 50
-"""Times a record may fail in one execution; after that its key waits for the next one."""
+from blogdata.patterns.data_value.ordered_delivery import MOST_TRIES
+from blogdata.patterns.data_value.outbox import Delivery
 
 
 class BinPacker:
-    """Packs records into bins, one after another."""
-
-    bulk = True
+    """Packs records into bins, one after another; a record that has failed too often holds its key."""
 
     def __init__(self, records: Iterable[Delivery], *, size: int) -> None:
         self._size = size

@@ -1,7 +1,7 @@
-"""An HTTP API as the target of an ordered delivery: a bulk call that may be taken in part, and single calls.
+"""An HTTP API as the target of an ordered delivery: a bulk call that may be taken in part.
 
-Every call has an `Idempotency-Key`. What the target answers decides what is known: 200 names the failed records; 429
-took nothing; 5xx, a time-out and a lost connection may have taken the request; other answers are refusals.
+The target keeps each record once by its key and number, however often it is sent. Its answer 200 names the records
+that it did not take; 408, 429, 5xx, a time-out and a lost connection say nothing; other answers are refusals.
 """
 
 from __future__ import annotations
@@ -9,133 +9,92 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.data_value import wrapper
-from blogdata.patterns.data_value.ordered_delivery import NotTaken, Refused, Undelivered
-from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest
+from blogdata.patterns.data_value.ordered_delivery import Refused, Undelivered
+from blogdata.patterns.data_value.outbox import Delivery
 from blogdata.secrets.secret import Secret
 from blogdata.secrets.secrets_pointer import SecretInUse
 
 MOST_RECORDS = 500
-"""Most records of a bulk call."""
+"""Most records of a call."""
 _LONGEST_WAIT = 3600.0
+Fault = TypeVar("Fault", bound=PlatformError)
+_REPEATED = "the records wait, and are sent by the next run"
 
 
 class KeyRefused(Refused):
     """Raised when the target refuses the key."""
 
 
-def told(one: Delivery) -> Mapping[str, Any]:
-    """Return what is sent of a record; only a correction has the field `correction`."""
-    computed = {"key": one.key, "sequence": one.sequence, **({"correction": True} if one.correction else {})}
-    return wrapper.envelope(json.loads(one.payload), computed, field="payload")
-
-
 class HttpTarget:
-    """Sends requests to `POST <url>/v1/events:batch` and `POST <url>/v1/events`.
+    """Sends records to `POST <url>/v1/events:batch`.
 
     Args:
         key: Bearer token, read again if it is refused; None if the target needs none.
         timeout: Seconds to wait for an answer.
+        record: Returns what is sent of a record.
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        key: SecretInUse | None,
-        timeout: float,
-        record: Callable[[Delivery], Mapping[str, Any]] = told,
+        self, url: str, *, key: SecretInUse | None, timeout: float, record: Callable[[Delivery], Mapping[str, object]]
     ) -> None:
-        self._parts = urlsplit(url)
-        self._key = key
-        self._timeout = timeout
-        self._record = record
-        self._connection: http.client.HTTPConnection | None = None
+        parts = urlsplit(url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.hostname or "", parts.port, timeout=timeout)
+        self._path = f"{parts.path.rstrip('/')}/v1/events:batch"
+        self._where = f"{parts.scheme}://{parts.hostname}:{parts.port or ''}{parts.path}"
+        self._key, self._record = key, record
 
     def __enter__(self) -> HttpTarget:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        self._connection.close()
 
-    def send(self, request: DeliveryRequest) -> Mapping[int, str]:
+    def send(self, records: Sequence[Delivery]) -> Collection[int]:
         """Send a request; see :class:`blogdata.patterns.data_value.ordered_delivery.Receiver`."""
+        body = json.dumps({"records": [self._record(one) for one in records]}, sort_keys=True).encode()
         if self._key is None:
-            return self._send(request, None)
-        return self._key.use(partial(self._send, request), refused=KeyRefused)
+            return self._post(body, len(records), None)
+        return self._key.use(partial(self._post, body, len(records)), refused=KeyRefused)
 
-    def _send(self, request: DeliveryRequest, key: Secret | None) -> Mapping[int, str]:
-        records = [self._record(one) for one in request.records]
-        path = "/v1/events:batch" if request.bulk else "/v1/events"
-        body = json.dumps({"records": records} if request.bulk else records[0], sort_keys=True).encode()
-        status, headers, content = self._post(path, body, request.id, key)
-        if status == 429:
-            raise self._not_taken(headers)
-        if status == 408 or status >= 500:
-            raise self._fault(Undelivered, f"the partner answered {status}")
-        if status in (401, 403):
-            place = "name it in [partner] of blogdata.toml" if self._key is None else self._key.pointer.place
-            step = f"check its secret, {place}; the records wait"
-            raise self._fault(KeyRefused, f"the partner refused the key: status {status}", step)
-        if status != 200:
-            raise self._fault(
-                Refused,
-                f"the partner refused a request of {len(records)} records: status {status}",
-                "correct the address or what is sent; the records wait",
-            )
-        return self._failed(content, len(records)) if request.bulk else {}
-
-    def _post(self, path: str, body: bytes, identity: str, key: Secret | None) -> tuple[int, Mapping[str, str], bytes]:
-        headers = {"Content-Type": "application/json", "Idempotency-Key": identity}
-        if key is not None:
-            headers["Authorization"] = f"Bearer {key.reveal()}"
-        connection = self._connected()
+    def _post(self, body: bytes, count: int, key: Secret | None) -> Collection[int]:
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key.reveal()}"} if key else {})}
         try:
-            connection.request("POST", self._parts.path.rstrip("/") + path, body, headers)
-            answer = connection.getresponse()
-            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+            # A connection that was closed is opened again.
+            self._connection.request("POST", self._path, body, headers)
+            answer = self._connection.getresponse()
+            content = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            self._connection = None
+            self._connection.close()
             raise self._fault(Undelivered, f"the partner did not answer: {type(error).__name__}") from error
+        if answer.status in (408, 429) or answer.status >= 500:
+            fault = self._fault(Undelivered, f"the partner answered {answer.status}")
+            with contextlib.suppress(ValueError):
+                fault.wait_seconds = min(max(0.0, float(answer.headers.get("Retry-After", "0"))), _LONGEST_WAIT)
+            raise fault
+        if answer.status in (401, 403):
+            place = self._key.pointer.place if self._key else "name it in [partner] of blogdata.toml"
+            step = f"check its secret, {place}; the records wait"
+            raise self._fault(KeyRefused, f"the partner refused the key: status {answer.status}", step)
+        if answer.status != 200:
+            what = f"the partner refused a request of {count} records: status {answer.status}"
+            raise self._fault(Refused, what, "correct the address or what is sent; the records wait")
+        return self._failed(content, count)
 
-    def _connected(self) -> http.client.HTTPConnection:
-        connection = self._connection
-        if connection is None or connection.sock is None:
-            kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-            connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
-            try:
-                connection.connect()
-            except OSError as error:
-                # Nothing was sent yet.
-                raise self._fault(NotTaken, f"the partner cannot be reached: {error}") from error
-            self._connection = connection
-        return connection
-
-    def _not_taken(self, headers: Mapping[str, str]) -> NotTaken:
-        error = self._fault(NotTaken, "the partner takes no more requests for now")
-        assert isinstance(error, NotTaken)
-        with contextlib.suppress(KeyError, ValueError):
-            error.wait_seconds = min(max(0.0, float(headers["retry-after"])), _LONGEST_WAIT)
-        return error
-
-    def _failed(self, content: bytes, count: int) -> Mapping[int, str]:
+    def _failed(self, content: bytes, count: int) -> Collection[int]:
         try:
-            found: Any = json.loads(content)
-            failed = {int(one["index"]): str(one["code"]) for one in found["failed"]}
+            failed = {int(one["index"]) for one in json.loads(content)["failed"]}
         except (ValueError, KeyError, TypeError) as error:
             raise self._fault(Undelivered, "the partner's answer cannot be read") from error
-        if not failed.keys() <= set(range(count)):
+        if not failed <= set(range(count)):
             raise self._fault(Undelivered, "the partner's answer names records that were not sent")
         return failed
 
-    def _fault(self, kind: type[PlatformError], what: str, next_step: str = "") -> PlatformError:
-        where = f"{self._parts.scheme}://{self._parts.hostname}:{self._parts.port or ''}{self._parts.path}"
-        return kind(what=what, where=where, next_step=next_step or "the records wait, and are sent by the next run")
+    def _fault(self, kind: type[Fault], what: str, next_step: str = _REPEATED) -> Fault:
+        return kind(what=what, where=self._where, next_step=next_step)

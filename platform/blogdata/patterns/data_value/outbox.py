@@ -1,12 +1,10 @@
 """The outbox of an ordered delivery: records wait in one SQLite file, and it knows after any crash what was sent.
 
 A partition of the source is taken in one transaction: its new records wait, and those that are gone or changed do not
-any more, if they were not sent. Before a request is sent, it is committed with its id and its records; after its
-answer, what was taken. So a process that dies leaves, at most, open requests. The next one repeats
-them under the same id.
-
-The target honours an id for a limited time. An older open request is not repeated, because its records might be taken
-twice; nor is one with a record that may no longer be sent. Such a request is held for a person, and so are its keys.
+any more, if they were not sent. Before records are sent, their numbers are committed, and after the answer, what was
+taken. So a process that dies leaves, at most, records whose outcome is not known (`sending`): the next one sends them
+again under the same numbers, before any others of their keys, and the target keeps each number of a key once. What a
+number was given to is sent as it was then, and not at all once its row is gone.
 
 A record whose key has had a later one already is a *correction*: it is sent with this mark, before the new records of
 the key, and takes the next number, so that the target applies it to what it has. Corrections of a key are in the order
@@ -19,41 +17,41 @@ import fcntl
 import hashlib
 import json
 import sqlite3
-import time
-import uuid
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from blogdata.durable.sqlite_file import SqliteStore
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
-from blogdata.patterns.data_value.outbox_account import Delivery, DeliveryRequest, Forgotten, Open, OutboxLine, Row
 
 MOST_AT_ONCE = 100_000
 """Most records that are loaded for one delivery; the others follow in the next one."""
+STATES = ("waiting", "sending", "delivered")
+# Files of earlier versions have more columns and tables, which stay empty.
 _SCHEMA = """
 CREATE TABLE records (
     id TEXT PRIMARY KEY, partition TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, digest TEXT NOT NULL,
-    payload TEXT, newer TEXT, gone INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL, sequence INTEGER, request TEXT
+    payload TEXT, newer INTEGER, gone INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL, sequence INTEGER
 );
 CREATE INDEX of_partition ON records (partition);
 CREATE INDEX of_state ON records (state, at, id);
-CREATE INDEX of_request ON records (request) WHERE request IS NOT NULL;
 CREATE TABLE keys (key TEXT PRIMARY KEY, sequence INTEGER NOT NULL, at INTEGER NOT NULL);
-CREATE TABLE requests (id TEXT PRIMARY KEY, bulk INTEGER NOT NULL, opened REAL NOT NULL);
 CREATE TABLE partitions (
     partition TEXT PRIMARY KEY, source TEXT NOT NULL, rows_in INTEGER NOT NULL, private INTEGER NOT NULL
 );
 """
-_MARKED = (
-    "SELECT records.*, coalesce(keys.sequence, 0) AS taken, records.at < coalesce(keys.at, records.at) AS correction "
-    "FROM records LEFT JOIN keys USING (key)"
-)
-"""The records, each with the last number of its key that was taken. The newest time of a key does not change while one
-of its records is in an open request: a repeated request has the same marks.
+_DUE = """
+SELECT records.*, coalesce(keys.sequence, 0) AS last, records.at < coalesce(keys.at, records.at) AS correction
+FROM records LEFT JOIN keys USING (key)
+WHERE state IN ('waiting', 'sending') AND NOT gone AND partition < ?
+ORDER BY state, records.at, records.id LIMIT ?
 """
+_LINES = """
+SELECT partitions.*, count(newer) AS corrected, coalesce(sum(gone), 0) AS withdrawn, {}
+FROM partitions LEFT JOIN records USING (partition)
+WHERE ?1 IS NULL OR partition = ?1 GROUP BY partition ORDER BY partition
+""".format(", ".join(f"sum(state = '{state}' AND NOT gone) AS {state}" for state in STATES))
 
 
 class OutboxUnusable(PlatformError):
@@ -73,16 +71,64 @@ class RowsUnaccounted(PlatformError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outbox(SqliteStore):
-    """The outbox of a deployment.
+class Row:
+    """A row that may be sent.
 
     Args:
-        protected: Seconds for which the target honours the id of a request.
-        clock: Returns the current time, in seconds since 1970.
+        at: Its event time, in microseconds since 1970.
     """
 
-    protected: float
-    clock: Callable[[], float] = time.time
+    identity: Sequence[str]
+    key: str
+    at: int
+    payload: Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A record to deliver."""
+
+    id: str
+    key: str
+    sequence: int
+    payload: str
+    correction: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutboxLine:
+    """The account of a partition: its rows are private, or their records are in one of the states.
+
+    Args:
+        corrected: Records whose row has changed since they were sent.
+        withdrawn: Sent records whose row is gone, or may no longer be sent; not part of `states`.
+    """
+
+    partition: str
+    source: str
+    rows_in: int
+    private: int
+    states: Mapping[str, int]
+    corrected: int
+    withdrawn: int
+
+    @property
+    def missing(self) -> int:
+        """Rows that are not accounted for; 0 if none is lost or doubled."""
+        return self.rows_in - self.private - sum(self.states.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forgotten:
+    """The number of records of forgotten keys, and of those of them that were sent."""
+
+    records: int = 0
+    sent: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outbox(SqliteStore):
+    """The outbox of a deployment."""
 
     # A commit is on the disk when it returns: the request may be at the target a moment later.
     schema = _SCHEMA
@@ -97,7 +143,7 @@ class Outbox(SqliteStore):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the only process that takes, sends or resolves; the death of the process ends it.
+        """Be the only process that takes or sends; the death of the process ends it.
 
         Raises:
             OutboxBusy: Another process does.
@@ -119,30 +165,22 @@ class Outbox(SqliteStore):
         return {row["partition"]: row["source"] for row in self._file.read("SELECT partition, source FROM partitions")}
 
     def take(self, partition: str, source: str, rows: Iterable[Row], *, rows_in: int, private: int) -> OutboxLine:
-        """Take a partition of the source: all of its rows that may be sent, in place of what it had before.
-
-        Returns:
-            The account of the partition.
+        """Take all rows of a partition that may be sent, in place of what it had before, and return its account.
 
         Raises:
             RowsUnaccounted: The figures do not add up; nothing was taken.
         """
         with self._file.writing() as connection:
-            known = {
-                row["id"]: row for row in connection.execute("SELECT * FROM records WHERE partition = ?", (partition,))
-            }
-            seen = set()
-            for row in rows:
-                identity = _digest(list(row.identity))
-                seen.add(identity)
-                _merge(connection, partition, identity, row, known.get(identity))
+            query = "SELECT id, state, digest FROM records WHERE partition = ?"
+            known = {row["id"]: row for row in connection.execute(query, (partition,))}
+            seen = {identity for row in rows for identity in [_merge(connection, partition, row, known)]}
             gone = [(identity,) for identity in known.keys() - seen]
             connection.executemany("DELETE FROM records WHERE id = ? AND state = 'waiting'", gone)
             connection.executemany("UPDATE records SET gone = 1, newer = NULL WHERE id = ?", gone)
             connection.execute(
                 "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?)", (partition, source, rows_in, private)
             )
-            (line,) = _lines(connection, partition)
+            line = _line(connection.execute(_LINES, (partition,)).fetchone())
             if line.missing:
                 raise RowsUnaccounted(
                     what=f"{line.missing} of {rows_in} rows are not accounted for",
@@ -153,207 +191,86 @@ class Outbox(SqliteStore):
 
     def lines(self) -> list[OutboxLine]:
         """Return the account of each partition, in order."""
-        if not self.path.exists():
-            return []
-        with self._file.connected() as connection:
-            return _lines(connection, None)
+        return [_line(row) for row in self._file.read(_LINES, None)]
 
     def due(self, *, before: str) -> list[Delivery]:
-        """Return the records to send next, in the order of their times; none of a key with an open request."""
-        rows = self._file.read(
-            f"{_MARKED} WHERE state = 'waiting' AND partition < ? "
-            "AND key NOT IN (SELECT key FROM records WHERE state = 'sending') ORDER BY records.at, records.id LIMIT ?",
-            before,
-            MOST_AT_ONCE,
-        )
-        counts: Counter[str] = Counter()
+        """Return the records to send next: those whose outcome is not known, then the others in the order of time."""
+        last: dict[str, int] = {}
         found = []
-        for row in rows:
-            counts[row["key"]] += 1
-            found.append(_record(row, row["taken"] + counts[row["key"]]))
+        for row in self._file.read(_DUE, before, MOST_AT_ONCE):
+            before_it = max(row["last"], last.get(row["key"], 0))
+            sequence = row["sequence"] or before_it + 1
+            last[row["key"]] = max(sequence, before_it)
+            values = {name: row[name] for name in ("id", "key", "payload")}
+            found.append(Delivery(sequence=sequence, correction=bool(row["correction"]), **values))
         return found
 
-    def open(self) -> list[Open]:
-        """Return the requests whose answers are not known, the oldest first."""
-        found = []
-        for row in self._file.read("SELECT * FROM requests ORDER BY opened, id"):
-            members = self._file.read(f"{_MARKED} WHERE request = ? ORDER BY key", row["id"])
-            request = DeliveryRequest(
-                id=row["id"], records=[_record(one, one["sequence"]) for one in members], bulk=bool(row["bulk"])
-            )
-            found.append(Open(request=request, opened=row["opened"], withdrawn=sum(one["gone"] for one in members)))
-        return found
-
-    def held(self) -> list[Open]:
-        """Return the open requests that wait for a person: too old, or with records that may not be sent any more."""
-        now = self.clock()
-        return [one for one in self.open() if now - one.opened >= self.protected or one.withdrawn]
-
-    def resolve(self, name: str, *, taken: bool) -> int:
-        """Settle a request as a person has found it at the target.
-
-        Returns:
-            Number of its records.
-
-        Raises:
-            ConfigurationError: There is no such open request, or the name is empty.
-        """
-        every = [one.request for one in self.open()]
-        # Each id begins with an empty name: it would settle whichever request is the only open one.
-        found = [request for request in every if name and request.id.startswith(name)]
-        if len(found) != 1:
-            raise ConfigurationError(
-                what=f"no single open request is called {name!r}",
-                where="the outbox",
-                next_step="name one of: " + (", ".join(request.id for request in every) or "there is none"),
-            )
-        if taken:
-            self.answered(found[0], ())
-        else:
-            self.given_up(found[0])
-        return len(found[0].records)
-
-    def repeatable(self) -> list[DeliveryRequest]:
-        """Return the open requests that are to be repeated."""
-        held = {one.request.id for one in self.held()}
-        return [one.request for one in self.open() if one.request.id not in held]
-
-    def opened(self, records: Sequence[Delivery], *, bulk: bool) -> DeliveryRequest:
-        """Note that records are about to be sent."""
-        # `open` reads them in this order again: a repeated request has to have the same bytes.
-        request = DeliveryRequest(id=str(uuid.uuid4()), records=sorted(records, key=lambda one: one.key), bulk=bulk)
+    def number(self, records: Sequence[Delivery]) -> None:
+        """Note that records are about to be sent under their numbers."""
         with self._file.writing() as connection:
-            connection.execute("INSERT INTO requests VALUES (?, ?, ?)", (request.id, bulk, self.clock()))
-            connection.executemany(
-                "UPDATE records SET state = 'sending', request = ?, sequence = ? WHERE id = ?",
-                [(request.id, record.sequence, record.id) for record in request.records],
-            )
-        return request
+            for one in records:
+                connection.execute(
+                    "UPDATE records SET state = 'sending', sequence = ? WHERE id = ?", (one.sequence, one.id)
+                )
+                connection.execute(
+                    "INSERT INTO keys SELECT key, sequence, at FROM records WHERE id = ? ON CONFLICT (key) DO UPDATE "
+                    "SET sequence = max(sequence, excluded.sequence), at = max(at, excluded.at)",
+                    (one.id,),
+                )
 
-    def answered(self, request: DeliveryRequest, failed: Collection[int]) -> None:
-        """Note what the target has taken of a request; the failed records wait again."""
-        taken = [(one.id,) for index, one in enumerate(request.records) if index not in failed]
+    def taken(self, records: Iterable[Delivery]) -> None:
+        """Note what the target has taken; it is not kept a second time."""
         with self._file.writing() as connection:
             connection.executemany(
-                "INSERT OR REPLACE INTO keys "
-                "SELECT key, records.sequence, max(records.at, coalesce(keys.at, records.at)) "
-                "FROM records LEFT JOIN keys USING (key) WHERE id = ? AND state = 'sending'",
-                taken,
+                "UPDATE records SET state = 'delivered', payload = NULL WHERE id = ?", [(one.id,) for one in records]
             )
-            # What the target has is not kept a second time.
-            connection.executemany(
-                "UPDATE records SET state = 'delivered', request = NULL, payload = NULL WHERE id = ?", taken
-            )
-            _wait_again(connection, [request.records[index].id for index in sorted(failed)])
-            connection.execute("DELETE FROM requests WHERE id = ?", (request.id,))
-
-    def given_up(self, request: DeliveryRequest) -> None:
-        """Note that nothing of a request was taken; its records wait again."""
-        with self._file.writing() as connection:
-            _wait_again(connection, [record.id for record in request.records])
-            connection.execute("DELETE FROM requests WHERE id = ?", (request.id,))
 
     def forget(self, keys: Iterable[str], *, before: Callable[[Forgotten], None] = lambda _: None) -> Forgotten:
-        """Delete all records of some keys, as if their rows had never been taken.
+        """Delete all records of some keys, as if their rows had never been taken, and return what was deleted.
 
-        Returns:
-            What was deleted; nothing while one of them is in an open request, which would not be repeatable any more.
+        Args:
+            before: Is told of it before it is deleted.
         """
-        wanted = [(key,) for key in sorted(set(keys))]
         if not self.path.exists():
             return Forgotten()
         with self._file.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS forgotten (key TEXT PRIMARY KEY)")
-            connection.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", wanted)
+            connection.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", [(key,) for key in keys])
             chosen = "key IN (SELECT key FROM forgotten)"
-            counts = dict(
-                connection.execute(f"SELECT state, count(*) FROM records WHERE {chosen} GROUP BY 1").fetchall()
+            count = f"SELECT count(*) AS records, count(sequence) AS sent FROM records WHERE {chosen}"
+            found = Forgotten(**dict(connection.execute(count).fetchone()))
+            before(found)
+            connection.execute(
+                "UPDATE partitions SET rows_in = rows_in - (SELECT count(*) FROM records "
+                f"WHERE records.partition = partitions.partition AND NOT gone AND {chosen})"
             )
-            found = Forgotten(
-                records=sum(counts.values()), delivered=counts.get("delivered", 0), open=counts.get("sending", 0)
-            )
-            if not found.open:
-                before(found)
-                connection.execute(
-                    "UPDATE partitions SET rows_in = rows_in - (SELECT count(*) FROM records "
-                    f"WHERE records.partition = partitions.partition AND gone = 0 AND {chosen})"
-                )
-                connection.execute(f"DELETE FROM records WHERE {chosen}")
-                connection.execute(f"DELETE FROM keys WHERE {chosen}")
+            connection.execute(f"DELETE FROM records WHERE {chosen}")
+            connection.execute(f"DELETE FROM keys WHERE {chosen}")
         return found
 
 
-def _merge(connection: sqlite3.Connection, partition: str, identity: str, row: Row, known: sqlite3.Row | None) -> None:
+def _merge(connection: sqlite3.Connection, partition: str, row: Row, known: Mapping[str, sqlite3.Row]) -> str:
+    """Take a row, and return the id of its record."""
+    identity = _digest(list(row.identity))
     payload = json.dumps(row.payload, sort_keys=True, separators=(",", ":"))
-    digest = _digest([row.key, payload])
-    if known is None or known["state"] == "waiting":
-        if known is None or known["digest"] != digest:
-            connection.execute(
-                "INSERT OR REPLACE INTO records (id, partition, key, at, digest, payload, state) "
-                "VALUES (?, ?, ?, ?, ?, ?, 'waiting')",
-                (identity, partition, row.key, row.at, digest, payload),
-            )
-        return
-    newer = None if known["digest"] == digest else json.dumps([row.key, digest, payload])
-    connection.execute("UPDATE records SET newer = ?, gone = 0 WHERE id = ?", (newer, identity))
-
-
-def _wait_again(connection: sqlite3.Connection, identities: Sequence[str]) -> None:
-    for identity in identities:
-        (row,) = connection.execute("SELECT newer, gone FROM records WHERE id = ?", (identity,))
-        if row["gone"]:
-            connection.execute("DELETE FROM records WHERE id = ?", (identity,))
-            continue
+    digest, before = _digest([row.key, payload]), known.get(identity)
+    changed = before is None or before["digest"] != digest
+    if before is not None and before["state"] != "waiting":
+        connection.execute("UPDATE records SET newer = ?, gone = 0 WHERE id = ?", (changed or None, identity))
+    elif changed:
         connection.execute(
-            "UPDATE records SET state = 'waiting', request = NULL, sequence = NULL WHERE id = ?", (identity,)
+            "INSERT OR REPLACE INTO records (id, partition, key, at, digest, payload, state) "
+            "VALUES (?, ?, ?, ?, ?, ?, 'waiting')",
+            (identity, partition, row.key, row.at, digest, payload),
         )
-        if row["newer"]:
-            connection.execute(
-                "UPDATE records SET key = ?, digest = ?, payload = ?, newer = NULL WHERE id = ?",
-                (*json.loads(row["newer"]), identity),
-            )
+    return identity
 
 
-def _lines(connection: sqlite3.Connection, partition: str | None) -> list[OutboxLine]:
-    chosen = "(? IS NULL OR partition = ?)"
-    counted = connection.execute(
-        "SELECT partition, state, gone, count(*) AS rows, count(newer) AS newer "
-        f"FROM records WHERE {chosen} GROUP BY 1, 2, 3",
-        (partition, partition),
-    ).fetchall()
-    states: dict[str, Counter[str]] = {}
-    others: dict[str, Counter[str]] = {}
-    for row in counted:
-        if row["gone"]:
-            others.setdefault(row["partition"], Counter())["withdrawn"] += row["rows"]
-        else:
-            states.setdefault(row["partition"], Counter())[row["state"]] += row["rows"]
-            others.setdefault(row["partition"], Counter())["corrected"] += row["newer"]
-    return [
-        OutboxLine(
-            partition=row["partition"],
-            source=row["source"],
-            rows_in=row["rows_in"],
-            private=row["private"],
-            states=dict(states.get(row["partition"], {})),
-            corrected=others.get(row["partition"], Counter())["corrected"],
-            withdrawn=others.get(row["partition"], Counter())["withdrawn"],
-        )
-        for row in connection.execute(
-            f"SELECT * FROM partitions WHERE {chosen} ORDER BY partition", (partition, partition)
-        )
-    ]
-
-
-def _record(row: sqlite3.Row, sequence: int) -> Delivery:
-    return Delivery(
-        id=row["id"],
-        key=row["key"],
-        sequence=sequence,
-        payload=row["payload"],
-        correction=bool(row["correction"]),
-    )
+def _line(row: sqlite3.Row) -> OutboxLine:
+    states = {state: row[state] for state in STATES if row[state]}
+    names = ("partition", "source", "rows_in", "private", "corrected", "withdrawn")
+    return OutboxLine(states=states, **{name: row[name] for name in names})
 
 
 def _digest(values: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Results outside the lake, such as files and another team's tables: each writer leaves OpenLineage events beside them.
+"""Results outside the lake, such as another team's tables: each writer leaves OpenLineage events beside them.
 
 A writer that knows nothing of the platform's tables logs, and that the platform knows nothing of, is in the lineage all
 the same: the events have its owner, and the datasets that it has read with their versions.
@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.ingestion.whole_files import write_whole
 
 FOLDER = "openlineage"
 """Folder of the events beside the results: `<dataset>/<version>.json`, with one event per line."""
-EXPORTS = "exports"
-"""Folder of the files that leave the lake, beside the landing zone; each kind of them has one below it."""
 
 
 class ReportUnreadable(PlatformError):
@@ -60,11 +57,6 @@ def reported(folders: Iterable[Path]) -> list[Reported]:
 def newest_of_each(results: Sequence[Reported]) -> dict[str, Reported]:
     """Map each dataset to its newest result; of results that are oldest first."""
     return {one.dataset: one for one in results}
-
-
-def leave(folder: Path, dataset: str, name: str, events: Sequence[str]) -> None:
-    """Write the events of a result, whole."""
-    write_whole(folder / dataset / f"{name}.json", "".join(f"{event}\n" for event in events).encode())
 
 
 def _reported(file: Path) -> Reported:

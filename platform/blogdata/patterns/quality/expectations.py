@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import PlatformError
-from blogdata.patterns.quality import expectations_site
+from blogdata.patterns.quality import validation
 from blogdata.patterns.quality.validation import RuleResult, Validation
 from blogdata.publish.column_types import DataType, Struct, parse
 from blogdata.publish.contract import Contract
@@ -148,7 +148,7 @@ class Project:
         with _quiet():
             self._context.update_data_docs_site("local_site", _site(staged))
             self._context.build_data_docs(site_names=["local_site"])
-        expectations_site.self_contained(staged, self._validations)
+        validation.self_contained(staged, self._validations)
         replaced = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
         if not folder.exists():
             staged.rename(folder)

@@ -22,14 +22,14 @@ from blogdata.lake.lake import Lake
 from blogdata.orchestration import partner
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning import clock, findings
-from blogdata.planning.graph import Graph
-from blogdata.planning.observed import Observed, StreamedInput
+from blogdata.planning.observed import Observed
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.contract import Contract
-from blogdata.publish.writes import Feed
 from blogdata.services import alert_channels
-from blogdata.services.config import ChannelSettings, Settings
+from blogdata.services.config import Settings
 from blogdata.services.files import locked
+from quality.contracts import GRAPH
+from quality.contracts.serving import PARTNER_FEED
+from quality.contracts.streams import streamed_inputs
 
 _CALM_SECONDS = 1800.0
 """What comes back so soon after its end is sent after this time, so that nothing that comes and goes floods anybody."""
@@ -39,13 +39,6 @@ class AlertsNotSent(PlatformError):
     """Channels have not taken their messages, which stay due."""
 
     transient = True
-
-    def __init__(self, failures: Sequence[PlatformError]) -> None:
-        super().__init__(
-            what="; ".join(error.what for error in failures),
-            where=", ".join(error.where for error in failures),
-            next_step="; ".join(dict.fromkeys(error.next_step for error in failures)),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,16 +106,11 @@ def due(told: Mapping[str, Told], findings: Iterable[Finding], *, now: float, re
         before = told.get(identity)
         if identity in kept:
             continue
-        if (
-            before is not None
-            and before.severity.is_at_least(finding.severity)
-            and not _passed(before, repeat_after, now)
-        ):
+        if before and before.severity.is_at_least(finding.severity) and not _passed(before, repeat_after, now):
             kept[identity] = before
         else:
             sent.append(finding)
-            title = shown.message(finding.title, 150)
-            kept[identity] = Told(title=title, severity=finding.severity, sent=now)
+            kept[identity] = Told(title=shown.message(finding.title, 150), severity=finding.severity, sent=now)
     gone = {identity: before for identity, before in told.items() if identity not in kept}
     for identity, before in gone.items():
         if before.over is None:
@@ -155,30 +143,19 @@ def record_of(settings: Settings) -> Record:
         ) from error
 
 
-def observed(
-    settings: Settings, graph: Graph, streams: Sequence[StreamedInput], served: Sequence[Contract]
-) -> Observed:
+def observed(settings: Settings) -> Observed:
     """Take a snapshot of a deployment, from which findings are drawn."""
     zone = LandingZone(folder=settings.landing, convention=settings.ready)
-    seen = Snapshot(zone, EventLog(Lake(root=str(settings.lake))))
-    box = partner.outbox(settings)
     return Observed(
-        graph=graph,
-        look=seen,
+        graph=GRAPH,
+        look=Snapshot(zone, EventLog(Lake(root=str(settings.lake)))),
         now=clock.now(),
-        streams=streams,
-        feeds=[(contract, box) for contract in served if isinstance(contract.write, Feed)],
+        streams=streamed_inputs(settings.checkpoints),
+        feeds=[(PARTNER_FEED, partner.outbox(settings))],
     )
 
 
-def tell(
-    settings: Settings,
-    graph: Graph,
-    streams: Sequence[StreamedInput],
-    served: Sequence[Contract],
-    *,
-    lock_seconds: float = 120.0,
-) -> int:
+def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
     """Send what is due of everything that stands now; return the number of messages.
 
     Args:
@@ -191,17 +168,21 @@ def tell(
     """
     with locked(settings.service_folder("alerts") / "lock", seconds=lock_seconds):
         # Examined under the lock: an older view than that of the last sender would end what has just begun.
-        standing = findings.standing(observed(settings, graph, streams, served))
+        standing = findings.standing(observed(settings))
         record, sent, failures = record_of(settings), 0, list[PlatformError]()
         for channel in settings.alerts:
-            those = [finding for finding in standing if _takes(channel, finding)]
-            told = record.told.get(channel.name, {})
-            found = due(told, those, now=time.time(), repeat_after=settings.alerting.repeat_after)
+            told, after = record.told.get(channel.name, {}), settings.alerting.repeat_after
+            those = [
+                one
+                for one in standing
+                if one.severity.is_at_least(channel.least_severity) and one.owner in (channel.owners or [one.owner])
+            ]
+            found = due(told, those, now=time.time(), repeat_after=after)
             if not (found.standing or found.over):
                 continue
-            title = found.title(settings.alerting.name)
+            title, severity = found.title(settings.alerting.name), found.severity
             try:
-                alert_channels.send(settings, channel, title=title, text=found.text, severity=found.severity)
+                alert_channels.send(settings, channel, title=title, text=found.text, severity=severity)
             except PlatformError as error:
                 failures.append(error)
                 record.failing[channel.name] = error.what
@@ -211,14 +192,12 @@ def tell(
                 record.failing.pop(channel.name, None)
             write_atomically(_file(settings), TypeAdapter(Record).dump_json(record, indent=1))
     if failures:
-        raise AlertsNotSent(failures)
+        raise AlertsNotSent(
+            what="; ".join(error.what for error in failures),
+            where=", ".join(error.where for error in failures),
+            next_step="; ".join(dict.fromkeys(error.next_step for error in failures)),
+        )
     return sent
-
-
-def _takes(channel: ChannelSettings, finding: Finding) -> bool:
-    return finding.severity.is_at_least(channel.least_severity) and (
-        not channel.owners or finding.owner in channel.owners
-    )
 
 
 def _file(settings: Settings) -> Path:
