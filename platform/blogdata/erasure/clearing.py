@@ -165,16 +165,16 @@ class Clearing:
         if not box.path.exists():
             return
 
-        def told(found: Forgotten) -> None:
+        def note(found: Forgotten) -> None:
             if found.sent:
                 secret = secrets.read(self.settings, TOKENS).reveal()
                 keys = ", ".join(sorted(known_as(user, secret) for user in self.persons.user_ids))
-                text = f"the partner has {found.sent} of their records, or may have them: tell it to erase those of the keys {keys}"
-                self.note("partner.sqlite", text)
+                told = f"the partner has {found.sent} of their records, or may have them"
+                self.note("partner.sqlite", f"{told}: tell it to erase those of the keys {keys}")
 
         try:
             with box.alone():
-                box.forget(self.persons.user_ids, before=told)
+                box.forget(self.persons.user_ids, before=note)
             box.scrub()
         except PlatformError as error:
             yield f"partner.sqlite: {error.what}"
