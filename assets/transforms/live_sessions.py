@@ -31,7 +31,9 @@ from quality.contracts.live import LATE, SESSIONS_LIVE
 SPEC = session_rules.SPEC
 ALLOWED = timedelta(hours=1)
 """Page views may come up to an hour late."""
-_PAYLOAD, _NO_HOUR = "payload", "1970-01-01T00"
+_PAYLOAD = "payload"
+_NO_HOUR = "9999-12-31T00"
+"""Of a batch without sessions: nothing is published so late, so nothing is read."""
 _CONTENT = ("session_id", STARTED, ENDED, "pages", "first_pages", "exit_page", "keep_private")
 
 

@@ -57,9 +57,9 @@ def windows(rows: DataFrame, spec: SessionSpec, *, late: timedelta) -> DataFrame
     timed = rows.withWatermark(spec.time, f"{late // timedelta(microseconds=1)} microseconds")
     open_for = f"{gap(spec) // timedelta(microseconds=1)} microseconds"
     columns = F.struct(*(name for name in rows.columns if name != spec.visitor))
-    grouped = timed.groupBy(spec.visitor, F.session_window(spec.time, open_for).alias("_window"))
+    grouped = timed.groupBy(spec.visitor, F.session_window(spec.time, open_for))
     found = grouped.agg(F.collect_list(columns).alias(_ROWS))
-    return found.select(spec.visitor, F.col("_window.start").alias(STARTED), _ROWS)
+    return found.select(spec.visitor, F.col("session_window.start").alias(STARTED), _ROWS)
 
 
 def sessions(over: DataFrame, spec: SessionSpec, *, payload: str, partitions: Sequence[str]) -> DataFrame:
