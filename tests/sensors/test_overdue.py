@@ -67,7 +67,7 @@ def test_a_missing_flag_warns_once_until_it_comes(
     land(lake, "visits", H[10], {"a.json": "{}\n"}, flag=False)
     land(lake, "visits", H[11], {"a.json": "{}\n"}, flag=False)
     first = ticked()
-    told = f"visits: 1 hour is detectors, due 1 h after the end: {H[10]} (data without _SUCCESS)"
+    told = f"visits: 1 hour is overdue, due 1 h after the end: {H[10]} (data without _SUCCESS)"
     assert told in capsys.readouterr().err
     assert (shown().passed, shown().severity) == (False, dg.AssetCheckSeverity.WARN)
     assert told in (shown().description or "")
