@@ -152,7 +152,7 @@ class PartnerSettings:
 
     url: Annotated[types.HttpAddress | None, at("url", "BLOGDATA_PARTNER")] = None
     secret: types.Name | None = None
-    mode: Literal["bins", "individual", "bulk"] = "bins"
+    mode: Literal["bins", "individual"] = "bins"
     wait: types.Duration = 3600.0
     timeout: Annotated[float, Field(ge=0.1, le=600)] = 30.0
     patience: Annotated[float, Field(ge=0, le=3600)] = 60.0
