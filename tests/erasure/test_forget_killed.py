@@ -81,7 +81,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder.mkdir(parents=True)
         lines = [{"user_id": user, "visit_id": f"of-{user}"} for user in (USER, OTHER)]
         (folder / "visits.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / ".late.json.partial").write_text(USER)
+    (left := folder / ".late.json.partial").write_text(USER)
+    os.utime(left, (0, 0))
     users = made.lake / "silver" / "users"
     for names in ([USER, OTHER], [USER], [OTHER]):
         write_deltalake(users, pa.table({"user_id": names}), mode="overwrite")

@@ -220,6 +220,9 @@ def test_an_address_is_that_of_strangers_later_on(home: Settings) -> None:
     before, after = (
         [
             f'9.9.9.9 - - [{time}/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-"'.encode(),
+            # Neither a login nor a path says when it was.
+            f'9.9.9.9 - 2031-01-01 [{time}/2026:10:00:00 +0000] "GET /2019-01-01T00:00:00Z HTTP/1.1" 200 1'.encode(),
+            f'"GET /2031-01-01/plan HTTP/1.1" 9.9.9.9 - - [{time}/2026:10:00:00 +0000] 200 1'.encode(),
             f'9.9.9.9 - - [{day}T10:00:00+00:00] "GET / HTTP/1.1" 200 1'.encode(),
             f'{{"remote_addr": "9.9.9.9", "time": "{day}T10:00:00Z"}}'.encode(),
             f'{{"remote_addr": "9.9.9.9", "time_local": "{time}/2026:10:00:00 +0000"}}'.encode(),

@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -44,6 +44,9 @@ from blogdata.suppression.landed_persons import DISTINCTIVE, Identifiers
 Note = Callable[[str, str], None]
 """Notes of a place what has to be known of it, before it is cleared."""
 _LEFTOVERS = (whole_files.PARTIAL, passthrough_replicator.STAGED, in_place_overwriter.STAGED)
+_MIXED = re.compile(r"(?=.*\d)(?=.*[^\W\d_])", re.DOTALL)
+_HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d")
+"""Dagster's name of a partition; a producer may choose it for an id."""
 _NUMBERED = re.compile(r"^(\d{20})\.")
 _BUSY_SECONDS = 60.0
 _ALONE = r"(?<![\w.+@-])(?:{})(?![\w+@-]|\.\w)"
@@ -126,7 +129,7 @@ class Clearing:
                 return BUSY
             version = lake.version(dataset)
             if version is None or version < events.recorded(dataset):
-                return "its log has lost versions: repair it first"
+                return "its log has lost versions: compute it again first"
             read = {name: events.publications(name).get(WHOLE_TABLE) for name in contract.feeds}
             if late := [name for name, entry in read.items() if entry and entry.inputs[dataset] < version]:
                 return f"{', '.join(late)} has not read what changed in it: compute it first"
@@ -186,7 +189,7 @@ class Clearing:
         """
         mails = {value for value in self.persons.values() if "@" in value.strip("@")}
         ids = self.persons.user_ids | self.persons.visit_ids
-        long = {one for one in ids if len(one) >= DISTINCTIVE and not one.isalpha() and not one.isdecimal()}
+        long = {one for one in ids if len(one) >= DISTINCTIVE and _MIXED.match(one) and not _HOUR.fullmatch(one)}
         if not mails | long:
             return
         values = "|".join(map(re.escape, sorted(mails | long, key=len, reverse=True)))
@@ -203,11 +206,14 @@ class Clearing:
         """Remove hidden files under the platform's names; those of producers may be about to land."""
         landing, logs = self.settings.landing, self.settings.landing / LOGS
         remove(landing / external_trigger.FOLDER / external_trigger.REFUSED)
-        with locked(self.settings.home / LOCK), splitting(self.settings), whole_files.alone(logs):
+        # In this order: who lands logs waits for the list of the forgotten while alone in their folder.
+        with whole_files.alone(logs), locked(self.settings.home / LOCK), splitting(self.settings):
             passthrough_replicator.remove_left(logs)
             for file in landing.rglob(".*"):
-                if file.name.endswith(_LEFTOVERS):
-                    file.unlink(missing_ok=True)
+                # One of a load that runs now is newer, and what it lands is held against the list.
+                with suppress(FileNotFoundError):
+                    if file.name.endswith(_LEFTOVERS) and (logs in file.parents or file.stat().st_mtime < self.began):
+                        file.unlink()
 
 
 def look(settings: Settings, values: Iterable[str]) -> Searched:

@@ -46,9 +46,8 @@ _OF_LOGS = {
 _CADDYS_LOGIN = {"user_id": "logins"}
 _TIMES = ("event_time", "display_time")
 _TIMES_OF_LOGS = ("time", "time_iso8601", "time_local", "timestamp", "@timestamp", "StartUTC", "ts")
-_TIME = re.compile(
-    r"\b(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\b|\b(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[^\s\],\"]*)?)"
-)
+_CLF = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}(?::\d\d){3} [+-]\d{4})\]")
+_ISO = re.compile(r"\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\],\"]*)")
 REGISTERED = "registered_datetime"
 DISTINCTIVE = 8
 """Least characters of an id that is taken for one wherever it stands."""
@@ -153,7 +152,7 @@ class Reader:
             return self._of_csv(offset, text)
         if self._kind is Kind.LOG and not text.lstrip().startswith("{"):
             logins = tuple(login for form in _forms(text) for login in _before_time(form))
-            return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_time(text))
+            return Named(fields={}, words=_words(text, logins=logins, is_log=True), at=None, logged=_logged(text))
         return self._of_json(raw, text)
 
     def _of_json(self, raw: bytes, text: str) -> Named:
@@ -186,7 +185,7 @@ class Reader:
             fields=fields,
             words=_words(text, logins=None if is_anybodys else (), is_log=self._kind is Kind.LOG),
             at=None if self._kind is Kind.LOG else _time(at),
-            logged=_time(at) if self._kind is Kind.LOG else None,
+            logged=_logged(f"[{at}]") if self._kind is Kind.LOG else None,
         )
 
     def _of_csv(self, offset: int, text: str) -> Named:
@@ -269,15 +268,21 @@ def _forms(text: str) -> Iterator[str]:
         yield unquote(text)
 
 
-def _time(text: object) -> float | None:
-    """Return the first time in a text, as producers and servers write it; None without one that can be read."""
-    found = _TIME.search(str(text))
-    if found is None:
-        return None
-    try:
-        if found[1]:
+def _logged(line: str) -> float | None:
+    """Return when a log line was written; a date without a time may be of its URL, its login or its host."""
+    if found := _CLF.search(line):
+        try:
             return datetime.strptime(found[1], "%d/%b/%Y:%H:%M:%S %z").timestamp()
-        at = datetime.fromisoformat(found[2].replace("Z", "+00:00"))
+        except ValueError:
+            return None
+    found = _ISO.search(line)
+    return _time(found[1]) if found else None
+
+
+def _time(text: object) -> float | None:
+    """Return the time of a field; None without one that can be read."""
+    try:
+        at = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:
         return None
     return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp()
