@@ -93,7 +93,6 @@ class AppendBatch:
 
     Args:
         stream: Name of the stream, under which Delta keeps its progress; its batches come in order.
-        batch: Number of the batch, 0 or more.
         turn: Number of the batch among all batches of the table, of any stream. The write is refused if another batch
             has taken that number. None: other batches do not matter.
     """

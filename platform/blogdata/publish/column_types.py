@@ -89,11 +89,7 @@ class Field:
 
 
 def parse(text: str) -> DataType:
-    """Parse a type such as `ARRAY<STRUCT<at: TIMESTAMP, amount: DECIMAL(10, 2) NOT NULL>>`.
-
-    Raises:
-        ConfigurationError: The text is no type.
-    """
+    """Parse a type such as `ARRAY<STRUCT<at: TIMESTAMP, amount: DECIMAL(10, 2) NOT NULL>>`."""
     parser = _Parser(text)
     found = parser.type()
     parser.end()
@@ -101,11 +97,7 @@ def parse(text: str) -> DataType:
 
 
 def parse_fields(text: str) -> tuple[Field, ...]:
-    """Parse a list of fields such as `id STRING NOT NULL, context STRUCT<ip: STRING>`.
-
-    Raises:
-        ConfigurationError: The text is no list of fields.
-    """
+    """Parse a list of fields such as `id STRING NOT NULL, context STRUCT<ip: STRING>`."""
     parser = _Parser(text)
     found = tuple(parser.fields())
     parser.end()

@@ -40,11 +40,7 @@ class CompanionRows:
 
 @contextmanager
 def registered_views(companions: Sequence[CompanionRows], options: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Register rows as views for the engine, which writes them within the open transaction of the main table.
-
-    Yields:
-        Options for the writer of the main table.
-    """
+    """Register rows as views for the engine, which writes them within the open transaction of the main table."""
     views = {f"companion_{uuid.uuid4().hex}": each for each in companions}
     for view, each in views.items():
         each.rows.createOrReplaceTempView(view)
@@ -72,9 +68,6 @@ def write_unlogged(companion: CompanionRows, measured: Mapping[str, Mapping[str,
 
     Returns:
         The same keys as from the engine: `info` (commit metadata), `added` (files) and `partitions`.
-
-    Raises:
-        AuditFailed: The rows broke the contract, or their number differs from the main table's count.
     """
     here = {partition: int(figures[companion.kept_measure]) for partition, figures in measured.items()}
     spec = replace(companion.spec, expected={partition: {"accounted": rows} for partition, rows in here.items()})

@@ -46,11 +46,7 @@ class Compatibility(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Migration(ABC):
-    """The retirement of a column: for a grace period both it and its successor are written, then it is removed.
-
-    Args:
-        grace: How long, from that day, the old column stays.
-    """
+    """The retirement of a column: for a grace period both it and its successor are written, then it is removed."""
 
     old: str
     since: date

@@ -24,12 +24,6 @@ def properties(contract: Contract) -> dict[str, str]:
     is read by everybody and outlives the rows, and would be in the file's footer, which a reader of any other column
     opens. If the contract names no columns and has such ones, the log has no statistics; otherwise Delta's default
     applies, the first 32 columns.
-
-    Args:
-        contract: Contract of the dataset; its partition column is left out, as folder names already contain it.
-
-    Raises:
-        ConfigurationError: A column is not in the contract, its type has no order, or it identifies a person.
     """
     partition = contract.partition_column
     able = [column.name for column in contract.columns if column.name != partition and _is_able(column)]

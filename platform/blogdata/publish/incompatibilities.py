@@ -64,11 +64,7 @@ class Incompatibility:
 def incompatibilities(
     before: Sequence[Field], after: Sequence[Field], mode: Compatibility, *, retired: Collection[str] = ()
 ) -> list[Incompatibility]:
-    """List every change between two schemas that a mode does not allow.
-
-    Returns:
-        The changes, in the order of the earlier schema; those of columns that were added come last.
-    """
+    """List every change between two schemas that a mode does not allow."""
     earlier = [field for field in before if field.name not in retired or field.name in {one.name for one in after}]
     return list(_of_fields(earlier, after, mode, ""))
 
@@ -76,13 +72,10 @@ def incompatibilities(
 def incompatible_with(
     versions: Sequence[Version], after: Sequence[Field], mode: Compatibility, *, retired: Collection[str] = ()
 ) -> list[Incompatibility]:
-    """List every change that a mode does not allow since the last released version, or since any if it is transitive.
+    """List each change that a mode does not allow, with the newest version in which it is one.
 
     Args:
-        versions: The released versions, in order.
-
-    Returns:
-        Each change once, with the newest version in which it is one.
+        versions: The released versions, in order; only the last one counts unless the mode is transitive.
     """
     found: dict[tuple[str, str], Incompatibility] = {}
     for version in reversed(versions if mode.transitive else versions[-1:]):
@@ -106,11 +99,7 @@ def hold_table(table: DeltaTable, contract: Contract) -> None:
 
 
 def hold_member(present: Mapping[str, str], contract: Contract, *, where: str) -> None:
-    """Refuse a contract that removes a column which other tables of the dataset keep, or changes its type.
-
-    Raises:
-        IncompatibleSchema: As :func:`hold_table`.
-    """
+    """Refuse a contract that removes a column which other tables of the dataset keep, or changes its type."""
     fields = [Field(name, parse(kind)) for name, kind in present.items()]
     _hold(fields, contract, where=where, rows_stay=contract.partitioning is not None)
 

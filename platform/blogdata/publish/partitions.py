@@ -42,14 +42,7 @@ class KeyRange:
 
 
 def start_of(key: str, grain: Grain) -> datetime:
-    """Return the first instant of a partition.
-
-    Returns:
-        An aware UTC datetime.
-
-    Raises:
-        ConfigurationError: The key is not in the grain's format.
-    """
+    """Return the first instant of a partition, UTC."""
     try:
         return _parsed(key, grain.key_format)
     except ValueError as error:
@@ -112,14 +105,7 @@ def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
 
 
 def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
-    """Parse partition keys and `first..last` ranges, separated by commas.
-
-    Returns:
-        The keys in order, each once.
-
-    Raises:
-        ConfigurationError: A key is invalid, or a range ends before it begins.
-    """
+    """Parse partition keys and `first..last` ranges, separated by commas, to keys in order, each once."""
     keys: set[str] = set()
     for part in text.split(","):
         keys.update(between(*ends_of(part, grain), grain))
@@ -127,14 +113,7 @@ def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
 
 
 def ends_of(part: str, grain: Grain) -> tuple[str, str]:
-    """Return the first and the last partition of a key or a range, without listing those between them.
-
-    Args:
-        part: One key or range, as in :func:`parse_keys`.
-
-    Raises:
-        ConfigurationError: A key is invalid, or the range ends before it begins.
-    """
+    """Return the first and the last partition of a key or a range, without listing those between them."""
     first, dots, last = part.strip().partition("..")
     begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]
     if ends < begins:

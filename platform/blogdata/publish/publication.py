@@ -71,19 +71,7 @@ def write(
     provenance: Provenance,
     companions: Sequence[Companion] = (),
 ) -> Commit:
-    """Change a table, audited, in one commit.
-
-    Args:
-        rows: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
-        partitions: Partition keys of the batch; empty for a table that is written whole.
-
-    Returns:
-        The commit; ``repeated`` if the batch had already been published.
-
-    Raises:
-        AuditFailed: Rows broke the contract or the account; nothing was published.
-        PlatformError: Any other fault of the write, translated.
-    """
+    """Change a table, audited, in one commit."""
     contract, lake = target.contract, target.lake
     commit_id = (
         change.commit_id(contract.dataset)
@@ -249,9 +237,6 @@ def _audited(
 
 def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
     """Read a publication back from the log.
-
-    Args:
-        before: Version of the table before the write; None if there was no table.
 
     Raises:
         PublicationUnknown: No commit has that identifier; transient.

@@ -33,12 +33,7 @@ _KEY = "refused"
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedBatch:
-    """The rows of one refused write.
-
-    Args:
-        partitions: The partitions at fault; empty for a table that is written whole.
-        refused_at: When, UTC.
-    """
+    """The rows of one refused write."""
 
     name: str
     dataset: str
@@ -86,11 +81,7 @@ def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
 
 
 def kept(lake: Lake) -> list[RefusedBatch]:
-    """List the refused batches that are kept, oldest first.
-
-    Raises:
-        ConfigurationError: The lake is in an object store, where folders cannot be listed.
-    """
+    """List the refused batches that are kept, oldest first."""
     home = lake.folder(LAYER)
     if home is None:
         raise ConfigurationError(

@@ -15,7 +15,6 @@ class RunContext:
 
     Args:
         trigger: What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside.
-        event: Context of the event that started the run, by field; empty if none did.
     """
 
     run_id: str

@@ -51,14 +51,7 @@ class Mask(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """Whom a column identifies, and how.
-
-    Args:
-        how: How; None of nobody.
-
-    Raises:
-        ConfigurationError: Nobody is identified somehow, or a person in no way.
-    """
+    """Whom a column identifies, and how."""
 
     whose: Whose
     how: How | None
@@ -95,7 +88,6 @@ class Column:
     Args:
         subject: Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to
             declare it for columns of all other types.
-        mask: Which part of it is seen instead of a keyed hash; None: none.
         generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
             that was created without it stays without it. None: the value is whatever is written.
         default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
@@ -178,7 +170,6 @@ class Audit:
 
     Args:
         name: Its name; datasets that share it have the same condition, and a person lifts it for all of them.
-        expression: A boolean Spark SQL aggregate.
     """
 
     name: str
@@ -223,11 +214,7 @@ class Wide:
 
 @dataclass(frozen=True, kw_only=True)
 class Encrypted:
-    """Columns of a dataset that are stored encrypted (Encryptor).
-
-    Args:
-        columns: The columns, STRING.
-    """
+    """Columns of a dataset that are stored encrypted (Encryptor)."""
 
     columns: tuple[str, ...]
     key: str

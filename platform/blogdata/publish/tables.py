@@ -32,12 +32,7 @@ _CONSTRAINT = "delta.constraints."
 
 
 def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
-    """Add the missing constraints of a contract to its table; create the table if it does not exist.
-
-    Raises:
-        IncompatibleSchema: The table cannot follow the contract; nothing was changed.
-        PlatformError: As `create_or_evolve`.
-    """
+    """Add the missing constraints of a contract to its table; create the table if it does not exist."""
     table = lake.caught_up(contract.dataset)
     if table is not None:
         hold_table(table, contract)
@@ -46,16 +41,7 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loade
 
 
 def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
-    """Create the dataset's table with the constraints of its contract, or add missing columns and constraints.
-
-    Args:
-        engine_loaded: Create the table in one commit, by the engine; otherwise by SQL, with one commit per constraint.
-
-    Raises:
-        PartitionKeyRefused: The table would have too many partitions.
-        BehindAPointer: The dataset lives in members.
-        MemberClosed: The table is a member that was published.
-    """
+    """Create the dataset's table with the constraints of its contract, or add missing columns and constraints."""
     table = lake.caught_up(contract.dataset)
     path = lake.path(contract.dataset)
     if table is None and engine_loaded:

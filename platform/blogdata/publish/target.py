@@ -49,7 +49,6 @@ class Companion:
     """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer).
 
     Args:
-        contract: Contract of the companion; its `appears_with` names the fact.
         frame: All its rows for the partitions; evaluated only if there are any.
     """
 
@@ -73,7 +72,6 @@ class Provenance:
     """The inputs from which the rows were computed, and the figures they must match.
 
     Args:
-        expected: Further figures that must hold: partition to measure to value.
         files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
             read.
         refreshed: How much of a materialized view was computed, and why, in words; empty for other datasets.

@@ -108,11 +108,7 @@ def due(what: Call, published: Collection[str], called: Collection[str]) -> list
 
 
 def call(consumer: Consumer, what: Call, periods: Sequence[str]) -> Called:
-    """Start the consumer once for each period; after a consumer that cannot be reached, no further one is tried.
-
-    Args:
-        periods: The periods, oldest first.
-    """
+    """Start the consumer once for each period; after a consumer that cannot be reached, no further one is tried."""
     result = Called()
     for period in periods:
         try:

@@ -57,11 +57,7 @@ class Writer:
 
 
 def split(writers: Sequence[Writer], rows: pa.Table, folder: Path, key: str) -> None:
-    """Have each writer put the file of a partition in place, whole.
-
-    Raises:
-        NotWritten: Some of them have failed; each of the others has written.
-    """
+    """Have each writer put the file of a partition in place, whole."""
     faults: dict[str, Exception] = {}
     for writer in writers:
         try:

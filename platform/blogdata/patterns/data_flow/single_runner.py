@@ -45,9 +45,6 @@ def in_turn(
         due: Finds the periods to execute for those that are left, in order; called again after each execution, as that
             may make later ones due.
 
-    Returns:
-        The results, in the order of the executions.
-
     Raises:
         PlatformError: The error of the first period that failed, with that period as its partition; no later one was
             executed.
@@ -71,11 +68,7 @@ def before(periods: Collection[str], failed: Collection[str]) -> list[str]:
 
 
 def stopped(periods: Collection[str], failed: Collection[str], *, dataset: str) -> dict[str, PlatformError]:
-    """Find the periods that wait for an earlier one.
-
-    Returns:
-        Each period after the first failed one to the reason it waits.
-    """
+    """Find the periods that wait for an earlier one."""
     if not failed:
         return {}
     first = min(failed)

@@ -110,12 +110,8 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
     Args:
         granting: Around the creation of tables; :data:`OWN`: they are the connection's, and nothing is granted.
 
-    Returns:
-        The rows served, and whether they had been served before.
-
     Raises:
         RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
-        SinkDrift: A table has columns that the contract lacks, or lacks a column that must not be null.
         Overtaken: Newer versions are already served; transient.
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """

@@ -60,18 +60,7 @@ def overwrite_together(
     *,
     companions: Sequence[Companion],
 ) -> Together:
-    """Replace some partitions of several tables, audited and in one commit.
-
-    Args:
-        partitions: Partition keys; a key without rows ends up empty.
-
-    Returns:
-        The commits of all tables.
-
-    Raises:
-        ConfigurationError: A companion is not declared as one, or not partitioned like the main table.
-        PlatformError: As `publish`; no table was changed.
-    """
+    """Replace some partitions of several tables, audited and in one commit."""
     main = target.contract
     for companion in companions:
         contract = companion.contract

@@ -75,13 +75,6 @@ class Project:
 
         Args:
             frame: Published rows; whole partitions, because keys and audits are promised per partition.
-
-        Returns:
-            One result per promise, in the order of the suite.
-
-        Raises:
-            UnknownType: The contract has a type without an expectation.
-            ExpectationBroken: The suite could not be evaluated at all.
         """
         gx = _library()
         wanted = suite(contract)
@@ -138,11 +131,7 @@ class Project:
                 store.set(key, outcome)
 
     def render(self, folder: Path) -> Path:
-        """Render the pages of all validations so far; old pages stay until the new ones are complete.
-
-        Returns:
-            Path of the first page.
-        """
+        """Render the pages of all validations so far; old pages stay until the new ones are complete."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         staged = folder.parent / f".{folder.name}-{uuid.uuid4().hex}"
         with _quiet():
@@ -165,9 +154,6 @@ def suite(contract: Contract) -> Any:
     Returns:
         A `great_expectations.ExpectationSuite` named after the dataset; `rule` in an expectation's meta is
         the name of the same promise in the audit of a write.
-
-    Raises:
-        UnknownType: The contract has a type without an expectation.
     """
     gx = _library()
     # Great Expectations counts each field of a struct as a column too.

@@ -38,9 +38,6 @@ def observe(contract: Contract, *, distinct: Sequence[str] = ()) -> Mapping[str,
 
     Returns:
         `null_share.<column>` (0 to 1) and `approx_distinct.<column>` (a count) to their aggregates.
-
-    Raises:
-        ConfigurationError: A column is not in the contract.
     """
     unknown = sorted(set(distinct) - {column.name for column in contract.columns})
     if unknown:

@@ -118,8 +118,6 @@ def remove(
     Raises:
         ConfigurationError: The contract still declares the column, or no migration retires it; or the table was not
             published under the contract, so that the new column may lack values.
-        GraceNotOver: Its grace period is not over.
-        StillRead: Somebody reads it.
         ConcurrentWrite: The table was published meanwhile; transient.
     """
     migration = _retired(contract, column)

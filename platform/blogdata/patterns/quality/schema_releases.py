@@ -54,14 +54,7 @@ Releases = Mapping[str, Sequence[Release]]
 
 
 def read(file: Path) -> Releases:
-    """Read the released versions: dataset to its versions, in order.
-
-    Args:
-        file: The file; none is as good as an empty one.
-
-    Raises:
-        ConfigurationError: It cannot be read.
-    """
+    """Read the released versions: dataset to its versions, in order."""
     if not file.exists():
         return {}
     try:
@@ -95,11 +88,7 @@ def compare(releases: Releases, contracts: Iterable[Contract], today: date) -> l
 def add(
     releases: Releases, contracts: Iterable[Contract], today: date, *, breaking: Collection[str] = ()
 ) -> tuple[Releases, list[str]]:
-    """Add a version for every contract that differs from its last one.
-
-    Returns:
-        All versions, and the datasets that got a new one.
-    """
+    """Add a version for every contract that differs from its last one."""
     every = {dataset: list(versions) for dataset, versions in releases.items()}
     added = []
     for contract in contracts:

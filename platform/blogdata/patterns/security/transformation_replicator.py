@@ -64,11 +64,7 @@ def leads_to_persons(contract: Contract) -> bool:
 
 
 def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
-    """Refuse to copy a table that has a column, or a field within one, of which nobody has said whom it identifies.
-
-    Raises:
-        Unclassified: There are such columns; all of them are named.
-    """
+    """Refuse to copy a table that has a column, or a field within one, of which nobody has said whom it identifies."""
     undecided = {column.name for column in contract.columns if column.undecided}
     found = [*_undeclared(Struct(tuple(stored)), Struct(contract.fields)), *sorted(undecided)]
     if found:
@@ -80,11 +76,7 @@ def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
 
 
 def sight_of(contract: Contract) -> Sight | None:
-    """Derive what staging gets of a dataset.
-
-    Returns:
-        The columns, in which shape, and which rows; None if no column is left.
-    """
+    """Derive what staging gets of a dataset; None if no column is left."""
     # Rows that tell a removed column are found by all columns.
     sight = accessor.sight_by(contract, STAGING)
     if sight is None:
@@ -97,13 +89,7 @@ def sight_of(contract: Contract) -> Sight | None:
 
 
 def transformed(frame: DataFrame, contract: Contract) -> DataFrame:
-    """Return the rows of a dataset as staging gets them.
-
-    Args:
-        frame: Its rows; their session has the function that masks values, for :data:`PURPOSE`.
-        contract: Contract of the dataset, which declares all columns of the frame (:func:`require_classified`);
-            staging gets some of them.
-    """
+    """Return the rows of a dataset as staging gets them."""
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
     sight = sight_of(present)
     assert sight is not None

@@ -66,19 +66,7 @@ class Listed:
 
 
 def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:
-    """Share the newest version of a dataset, instead of the version shared before; one process does so at a time.
-
-    Args:
-        now: Current time; None: the clock's.
-
-    Returns:
-        The share; the existing one if this version is shared already.
-
-    Raises:
-        NotShareable: A column tells about a person, or rows are marked as removed; nothing was changed.
-        DatasetMissing: The dataset has never been published.
-        ConfigurationError: The lake is in an object store.
-    """
+    """Share the newest version of a dataset, unless it is shared already; one process does so at a time."""
     dataset = declared.dataset
     home, before, table = shares.home(lake, dataset), shares.current(lake, dataset), lake.caught_up(dataset)
     if table is None:
@@ -109,11 +97,7 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
 
 
 def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
-    """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held.
-
-    Returns:
-        What was shared; empty if nothing was.
-    """
+    """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held."""
     home, found = shares.home(lake, dataset), shares.shares(lake, dataset)
     (home / CURRENT).unlink(missing_ok=True)
     switched_folder.remove_others(home, keep=())
