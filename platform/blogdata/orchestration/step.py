@@ -204,7 +204,7 @@ class Step:
         for companion in companions:
             self.reach.require_write(companion.contract.dataset)
         if companions:
-            return overwrite_together(rows, target, self.partitions, provenance, companions=companions).commits
+            return overwrite_together(rows, target, self.partitions, provenance, companions=companions)
         if self.contract.partitioning is None:
             return self._of_one(overwrite_table(rows, target, provenance))
         return self._of_one(overwrite_partitions(rows, target, self.partitions, provenance))

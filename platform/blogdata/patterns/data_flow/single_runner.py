@@ -32,10 +32,6 @@ from blogdata.errors import PlatformError
 T = TypeVar("T")
 
 
-class WaitsForEarlier(PlatformError):
-    """A period is not executed, because an earlier one has failed."""
-
-
 def in_turn(
     asked: Collection[str], due: Callable[[Collection[str]], Sequence[str]], execute: Callable[[str], T]
 ) -> list[T]:
@@ -73,7 +69,7 @@ def stopped(periods: Collection[str], failed: Collection[str], *, dataset: str) 
         return {}
     first = min(failed)
     return {
-        period: WaitsForEarlier(
+        period: PlatformError(
             what=f"it builds on {first}, which has not been published",
             where=dataset,
             next_step=f"mend what {first} waits for; then this one runs by itself",

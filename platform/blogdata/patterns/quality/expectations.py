@@ -32,32 +32,14 @@ if TYPE_CHECKING:
 RESULT_FORMAT = {"result_format": "SUMMARY", "partial_unexpected_count": 0}
 """Counts only: the default keeps examples of unexpected values, which may be addresses and logins."""
 
-SPARK_TYPES = {
-    "ARRAY": "ArrayType",
+_SPARK_TYPES = {
     "BIGINT": "LongType",
-    "BINARY": "BinaryType",
-    "BOOLEAN": "BooleanType",
-    "DATE": "DateType",
-    "DECIMAL": "DecimalType",
-    "DOUBLE": "DoubleType",
-    "FLOAT": "FloatType",
     "INT": "IntegerType",
-    "MAP": "MapType",
     "SMALLINT": "ShortType",
-    "STRING": "StringType",
-    "STRUCT": "StructType",
-    "TIMESTAMP": "TimestampType",
     "TIMESTAMP_NTZ": "TimestampNTZType",
-    "VARIANT": "VariantType",
+    "TINYINT": "ByteType",
 }
-
-
-class UnknownType(PlatformError):
-    """Raised when a contract declares a type that has no expectation."""
-
-
-class ExpectationBroken(PlatformError):
-    """Raised when Great Expectations could not evaluate a suite at all."""
+"""Classes of Spark that have another name than their type in SQL."""
 
 
 class Project:
@@ -84,7 +66,7 @@ class Project:
             # shared server occupies its memory for all users.
             source = self._context.data_sources.add_spark(contract.dataset, persist=False)
             if source.get_execution_engine().spark is not frame.sparkSession:
-                raise ExpectationBroken(
+                raise PlatformError(
                     what="Great Expectations has found another Spark session than that of the rows",
                     where=contract.dataset,
                     next_step="validate in a process that has no other Spark; if it has none, compare the installed"
@@ -105,7 +87,7 @@ class Project:
             frame.sparkSession.sql("SELECT 1").collect()
         self._keep_without_values(contract.dataset, outcome)
         if set(found) != set(names):
-            raise ExpectationBroken(
+            raise PlatformError(
                 what=f"{len(names)} expectations were stated but {len(found)} were answered",
                 where=contract.dataset,
                 next_step="compare the installed great-expectations with the pinned version",
@@ -175,7 +157,7 @@ def suite(contract: Contract) -> Any:
                 f"type.{column.name}",
                 f"{column.name} is {column.type}",
                 column=column.name,
-                type_=_spark_type(contract, column.type),
+                type_=_spark_type(column.type),
             )
         )
         if not column.nullable:
@@ -238,15 +220,9 @@ def _names(name: str, type_: DataType) -> Iterator[str]:
             yield from _names(f"{name}.{field.name}", field.type)
 
 
-def _spark_type(contract: Contract, ddl: str) -> str:
+def _spark_type(ddl: str) -> str:
     name = ddl.upper().split("<")[0].split("(")[0].strip()
-    if name not in SPARK_TYPES:
-        raise UnknownType(
-            what=f"no expectation is known for the type '{ddl}'",
-            where=contract.dataset,
-            next_step=f"declare one of {', '.join(SPARK_TYPES)}, or add the type to SPARK_TYPES",
-        )
-    return SPARK_TYPES[name]
+    return _SPARK_TYPES.get(name, f"{name.capitalize()}Type")
 
 
 def _result(outcome: Any) -> RuleResult:
@@ -302,7 +278,7 @@ def _in_session_of(frame: DataFrame) -> Iterator[None]:
     active.session = session
     try:
         if ConnectSession.getActiveSession() is not session:
-            raise ExpectationBroken(
+            raise PlatformError(
                 what="the Spark session of the rows is closed",
                 where=session.session_id,
                 next_step="read the rows in a session that is open, and validate them while it is",

@@ -31,7 +31,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
@@ -49,20 +48,9 @@ from blogdata.publish.migrations import REMOVED, carried
 from blogdata.publish.tables import CONTRACT
 from blogdata.publish.write_faults import ConcurrentWrite
 
-if TYPE_CHECKING:
-    pass
-
 COLUMN_REMOVED = "column removed"
 """Kind of the event of a removal."""
 _CONSTRAINT = "delta.constraints."
-
-
-class StillRead(PlatformError):
-    """Raised when a column is to be removed that somebody still reads."""
-
-
-class GraceNotOver(PlatformError):
-    """Raised when a column is to be removed before its readers' time to move is over."""
 
 
 class Phase(str, Enum):
@@ -131,13 +119,13 @@ def remove(
             next_step=Remedy("publish it once more: ", Run(datasets=(contract.dataset,))),
         )
     if today < migration.ends:
-        raise GraceNotOver(
+        raise PlatformError(
             what=f"readers of {column} have until {migration.ends} to move",
             where=f"{contract.dataset}: {migration}",
             next_step=f"wait {(migration.ends - today).days} days; until then both columns are written",
         )
     if found:
-        raise StillRead(
+        raise PlatformError(
             what=f"{len(found)} still read {column}: " + "; ".join(_named(reader) for reader in found),
             where=f"{contract.dataset}: {migration}",
             next_step=f"ask {', '.join(sorted({reader.owner for reader in found}))} to read "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import psycopg
 
 _MARK = "rights "
-_CLEARS_STATISTICS = 180_000
-"""First version of PostgreSQL that clears statistics of a column."""
 _ESTIMATED = """
 SELECT kind, relname, attnum, attname
 FROM (
@@ -95,7 +93,4 @@ def _without_estimates(connection: psycopg.Connection, schema: str, contract: Co
     for kind, relation, number, name in connection.execute(_ESTIMATED.encode(), given).fetchall():
         column = number if kind == "INDEX" else f'"{name}"'
         found.append(f'ALTER {kind} "{schema}"."{relation}" ALTER COLUMN {column} SET STATISTICS 0')
-        # Of tables that an earlier version of the platform has made; older servers have tables of this one only.
-        if connection.info.server_version >= _CLEARS_STATISTICS:
-            found.append(f"SELECT pg_clear_attribute_stats('{schema}', '{relation}', '{name}', false)")
     return found

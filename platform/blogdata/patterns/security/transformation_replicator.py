@@ -54,10 +54,6 @@ PURPOSE = "staging"
 """What its keyed hashes are for: they cannot be compared with those that roles see."""
 
 
-class Unclassified(PlatformError):
-    """Raised when a table has columns of which nobody has said whom they identify; nothing of it is copied."""
-
-
 def leads_to_persons(contract: Contract) -> bool:
     """Return whether rows of a dataset lead to persons, so that they are copied only transformed."""
     return bool(contract.tells) or any(column.personal or column.of_a_person for column in contract.columns)
@@ -68,7 +64,7 @@ def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
     undecided = {column.name for column in contract.columns if column.undecided}
     found = [*_undeclared(Struct(tuple(stored)), Struct(contract.fields)), *sorted(undecided)]
     if found:
-        raise Unclassified(
+        raise PlatformError(
             what=f"nobody has said whom these columns identify: {', '.join(found)}",
             where=contract.dataset,
             next_step="declare them, with their `subject`, in the contract of the dataset; until then it is not copied",

@@ -48,10 +48,6 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 
 
-class NotShareable(PlatformError):
-    """Raised when the files of a dataset show more than its readers may see, or rows that it no longer has."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Listed:
     """A data file of the shared version.
@@ -112,7 +108,7 @@ def location(lake: Lake, dataset: str) -> Path:
 def _refuse_persons(contract: Contract) -> None:
     found = [column.name for column in contract.columns if column.personal or column.of_a_person]
     if found:
-        raise NotShareable(
+        raise PlatformError(
             what=f"its files show who did what, by {', '.join(found)}; a manifest cannot leave columns out",
             where=contract.dataset,
             next_step=Remedy(
@@ -125,7 +121,7 @@ def _refuse_persons(contract: Contract) -> None:
 
 def _refuse_marked_rows(dataset: str, parts: Sequence[TableSlice]) -> None:
     if any(part.table.deletion_vectors().read_all().num_rows for part in parts):
-        raise NotShareable(
+        raise PlatformError(
             what="rows of its files are marked as removed (deletion vectors), and a plain reader would see them",
             where=dataset,
             next_step=Remedy(
