@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from functools import lru_cache
@@ -30,15 +29,6 @@ class Grain(str, Enum):
 
 
 _LENGTHS = {Grain.HOUR: timedelta(hours=1), Grain.DAY: timedelta(days=1), Grain.WEEK: timedelta(weeks=1)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeyRange:
-    """A gapless run of partitions, both ends included."""
-
-    first: str
-    last: str
-    keys: tuple[str, ...]
 
 
 def start_of(key: str, grain: Grain) -> datetime:
@@ -130,15 +120,12 @@ def _covered(key: str, grain: Grain) -> tuple[str, ...]:
     return (key_of(start_of(key, written), grain),)
 
 
-def contiguous(keys: Iterable[str], grain: Grain) -> Sequence[KeyRange]:
-    """Group keys into gapless ranges, in order; a missing key ends a range."""
-    ranges: list[KeyRange] = []
-    run: list[str] = []
+def contiguous(keys: Iterable[str], grain: Grain) -> list[tuple[str, str]]:
+    """Group keys into gapless ranges, each by its first and last key, in order."""
+    ranges: list[tuple[str, str]] = []
     for key in sorted(set(keys)):
-        if run and following(run[-1], grain) != key:
-            ranges.append(KeyRange(first=run[0], last=run[-1], keys=tuple(run)))
-            run = []
-        run.append(key)
-    if run:
-        ranges.append(KeyRange(first=run[0], last=run[-1], keys=tuple(run)))
+        if ranges and following(ranges[-1][1], grain) == key:
+            ranges[-1] = (ranges[-1][0], key)
+        else:
+            ranges.append((key, key))
     return ranges

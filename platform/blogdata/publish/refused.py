@@ -15,6 +15,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError, foreign
+from blogdata.errors.remedies import Query, Remedy
 from blogdata.lake import members
 from blogdata.lake.lake import Lake
 from blogdata.publish.write_faults import AuditFailed
@@ -55,9 +56,9 @@ def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
         writer = writer.option("delta.dataSkippingNumIndexedCols", "0")
         writer.option("userMetadata", json.dumps({"refused": notes}, default=str)).save(target.lake.path(name))
     except PySparkException as error:
-        failed.not_kept(foreign.unquoted(error))
+        failed.remedy = Remedy(failed.remedy, f"; the refused rows could not be kept: {foreign.unquoted(error)}")
     else:
-        failed.kept_as(name)
+        failed.remedy = Remedy(failed.remedy, "; the refused rows: ", Query(sql=f"SELECT * FROM {name}"))
 
 
 def kept(lake: Lake) -> dict[str, datetime]:

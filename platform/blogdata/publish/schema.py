@@ -68,11 +68,6 @@ class Subject:
         return f"{self.whose.value}, {self.how.value}" if self.how else self.whose.value
 
     @property
-    def is_person(self) -> bool:
-        """Its values lead to a user or visitor, alone or together with others."""
-        return self.whose is not Whose.NOBODY
-
-    @property
     def singles_out(self) -> bool:
         """One value stands for one person: it is a direct identifier or a pseudonym."""
         return self.how in (How.DIRECT, How.PSEUDONYM)
@@ -117,11 +112,10 @@ class Column:
     @property
     def of_a_person(self) -> bool:
         """Its values lead to a user or visitor, alone or together with others."""
-        return self.subject is not None and self.subject.is_person
+        return self.subject is not None and self.subject.whose is not Whose.NOBODY
 
     @property
     def singles_out(self) -> bool:
-        """One value stands for one person."""
         return self.subject is not None and self.subject.singles_out
 
     @property

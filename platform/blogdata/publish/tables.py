@@ -66,9 +66,7 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
     # The fingerprint comes last: after a crash in between, the next call applies the contract again.
-    listed = _listed(
-        {**_togetherness(contract), **_change_feed(contract), **statistics, CONTRACT: contract.fingerprint}
-    )
+    listed = _listed({**_followed(contract), CONTRACT: contract.fingerprint})
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({listed})")
 
 
@@ -87,22 +85,21 @@ def _properties(contract: Contract) -> dict[str, str]:
         # A commit is idempotent while its transaction identifier is retained. Those of single commits must expire, or
         # the log grows for ever. A stream has one identifier for all its batches, which the engine exempts from expiry.
         "delta.setTransactionRetentionDuration": "interval 7 days",
-        **_togetherness(contract),
-        **_change_feed(contract),
         **_retention(contract),
         **({"delta.enableDeletionVectors": "true"} if contract.marks_rows else {}),
         **({BUCKETS: json.dumps(asdict(contract.buckets))} if contract.buckets else {}),
-        **file_statistics.properties(contract),
+        **_followed(contract),
     }
 
 
-def _togetherness(contract: Contract) -> dict[str, str]:
-    return {APPEARS_WITH: contract.appears_with} if contract.appears_with else {}
-
-
-def _change_feed(contract: Contract) -> dict[str, str]:
-    # Whole partitions are replaced, so Delta derives the feed from their files, and a writer writes nothing more.
-    return {"delta.enableChangeDataFeed": "true"} if contract.feeds else {}
+def _followed(contract: Contract) -> dict[str, str]:
+    """Return the properties that an existing table gets, too, when its contract declares them."""
+    return {
+        **({APPEARS_WITH: contract.appears_with} if contract.appears_with else {}),
+        # Whole partitions are replaced, so Delta derives the feed from their files, and a writer writes nothing more.
+        **({"delta.enableChangeDataFeed": "true"} if contract.feeds else {}),
+        **file_statistics.properties(contract),
+    }
 
 
 def _retention(contract: Contract) -> dict[str, str]:

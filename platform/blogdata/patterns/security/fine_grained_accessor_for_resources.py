@@ -54,17 +54,14 @@ class JobReach:
     writes: frozenset[str]
 
     def require_read(self, dataset: str) -> None:
-        """Refuse a dataset that is no input of the job."""
         if dataset not in self.reads:
             raise NotDeclared(self.job, dataset)
 
     def require_landed(self, table: str) -> None:
-        """Refuse a landed table that is no input of the job."""
         if table not in self.landed:
             raise NotDeclared(self.job, f"{_LANDING}{table}")
 
     def require_write(self, dataset: str) -> None:
-        """Refuse a dataset that another job writes."""
         if dataset not in self.writes:
             raise NotDeclared(self.job, dataset, writes=True)
 
@@ -76,17 +73,14 @@ class DeclaredLake(Lake):
     reach: JobReach
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
-        """Open a dataset's table."""
         self.reach.require_read(dataset)
         return super().caught_up(dataset)
 
     def at(self, table: str, version: int) -> DeltaTable:
-        """Open a table at a version, also that of a member."""
         self.reach.require_read(members.dataset_of(table))
         return super().at(table, version)
 
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
-        """Read a dataset with Spark."""
         self.reach.require_read(dataset)
         return super().read(spark, dataset, version)
 
