@@ -26,8 +26,7 @@ from blogdata.publish import tables
 from blogdata.publish.audit import FROZEN, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Companion, Engine, Provenance, Target
+from blogdata.publish.target import Companion, Engine, Provenance, RunContext, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 

@@ -69,7 +69,6 @@ def sort(
 
 
 def _opened(target: Target) -> DeltaTable:
-    """Open a table whose files may be rewritten."""
     dataset = target.contract.dataset
     if target.engine is Engine.CHECKPOINT:
         raise ConfigurationError(

@@ -239,12 +239,10 @@ class Contract:
 
     @property
     def layer(self) -> str:
-        """The part of the name before the dot."""
         return self.dataset.split(".", 1)[0]
 
     @property
     def name(self) -> str:
-        """The part of the name after the dot."""
         return self.dataset.split(".", 1)[1]
 
     @property
@@ -323,7 +321,6 @@ class Contract:
 
     @property
     def ddl(self) -> str:
-        """The schema as Spark SQL column definitions."""
         return ", ".join(
             f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'}" for column in self.columns
         )

@@ -19,12 +19,10 @@ class Grain(str, Enum):
 
     @property
     def key_format(self) -> str:
-        """The `strftime` format of a partition key."""
         return "%Y-%m-%dT%H" if self is Grain.HOUR else "%Y-%m-%d"
 
     @property
     def length(self) -> timedelta:
-        """How much time one partition covers."""
         return _LENGTHS[self]
 
 

@@ -138,12 +138,10 @@ def _companion_rows(
     # Its partitions are replaced, also those to which the main table only adds rows.
     own.pop("added", None)
     return CompanionRows(
+        of=companion,
         path=target.lake.path(contract.dataset),
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
         spec=_within_reach(specify(contract, partitions, {}, own), target),
-        counted_measure=companion.counted_measure,
-        kept_measure=companion.kept_measure,
-        dropped_reason=companion.dropped_reason,
     )
 
 
@@ -228,7 +226,9 @@ def _audited(
         "column_lineage": {},
         "files": 0,
         "bytes": 0,
-        "companions": {each.dataset: companion_files.write_unlogged(each, judgement.measures) for each in companions},
+        "companions": {
+            each.of.contract.dataset: companion_files.write_unlogged(each, judgement.measures) for each in companions
+        },
     }
     path = target.lake.path(target.contract.dataset)
     written = onto(rows, path, change.at) if isinstance(change, Rewrite) else rows

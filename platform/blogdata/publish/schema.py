@@ -202,7 +202,6 @@ class Wide:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
 

@@ -11,11 +11,26 @@ from blogdata.lake.commit import Account, Added, Execution
 from blogdata.lake.lake import Lake
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.contract import Contract
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Audit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """The run that produces a commit.
+
+    Args:
+        trigger: What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside.
+    """
+
+    run_id: str
+    job: str
+    code_version: str
+    trigger: str = "manual"
+    attempt: int = 1
+    event: Mapping[str, str] = field(default_factory=dict)
 
 
 class Engine(str, Enum):

@@ -34,12 +34,10 @@ class Completeness:
 
     @property
     def present(self) -> int:
-        """Number of published partitions."""
         return len(self.needed) - len(self.missing)
 
     @property
     def complete(self) -> bool:
-        """True if no partition is missing."""
         return not self.missing
 
 

@@ -57,7 +57,6 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Identifies the call among others."""
         return f"{self.location}/{self.job}"
 
     def cause(self, period: str) -> str:

@@ -37,7 +37,6 @@ class Release:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Its columns."""
         return tuple(_field(name, text) for name, text in self.columns.items())
 
 

@@ -107,12 +107,10 @@ class Validation:
 
     @property
     def passed(self) -> bool:
-        """True if every promise was evaluated and holds."""
         return all(result.passed for result in self.results)
 
     @property
     def kept(self) -> int:
-        """How many promises hold."""
         return sum(result.passed for result in self.results)
 
     @property

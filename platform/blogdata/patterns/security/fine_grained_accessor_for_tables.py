@@ -41,7 +41,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
@@ -108,37 +107,33 @@ class Rights:
 
 
 _ALL_LAYERS = frozenset(("bronze", "silver", "gold"))
-RIGHTS: Mapping[Role, Rights] = MappingProxyType(
-    {
-        Role.OWNER: Rights(
-            layers=_ALL_LAYERS,
-            of=MappingProxyType(dict.fromkeys(How, Shown.AS_IT_IS)),
-            classified=Shown.AS_IT_IS,
-            technical=True,
-            private=True,
-        ),
-        Role.ENGINEER: Rights(
-            layers=_ALL_LAYERS,
-            of=MappingProxyType({**dict.fromkeys(How, Shown.AS_IT_IS), How.DIRECT: Shown.HASHED}),
-            classified=Shown.HASHED,
-            technical=True,
-            private=True,
-        ),
-        Role.ANALYST: Rights(
-            layers=frozenset(("silver", "gold")),
-            of=MappingProxyType(
-                {How.DIRECT: Shown.HIDDEN, How.PSEUDONYM: Shown.AS_IT_IS, How.QUASI_IDENTIFIER: Shown.BY_DAY}
-            ),
-            classified=Shown.HIDDEN,
-        ),
-        Role.PARTNER: Rights(
-            layers=frozenset(("gold",)),
-            of=MappingProxyType(dict.fromkeys(How, Shown.HIDDEN)),
-            classified=Shown.HIDDEN,
-            visitors=LEAST_VISITORS,
-        ),
-    }
-)
+RIGHTS: Mapping[Role, Rights] = {
+    Role.OWNER: Rights(
+        layers=_ALL_LAYERS,
+        of=dict.fromkeys(How, Shown.AS_IT_IS),
+        classified=Shown.AS_IT_IS,
+        technical=True,
+        private=True,
+    ),
+    Role.ENGINEER: Rights(
+        layers=_ALL_LAYERS,
+        of={**dict.fromkeys(How, Shown.AS_IT_IS), How.DIRECT: Shown.HASHED},
+        classified=Shown.HASHED,
+        technical=True,
+        private=True,
+    ),
+    Role.ANALYST: Rights(
+        layers=frozenset(("silver", "gold")),
+        of={How.DIRECT: Shown.HIDDEN, How.PSEUDONYM: Shown.AS_IT_IS, How.QUASI_IDENTIFIER: Shown.BY_DAY},
+        classified=Shown.HIDDEN,
+    ),
+    Role.PARTNER: Rights(
+        layers=frozenset(("gold",)),
+        of=dict.fromkeys(How, Shown.HIDDEN),
+        classified=Shown.HIDDEN,
+        visitors=LEAST_VISITORS,
+    ),
+}
 """What each role sees, of every dataset."""
 
 

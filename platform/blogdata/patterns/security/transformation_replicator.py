@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 STAGING = Rights(
     layers=frozenset(("bronze", "silver", "gold")),
-    of=MappingProxyType({How.DIRECT: Shown.HASHED, How.PSEUDONYM: Shown.HASHED, How.QUASI_IDENTIFIER: Shown.BY_DAY}),
+    of={How.DIRECT: Shown.HASHED, How.PSEUDONYM: Shown.HASHED, How.QUASI_IDENTIFIER: Shown.BY_DAY},
     classified=Shown.HIDDEN,
     technical=True,
     private=True,
@@ -105,7 +104,6 @@ def _has_text(kind: DataType) -> bool:
 
 
 def _undeclared(stored: DataType, declared: DataType | None, path: str = "") -> Iterator[str]:
-    """List the paths of columns and fields that a type has, and the declared one has not."""
     match stored:
         case Struct():
             known = {field.name: field.type for field in declared.fields} if isinstance(declared, Struct) else {}

@@ -130,7 +130,6 @@ def _checked(part: DataFrame, buckets: Buckets, where: str) -> DataFrame:
 
 
 def _stated(stored: Stored, opened: Sequence[TableSlice]) -> Buckets:
-    """Return the buckets of the tables that are read, by their logs."""
     stated = {part.table.metadata().configuration.get(BUCKETS) for part in opened}
     if len(stated) != 1 or None in stated:
         raise UsersNotTogether(

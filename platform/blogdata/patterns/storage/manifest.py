@@ -150,7 +150,6 @@ def _held(table: DeltaTable) -> Held:
 
 
 def _write(staged: Path, new: Share, listed: Sequence[Listed], *, partitioned: bool) -> None:
-    """Write the manifest and its record."""
     staged.mkdir()
     lines: dict[PurePosixPath, list[str]] = {} if partitioned else {PurePosixPath("."): []}
     for one in listed:
