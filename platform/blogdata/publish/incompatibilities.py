@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.lake import members
@@ -27,18 +27,6 @@ MIGRATE = "add the new column beside it, declare a migration, and remove the old
 
 class IncompatibleSchema(PlatformError):
     """Raised when a schema cannot follow the one before it."""
-
-
-class Version(Protocol):
-    """A released version of a schema."""
-
-    @property
-    def number(self) -> int:
-        """Its number; later versions have higher ones."""
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """Its columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +58,21 @@ def incompatibilities(
 
 
 def incompatible_with(
-    versions: Sequence[Version], after: Sequence[Field], mode: Compatibility, *, retired: Collection[str] = ()
+    versions: Mapping[int, Sequence[Field]],
+    after: Sequence[Field],
+    mode: Compatibility,
+    *,
+    retired: Collection[str] = (),
 ) -> list[Incompatibility]:
     """List each change that a mode does not allow, with the newest version in which it is one.
 
     Args:
-        versions: The released versions, in order; only the last one counts unless the mode is transitive.
+        versions: Released versions, number to fields, in order; only the last one counts unless the mode is transitive.
     """
     found: dict[tuple[str, str], Incompatibility] = {}
-    for version in reversed(versions if mode.transitive else versions[-1:]):
-        for one in incompatibilities(version.fields, after, mode, retired=retired):
-            found.setdefault((one.column, one.what), replace(one, version=version.number))
+    for number in sorted(versions, reverse=True)[: None if mode.transitive else 1]:
+        for one in incompatibilities(versions[number], after, mode, retired=retired):
+            found.setdefault((one.column, one.what), replace(one, version=number))
     return list(found.values())
 
 

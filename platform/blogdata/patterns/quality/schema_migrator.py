@@ -152,22 +152,20 @@ def _next(contract: Contract, migration: Migration, found: Sequence[Reader], tod
 
 
 def _retired(contract: Contract, column: str) -> Migration:
-    where, names = contract.dataset, {one.name for one in contract.columns}
-    for migration in contract.migrations:
-        if migration.old == column and column not in names:
-            return migration
-    if column not in names:
-        retired = [migration.old for migration in contract.migrations]
+    if column in {one.name for one in contract.columns}:
+        raise ConfigurationError(
+            what=f"the contract still has {column}",
+            where=contract.dataset,
+            next_step=f"delete {column} from the columns of the contract, and leave its migration there",
+        )
+    retired = {migration.old: migration for migration in contract.migrations}
+    if column not in retired:
         raise ConfigurationError(
             what=f"no migration retires {column}",
-            where=where,
-            next_step=f"choose from: {', '.join(retired)}" if retired else "no column of this dataset is being retired",
+            where=contract.dataset,
+            next_step=f"choose from: {', '.join(retired) or 'nothing, no column of this dataset is being retired'}",
         )
-    raise ConfigurationError(
-        what=f"the contract still has {column}",
-        where=where,
-        next_step=f"delete {column} from the columns of the contract, and leave its migration there",
-    )
+    return retired[column]
 
 
 def _named(reader: Reader) -> str:

@@ -124,7 +124,8 @@ def _compared(versions: Sequence[Release], contract: Contract, today: date) -> C
     retired = {column for column, ends in announced.items() if column in declared and ends <= today.isoformat()}
     # A column that a released version no longer has was removed by the rules then.
     gone = {name for version in counted for name in version.columns} - set(versions[-1].columns if versions else ())
-    breaks = incompatible_with(counted, contract.fields, contract.compatibility, retired=retired | gone)
+    fields = {version.number: version.fields for version in counted}
+    breaks = incompatible_with(fields, contract.fields, contract.compatibility, retired=retired | gone)
     return Compared(dataset=contract.dataset, changed=_differs(versions, contract), breaks=tuple(breaks))
 
 

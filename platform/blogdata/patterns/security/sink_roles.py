@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from blogdata.patterns.idempotency.transactional_sink import PUBLICATIONS
 from blogdata.patterns.security.fine_grained_accessor_for_tables import RIGHTS, Role, grants
 from blogdata.publish.contract import Contract
 
@@ -43,7 +44,7 @@ class SinkRoles:
 
 @contextmanager
 def granting(
-    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], *, roles: SinkRoles, also: str
+    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], *, roles: SinkRoles
 ) -> Iterator[None]:
     """Create or alter tables as their owner, and grant the writer and the readers what they may do."""
     from psycopg import sql
@@ -54,20 +55,18 @@ def granting(
     # Until the transaction ends.
     connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.owner)))
     yield
-    _grant(connection, schema, contracts, roles, also=also)
+    _grant(connection, schema, contracts, roles)
 
 
-def _grant(
-    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles, *, also: str
-) -> None:
-    tables = [*(contract.name for contract in contracts), also]
+def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles) -> None:
+    tables = [*(contract.name for contract in contracts), PUBLICATIONS]
     # Table by table: the schema may have views of somebody else, which the owner may not grant.
     writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{roles.writer}"' for name in tables]
     statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', *writes]
     for role, login in roles.readers.items():
         statements += grants(contracts, schema, role, login)
         if RIGHTS[role].technical:
-            statements.append(f'GRANT SELECT ON "{schema}"."{also}" TO "{login}"')
+            statements.append(f'GRANT SELECT ON "{schema}"."{PUBLICATIONS}" TO "{login}"')
     for contract in contracts:
         statements += _without_estimates(connection, schema, contract)
     # Granting again would lock the tables against their readers.
