@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake import members
 from blogdata.lake.arrow import text
 from blogdata.publish.changes import Statement
-from blogdata.publish.target import Engine, Target
+from blogdata.publish.target import Target
 from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:
@@ -69,15 +68,8 @@ def sort(
 
 
 def _opened(target: Target) -> DeltaTable:
-    dataset = target.contract.dataset
-    if target.engine is Engine.CHECKPOINT:
-        raise ConfigurationError(
-            what="without the engine's jar the rows of rewritten files cannot be compared before the commit",
-            where=dataset,
-            next_step="rewrite the table where Spark may load the jar",
-        )
-    table = target.lake.caught_up(dataset)
-    members.refuse_direct(table, dataset)
+    table = target.lake.caught_up(target.contract.dataset)
+    members.refuse_direct(table, target.contract.dataset)
     assert table is not None
     return table
 

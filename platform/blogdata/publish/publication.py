@@ -158,7 +158,6 @@ def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution
 
 
 def _info(target: Target, commit_id: str, change: Change, provenance: Provenance, started: float) -> dict[str, Any]:
-    run = target.run
     return {
         "commit_id": commit_id,
         "change": change.options(),
@@ -170,14 +169,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
         **({"judged_by": dict(provenance.judged_by)} if provenance.judged_by else {}),
         **({"refreshed": provenance.refreshed} if provenance.refreshed else {}),
         **({"added": {key: asdict(one) for key, one in added.items()}} if (added := provenance.additions.of) else {}),
-        "run": {
-            "run_id": run.run_id,
-            "job": run.job,
-            "code_version": run.code_version,
-            "trigger": run.trigger,
-            "attempt": run.attempt,
-            **({"event": dict(run.event)} if run.event else {}),
-        },
+        "run": {name: value for name, value in asdict(target.run).items() if value != {}},
     }
 
 

@@ -15,15 +15,10 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
-"""Error raised when the table no longer has the rows from which the written rows were computed."""
-
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
-"""Error raised when several changes share a key."""
-
-_NOT_DECLARED = "[BLOGDATA_NOT_DECLARED] "
-
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
-"""Error raised when a change has null where it must mark its row as removed or not."""
+"""Names of the errors that rows raise when they are written."""
+_NOT_DECLARED = "[BLOGDATA_NOT_DECLARED] "
 
 
 class AuditFailed(PlatformError):

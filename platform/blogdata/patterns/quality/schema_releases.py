@@ -117,7 +117,8 @@ def write(file: Path, releases: Releases) -> None:
 
 
 def _compared(versions: Sequence[Release], contract: Contract, today: date) -> Compared:
-    counted = [version for version in versions if version.number >= _first(versions)]
+    first = max((version.number for version in versions if version.breaking), default=1)
+    counted = [version for version in versions if version.number >= first]
     # What the last release announced counts, not what the contract says now: consumers could read only that.
     announced = versions[-1].retires if versions else {}
     declared = {migration.old for migration in contract.migrations}
@@ -127,10 +128,6 @@ def _compared(versions: Sequence[Release], contract: Contract, today: date) -> C
     fields = {version.number: version.fields for version in counted}
     breaks = incompatible_with(fields, contract.fields, contract.compatibility, retired=retired | gone)
     return Compared(dataset=contract.dataset, changed=_differs(versions, contract), breaks=tuple(breaks))
-
-
-def _first(versions: Sequence[Release]) -> int:
-    return max((version.number for version in versions if version.breaking), default=1)
 
 
 def _differs(versions: Sequence[Release], contract: Contract) -> bool:
