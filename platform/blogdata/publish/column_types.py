@@ -48,8 +48,6 @@ class Primitive:
 
 @dataclass(frozen=True)
 class Array:
-    """A list of elements of one type."""
-
     element: DataType
 
     def __str__(self) -> str:
@@ -58,8 +56,6 @@ class Array:
 
 @dataclass(frozen=True)
 class Map:
-    """Keys and values."""
-
     key: DataType
     value: DataType
 
@@ -69,8 +65,6 @@ class Map:
 
 @dataclass(frozen=True)
 class Struct:
-    """Named fields."""
-
     fields: tuple[Field, ...]
 
     def __str__(self) -> str:

@@ -67,8 +67,6 @@ class Overtaken(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class ServedTable:
-    """One table of a delivery."""
-
     contract: Contract
     table_id: str
     version: int
@@ -93,8 +91,6 @@ class SinkDelivery:
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """The result of a delivery."""
-
     batch_id: str
     rows: Mapping[str, int]
     repeated: bool

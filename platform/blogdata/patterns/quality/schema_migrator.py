@@ -68,8 +68,6 @@ class Phase(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """The state of a migration."""
-
     dataset: str
     migration: Migration
     phase: Phase

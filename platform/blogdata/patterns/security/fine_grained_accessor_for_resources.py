@@ -46,8 +46,6 @@ _VERSION = "2012-10-17"
 
 @dataclass(frozen=True, kw_only=True)
 class JobReach:
-    """What one job may reach."""
-
     job: str
     reads: frozenset[str]
     landed: frozenset[str]

@@ -35,8 +35,6 @@ ORDER BY 1, 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class SinkRoles:
-    """The roles of a database."""
-
     owner: str
     writer: str
     readers: Mapping[Role, str]
