@@ -15,9 +15,8 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, between
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 
 STANDARD_ROWS = 2_000_000
 REPEATS = 5

@@ -12,9 +12,8 @@ from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Audit, Column, Partitioning, RowRule
-from blogdata.publish.target import Engine, Target
+from blogdata.publish.target import Engine, RunContext, Target
 
 HOURS = ("2026-01-05T00", "2026-01-05T01")
 CONTRACT = Contract(

@@ -16,9 +16,8 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.privacy import consumer_view, require_subjects, visible
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import NOBODY, Classification, Column, Partitioning
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.publish.writes import Feed, Serve
 from quality.contracts import DECLARED, EVERY, SERVED
 

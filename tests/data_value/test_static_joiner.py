@@ -14,9 +14,8 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.data_value import static_joiner
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.publish.contract import Contract
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.publish.write_faults import AuditFailed
 from plans import plan_of
 

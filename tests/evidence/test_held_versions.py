@@ -16,7 +16,7 @@ from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake.lake import Lake
 from blogdata.orchestration.maintenance import Inspection, Upkeep
 from blogdata.orchestration.upkeep import LogCleaning, Vacuuming
-from blogdata.publish.run import RunContext
+from blogdata.publish.target import RunContext
 from quality.contracts import CONTRACTS
 from resources.spark import SparkResource
 

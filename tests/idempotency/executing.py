@@ -18,8 +18,7 @@ from blogdata.patterns.idempotency.stateful_merger import execute
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import restate
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Engine, Provenance
+from blogdata.publish.target import Engine, Provenance, RunContext
 from blogdata.publish.writes import InOrder
 from toy import LETTERS, resting, target
 

@@ -19,8 +19,9 @@ from pyspark.sql import functions as F
 from blogdata.evidence import ledger
 from blogdata.evidence.events import EventLog
 from blogdata.lake import companions
+from blogdata.lake.commit import Commit
 from blogdata.lake.lake import Lake
-from blogdata.patterns.idempotency.transactional_writer import Together, overwrite_together
+from blogdata.patterns.idempotency.transactional_writer import overwrite_together
 from blogdata.publish.contract import Contract
 from blogdata.publish.schema import Column
 from blogdata.publish.target import Companion, Engine, Provenance
@@ -62,7 +63,7 @@ class World:
         self.lake = Lake(root=str(root))
         self.events = EventLog(self.lake)
 
-    def write(self, rows: int, run: str, hours: tuple[str, ...] = HOURS, **how: Any) -> Together:
+    def write(self, rows: int, run: str, hours: tuple[str, ...] = HOURS, **how: Any) -> dict[str, Commit]:
         """Publish the first N clicks of some hours."""
         disputes = how.pop("disputes", lambda frame: frame)
         probe = how.pop("probe", None)
@@ -128,15 +129,15 @@ def probe(tmp_path: Path) -> Iterator[Probe]:
 def test_both_tables_appear_with_their_accounts(empty: World, engine: Engine) -> None:
     done = empty.write(60, "one", engine=engine)
     assert empty.disputed() == (disputes_among(60), disputes_among(60))
-    entry = done.companions[BESIDE.dataset].entries[HOURS[0]]
-    duplicates = done.main.entries[HOURS[0]].reasons["duplicates"]
+    entry = done[BESIDE.dataset].entries[HOURS[0]]
+    duplicates = done[MAIN.dataset].entries[HOURS[0]].reasons["duplicates"]
     assert (entry.rows_in, entry.rows_out) == (duplicates, len(disputes_among(60, HOURS[:1])))
     assert entry.reasons == {"undisputed": duplicates - entry.rows_out}
-    assert entry.inputs[MAIN.dataset] == done.main.version
+    assert entry.inputs[MAIN.dataset] == done[MAIN.dataset].version
     assert empty.problems() == []
     again = empty.write(60, "one", engine=engine)
-    assert [commit.repeated for commit in again.commits.values()] == [True, True]
-    assert [commit.version for commit in again.commits.values()] == [c.version for c in done.commits.values()]
+    assert [commit.repeated for commit in again.values()] == [True, True]
+    assert [commit.version for commit in again.values()] == [commit.version for commit in done.values()]
     empty.write(30, "two", engine=engine)
     assert empty.disputed() == (disputes_among(30), disputes_among(30))
     assert empty.problems() == []
@@ -175,7 +176,7 @@ def test_readers_complete_a_crash_after_the_commit(crashed: World) -> None:
     here = Lake(root=str(world.root))
     assert sum(here.row_counts(BESIDE.dataset, "hour").values()) == len(disputes_among(30)), "also without a JVM"
     assert {row[1] for row in table(world.spark, world.root, BESIDE.dataset)} == disputes_among(30)
-    assert world.write(30, "two").main.repeated
+    assert world.write(30, "two")[MAIN.dataset].repeated
     assert world.problems() == []
 
 
@@ -224,7 +225,7 @@ class Watched:
         reader = threading.Thread(target=read)
         reader.start()
         try:
-            self.sizes = {world.write(size, f"run-{size}").main.version: size for size in (90, 30)}
+            self.sizes = {world.write(size, f"run-{size}")[MAIN.dataset].version: size for size in (90, 30)}
         finally:
             done.set()
             reader.join()

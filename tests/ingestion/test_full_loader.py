@@ -15,9 +15,8 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_table
 from blogdata.patterns.ingestion.full_loader import MAX_MULTIPLE, MIN_SHARE, FullLoadRefused, guard
 from blogdata.publish.contract import Contract
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.publish.write_faults import AuditFailed
 from toy import resting
 

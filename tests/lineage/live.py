@@ -18,7 +18,7 @@ from assets.transforms.live_visits import STREAM
 from blogdata.evidence import ledger
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.stream import Place
-from blogdata.publish.run import RunContext
+from blogdata.publish.target import RunContext
 from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.spec import SimulationSpec
 from lineage.deployment import Deployment

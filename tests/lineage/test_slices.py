@@ -18,7 +18,7 @@ import pytest
 from blogdata.lake import arrow
 from blogdata.lake.commit import Entry
 from blogdata.orchestration import computation
-from blogdata.publish.run import RunContext
+from blogdata.publish.target import RunContext
 from lineage.conftest import Deploy
 from lineage.deployment import Deployment, event
 from lineage.worker import obey

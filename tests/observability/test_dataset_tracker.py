@@ -23,9 +23,8 @@ from blogdata.patterns.observability.dataset_tracker import (
 from blogdata.patterns.observability.reported_results import ReportUnreadable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column, Partitioning
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.publish.writes import Serve
 
 RAW = Contract(

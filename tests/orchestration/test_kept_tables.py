@@ -24,8 +24,7 @@ from blogdata.operations import retention
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.idempotency.fast_metadata_cleaner import replace_periods, visible
 from blogdata.publish import tables
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from published import publish
 from quality.contracts import CONTRACTS, EVERY

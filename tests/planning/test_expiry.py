@@ -36,7 +36,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.touched import touched_in
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain
-from blogdata.publish.run import RunContext
+from blogdata.publish.target import RunContext
 from published import days, deployment, land, publish
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.streams import streamed_inputs

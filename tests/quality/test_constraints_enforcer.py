@@ -14,10 +14,9 @@ from blogdata.patterns.quality.constraints_enforcer import orphans
 from blogdata.publish.audit import judge, specify
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column, Partitioning, RowRule
 from blogdata.publish.tables import enforce
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from blogdata.publish.write_faults import AuditFailed
 
 COLUMNS = (

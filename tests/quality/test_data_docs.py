@@ -11,8 +11,7 @@ import pytest
 from blogdata.lake.lake import DatasetMissing, Lake
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from quality.contracts import CONTRACTS
 from quality.data_docs import DataDocsConfig, check_name, data_docs
 

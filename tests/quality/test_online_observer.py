@@ -13,9 +13,8 @@ from blogdata.patterns.quality.jumps import Point
 from blogdata.patterns.quality.online_observer import observe, observed, rates, series
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column, Partitioning
-from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.publish.target import Engine, Provenance, RunContext, Target
 
 VIEWS = Contract(
     dataset="silver.views",

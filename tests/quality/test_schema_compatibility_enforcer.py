@@ -98,19 +98,22 @@ def test_a_default_makes_a_required_column_compatible() -> None:
     before, default = (Field("a", parse("INT")),), Field("b", parse("INT"), nullable=False, filled=True)
     assert incompatibilities(before, (*before, default), Compatibility.FULL) == []
     without = replace(default, filled=False)
-    versions = [version(1, *before), version(2, *before, default)]
+    versions = released_as(before, (*before, default))
     # Avro's own example for transitive modes: the default is removed, and the newest version reads only the last one.
     assert incompatible_with(versions, (*before, without), Compatibility.BACKWARD) == []
     (found,) = incompatible_with(versions, (*before, without), Compatibility.BACKWARD_TRANSITIVE)
     assert (found.column, found.version) == ("b", 1)
 
 
-def version(number: int, *fields: Field) -> Release:
-    texts = {
-        field.name: f"{field.type}{'' if field.nullable else ' NOT NULL'}{' FILLED' if field.filled else ''}"
-        for field in fields
-    }
-    return Release(number=number, released_on=TODAY, columns=texts, retires={})
+def released_as(*schemas: tuple[Field, ...]) -> dict[int, tuple[Field, ...]]:
+    found = {}
+    for number, fields in enumerate(schemas, 1):
+        texts = {
+            field.name: f"{field.type}{'' if field.nullable else ' NOT NULL'}{' FILLED' if field.filled else ''}"
+            for field in fields
+        }
+        found[number] = Release(number=number, released_on=TODAY, columns=texts, retires={}).fields
+    return found
 
 
 TYPES = st.recursive(
@@ -155,7 +158,7 @@ def test_compatible_steps_make_a_compatible_way(schemas: list[tuple[Field, ...]]
 def test_transitive_means_compatible_with_every_version(
     released: list[tuple[Field, ...]], after: tuple[Field, ...], mode: Compatibility
 ) -> None:
-    versions = [version(number, *fields) for number, fields in enumerate(released, 1)]
+    versions = released_as(*released)
     judged = released if mode.transitive else released[-1:]
     fine = all(incompatibilities(fields, after, mode) == [] for fields in judged)
     assert (incompatible_with(versions, after, mode) == []) == fine

@@ -13,7 +13,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 
-from blogdata.errors import ConfigurationError
+from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, record_deliveries
 from blogdata.lake.commit import Account
@@ -23,7 +23,7 @@ from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.observability import column_readers
 from blogdata.patterns.observability.column_readers import ASKED_WITHIN, ColumnRead, Reader, readers
 from blogdata.patterns.quality import schema_migrator
-from blogdata.patterns.quality.schema_migrator import GraceNotOver, Phase, StillRead, remove, status
+from blogdata.patterns.quality.schema_migrator import Phase, remove, status
 from blogdata.publish.compatibility import Remove, Rename, Retype
 from blogdata.publish.contract import Contract
 from blogdata.publish.incompatibilities import IncompatibleSchema
@@ -115,9 +115,9 @@ def test_a_column_is_renamed_through_its_phases(spark: Any, lake_root: Path) -> 
     def removed(*found: Reader, on: date = LAST) -> int | None:
         return remove(lake, events, AFTER, "users", found, today=on)
 
-    with pytest.raises(GraceNotOver, match=str(LAST)):
+    with pytest.raises(PlatformError, match=str(LAST)):
         removed(on=LAST - timedelta(days=1))
-    with pytest.raises(StillRead) as refused:
+    with pytest.raises(PlatformError) as refused:
         removed(Reader(name="gold.other.users", owner="team:sales", how="column lineage"))
     assert "gold.other.users (team:sales; column lineage)" in refused.value.what
     assert "team:sales" in refused.value.next_step

@@ -15,12 +15,13 @@ from deltalake import DeltaTable, schema
 
 from blogdata.erasure import clearing
 from blogdata.erasure.search import Searched, is_searched_for, search
+from blogdata.errors import PlatformError
 from blogdata.lake.lake import Lake
 from blogdata.operations import copies
 from blogdata.operations.replicate import READER, replicate
 from blogdata.patterns.security import transformation_replicator
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown
-from blogdata.patterns.security.transformation_replicator import Unclassified, require_classified
+from blogdata.patterns.security.transformation_replicator import require_classified
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.schema import NOBODY, Column
 from blogdata.services.exports import Export
@@ -146,7 +147,7 @@ def test_copies_go_when_somebody_is_forgotten(deployment: Deployment, staging: P
 def test_a_column_that_nobody_has_classified_stops_the_copy_and_is_named(deployment: Deployment, staging: Path) -> None:
     owner = schema.StructType([schema.Field("name", schema.PrimitiveType("string"))])
     DeltaTable(deployment.lake.path("silver.devices")).alter.add_columns([schema.Field("owner", owner)])
-    with pytest.raises(Unclassified, match="nobody has said whom these columns identify: owner"):
+    with pytest.raises(PlatformError, match="nobody has said whom these columns identify: owner"):
         replicated(deployment, staging)
     assert [file for file in staging.rglob("*") if file.is_file()] == [], "nothing else is copied, either"
 
@@ -155,10 +156,10 @@ def test_a_field_within_a_column_has_to_be_declared_too() -> None:
     kind = "STRUCT<at: TIMESTAMP, by: ARRAY<STRUCT<browser: STRING>>>"
     seen = Column(name="seen", type=kind, description="When")
     contract = replace(CONTRACT, columns=(seen,))
-    with pytest.raises(Unclassified, match=r"(?m)these columns identify: seen$"):
+    with pytest.raises(PlatformError, match=r"(?m)these columns identify: seen$"):
         require_classified(contract, contract.fields)
     declared = replace(contract, columns=(replace(seen, subject=NOBODY),))
     require_classified(declared, declared.fields)
     stored = parse_fields("seen STRUCT<at: TIMESTAMP, by: ARRAY<STRUCT<browser: STRING, phone: STRING>>>, email STRING")
-    with pytest.raises(Unclassified, match=r"these columns identify: seen\.by\.phone, email"):
+    with pytest.raises(PlatformError, match=r"these columns identify: seen\.by\.phone, email"):
         require_classified(declared, stored)

@@ -24,8 +24,7 @@ from blogdata.patterns.storage import dataset_materializer
 from blogdata.patterns.storage.dataset_materializer import Followed
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Staleness
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from quality.contracts import CONTRACTS, GRAPH
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS, LG_K
 

@@ -16,9 +16,8 @@ from blogdata.planning import detectors
 from blogdata.publish.contract import Contract
 from blogdata.publish.partition_key import MAX_KEPT, PartitionKeyRefused, partition_column
 from blogdata.publish.partitions import Grain
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Column, Partitioning
-from blogdata.publish.target import Provenance, Target
+from blogdata.publish.target import Provenance, RunContext, Target
 from published import publish
 from quality.contracts import CONTRACTS
 

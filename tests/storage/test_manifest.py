@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import members, retired, shares, unneeded
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import MANIFEST
 from blogdata.patterns.storage import manifest
-from blogdata.patterns.storage.manifest import NotShareable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Classification, Column, How, Partitioning, Subject, Whose
@@ -209,7 +209,7 @@ def test_a_dataset_of_several_tables_is_shared_whole(tmp_path: Path, read: Read)
 )
 def test_persons_are_not_shared_by_files(lake: Lake, whose: dict[str, Any]) -> None:
     login = Column(name="login", type="STRING", description="Login", **whose)
-    with pytest.raises(NotShareable, match="by login; a manifest cannot leave columns out"):
+    with pytest.raises(PlatformError, match="by login; a manifest cannot leave columns out"):
         manifest.share(lake, replace(PAGES, columns=(*PAGES.columns, login)))
     assert shares.shared_versions(lake, PAGES.dataset) == {}
 
@@ -224,7 +224,7 @@ def test_rows_that_are_marked_as_removed_are_not_shared(spark: Any, tmp_path: Pa
     spark.sql(f"INSERT INTO delta.`{path}` SELECT 'mon', concat('/', id), id FROM range(0, 10, 1, 1)")
     assert manifest.share(lake, PAGES).rows == 10
     spark.sql(f"DELETE FROM delta.`{path}` WHERE views = 3")
-    with pytest.raises(NotShareable, match="marked as removed"):
+    with pytest.raises(PlatformError, match="marked as removed"):
         manifest.share(lake, PAGES)
     spark.sql(f"REORG TABLE delta.`{path}` APPLY (PURGE)")
     assert manifest.share(lake, PAGES).rows == 9

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Account
 from blogdata.lake.lake import Lake
@@ -21,7 +22,6 @@ from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.data_value.lake_views import DUCKDB, SPARK
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.quality import schema_migrator
-from blogdata.patterns.quality.schema_migrator import GraceNotOver
 from blogdata.patterns.storage.vertical_partitioner import WHOLE, split, whole
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
@@ -119,7 +119,7 @@ def test_a_table_made_before_loses_the_column_after_its_grace_only(spark: Any, l
     def remove(on: date) -> int | None:
         return schema_migrator.remove(lake, EventLog(lake), AFTER, "line", [], today=on)
 
-    with pytest.raises(GraceNotOver):
+    with pytest.raises(PlatformError, match="readers of line have until"):
         remove(SINCE + GRACE - timedelta(days=1))
     assert remove(SINCE + GRACE) is not None
     publish(spark, lake, AFTER, SECOND)

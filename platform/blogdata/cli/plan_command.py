@@ -142,7 +142,7 @@ def _show_offer(hours: Sequence[str], look: Snapshot) -> None:
 
 def _command(hours: Sequence[str]) -> str:
     ranges = contiguous(hours, Grain.HOUR)
-    spans = [each.first if each.first == each.last else f"{each.first}..{each.last}" for each in ranges]
+    spans = [first if first == last else f"{first}..{last}" for first, last in ranges]
     return f"blogdata plan --replay {BRONZE} --partitions {','.join(spans)}"
 
 

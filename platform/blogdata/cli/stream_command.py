@@ -14,7 +14,7 @@ import typer
 from blogdata.cli.output import console, say_json
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.lake.lake import Lake
-from blogdata.publish.run import RunContext
+from blogdata.publish.target import RunContext
 from blogdata.services.config import load
 
 _RESTARTS = 5

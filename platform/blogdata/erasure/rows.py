@@ -46,8 +46,7 @@ from blogdata.publish.changes import Overwrite
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 from blogdata.publish.publish import publish
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.publish.target import Engine, Provenance, RunContext, Target
 from blogdata.suppression.landed_persons import FIELDS, Identifiers, Reader
 from blogdata.suppression.suppression_list import Suppressed
 

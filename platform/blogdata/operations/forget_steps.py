@@ -24,8 +24,7 @@ from blogdata.orchestration.landing import bounds_of
 from blogdata.planning import clock
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Engine
+from blogdata.publish.target import Engine, RunContext
 from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known
 from blogdata.suppression.suppression_list import SuppressionList

@@ -188,7 +188,7 @@ def _derived(lake: Lake) -> list[str]:
 
 def _existing(lake: Lake, wanted: str) -> str:
     there = sorted(name for name in (*EVERY, EVENTS) if lake.caught_up(name) is not None)
-    kept = [batch.name for batch in refused.kept(lake)] if wanted.startswith(f"{refused.LAYER}.") else []
+    kept = refused.kept(lake) if wanted.startswith(f"{refused.LAYER}.") else ()
     tables = [*there, *kept, *_derived(lake)]
     return f"{similar([wanted], tables)}tables: {', '.join(tables)}"
 

@@ -46,7 +46,7 @@ from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import refused
-from blogdata.publish.run import RunContext
+from blogdata.publish.target import RunContext
 from quality.contracts import EVERY, GRAPH
 from quality.contracts.streams import streamed_inputs
 

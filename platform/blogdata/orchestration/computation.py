@@ -30,7 +30,7 @@ from blogdata.planning.graph import Graph, Task
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Staleness
 from blogdata.publish.contract import Contract
-from blogdata.publish.run import RunContext
+from blogdata.publish.target import RunContext
 from blogdata.publish.write_faults import AuditFailed
 
 RESOURCES = frozenset({"spark", "lake", "deployment"})

@@ -18,8 +18,7 @@ from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners
 from blogdata.publish.contract import Contract
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Engine, Target
+from blogdata.publish.target import Engine, RunContext, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

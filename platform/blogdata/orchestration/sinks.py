@@ -41,7 +41,7 @@ ROLES = SinkRoles(
     readers={Role(name): f"{postgres_roles.PREFIX}{name}" for name in postgres_roles.READERS},
 )
 """Who owns, writes and reads the tables of the deployment's own server."""
-GRANTING = partial(sink_roles.granting, roles=ROLES, also=transactional_sink.PUBLICATIONS)
+GRANTING = partial(sink_roles.granting, roles=ROLES)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,7 @@ from blogdata.publish import tables
 from blogdata.publish.audit import FROZEN, lifted_audits
 from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Companion, Engine, Provenance, Target
+from blogdata.publish.target import Companion, Engine, Provenance, RunContext, Target
 from blogdata.publish.writes import ByPeriod, Copy
 from blogdata.services import spark_probe
 
@@ -204,7 +203,7 @@ class Step:
         for companion in companions:
             self.reach.require_write(companion.contract.dataset)
         if companions:
-            return overwrite_together(rows, target, self.partitions, provenance, companions=companions).commits
+            return overwrite_together(rows, target, self.partitions, provenance, companions=companions)
         if self.contract.partitioning is None:
             return self._of_one(overwrite_table(rows, target, provenance))
         return self._of_one(overwrite_partitions(rows, target, self.partitions, provenance))

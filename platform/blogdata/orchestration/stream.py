@@ -33,8 +33,7 @@ from blogdata.publish.audit import FileFigures
 from blogdata.publish.changes import READ, AppendBatch
 from blogdata.publish.contract import Contract
 from blogdata.publish.publish import publish
-from blogdata.publish.run import RunContext
-from blogdata.publish.target import Engine, Provenance, Target
+from blogdata.publish.target import Engine, Provenance, RunContext, Target
 from blogdata.services import config
 from blogdata.suppression.entry import erase_known
 from blogdata.suppression.suppression_list import SuppressionList

@@ -78,7 +78,7 @@ class Overdue:
             # A refused entry may replace a whole day of hours, or the whole table (empty key): such keys form no span.
             return [key or "everything" for key in self.without[why]]
         spans = contiguous(self.without[why], self.grain)
-        return [span.first if span.first == span.last else f"{span.first}..{span.last}" for span in spans]
+        return [first if first == last else f"{first}..{last}" for first, last in spans]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,12 +85,7 @@ def specify(
     """Derive the audits of a write from the dataset's contract.
 
     Args:
-        partitions: Partition keys of the batch; empty for a table that is written whole.
-        expected: Further figures that must hold: partition to measure to value.
         files: Partition to landed file to its figures, which the rows of each file must have, and no rows of others.
-
-    Returns:
-        Measures, violations, conditions and expected figures.
     """
     conditions = (*contract.audits, *besides)
     lifted = {audit.name for audit in conditions if audit.failed is not Failed.FORBIDS}.intersection(lifted)
@@ -141,11 +136,7 @@ def specify(
 
 
 def warnings(entry: Entry) -> list[str]:
-    """List the audits that a publication failed and that did not refuse it.
-
-    Returns:
-        Their names, sorted.
-    """
+    """List the audits that a publication failed and that did not refuse it."""
     return sorted(
         name.removeprefix(HELD) for name, held in entry.measures.items() if name.startswith(HELD) and held == 0
     )
@@ -166,13 +157,10 @@ class Judgement:
 
 
 def judge(rows: DataFrame, spec: AuditSpec) -> Judgement:
-    """Measure a frame and check its audits, for engines that cannot audit inside Delta's transaction.
+    """Measure a frame and check its audits as the engine does, where no engine audits inside Delta's transaction.
 
     Args:
         rows: The rows about to be written; evaluated several times, so pass a checkpointed frame.
-
-    Returns:
-        The same figures that the engine writes into a commit, and the violations.
     """
     from pyspark.sql import functions as F
 

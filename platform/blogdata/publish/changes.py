@@ -18,7 +18,7 @@ class Overwrite:
     predicate: str
 
     def options(self) -> dict[str, str]:
-        """Return the options for the writer."""
+        """Return the options of the writer."""
         return {"replaceWhere": self.predicate}
 
 
@@ -34,7 +34,6 @@ class Extend(Overwrite):
     at: int
 
     def options(self) -> dict[str, str]:
-        """Return the options for the writer."""
         return {**super().options(), "kept": json.dumps(self.kept), "at": str(self.at)}
 
 
@@ -46,7 +45,6 @@ class Rewrite(Overwrite):
     at: int
 
     def options(self) -> dict[str, str]:
-        """Return the options for the writer."""
         return {**super().options(), "at": str(self.at)}
 
 
@@ -65,7 +63,6 @@ class Upsert:
     at: int | None
 
     def options(self) -> dict[str, str]:
-        """Return the options for the writer."""
         return {"merge": json.dumps(asdict(self))}
 
 
@@ -82,7 +79,6 @@ class Statement:
     at: int | None = None
 
     def options(self) -> dict[str, str]:
-        """Return the options for the writer."""
         options = {"statement": self.sql.format(table=f"delta.`{self.path}`")}
         return options if self.at is None else {**options, "at": str(self.at)}
 
@@ -93,7 +89,6 @@ class AppendBatch:
 
     Args:
         stream: Name of the stream, under which Delta keeps its progress; its batches come in order.
-        batch: Number of the batch, 0 or more.
         turn: Number of the batch among all batches of the table, of any stream. The write is refused if another batch
             has taken that number. None: other batches do not matter.
     """
@@ -104,7 +99,6 @@ class AppendBatch:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def options(self) -> dict[str, str]:
-        """Return the options for the writer."""
         return {} if self.turn is None else {"turn": str(self.turn)}
 
     def writer_id(self, dataset: str) -> str:

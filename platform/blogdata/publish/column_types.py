@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from blogdata.errors import ConfigurationError
 
+T = TypeVar("T")
 _TOKEN = re.compile(r"\s*(`[^`]+`|[A-Za-z_]\w*|\d+|[<>(),:])")
 _SYNONYMS = {
     "byte": "tinyint",
@@ -22,6 +23,7 @@ _SYNONYMS = {
     "char": "string",
     "timestamp_ltz": "timestamp",
 }
+_WORD = r"[a-z_`].*"
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _WIDER = {
     "tinyint": ("smallint", "int", "bigint", "double"),
@@ -46,8 +48,6 @@ class Primitive:
 
 @dataclass(frozen=True)
 class Array:
-    """A list of elements of one type."""
-
     element: DataType
 
     def __str__(self) -> str:
@@ -56,8 +56,6 @@ class Array:
 
 @dataclass(frozen=True)
 class Map:
-    """Keys and values."""
-
     key: DataType
     value: DataType
 
@@ -67,8 +65,6 @@ class Map:
 
 @dataclass(frozen=True)
 class Struct:
-    """Named fields."""
-
     fields: tuple[Field, ...]
 
     def __str__(self) -> str:
@@ -89,27 +85,13 @@ class Field:
 
 
 def parse(text: str) -> DataType:
-    """Parse a type such as `ARRAY<STRUCT<at: TIMESTAMP, amount: DECIMAL(10, 2) NOT NULL>>`.
-
-    Raises:
-        ConfigurationError: The text is no type.
-    """
-    parser = _Parser(text)
-    found = parser.type()
-    parser.end()
-    return found
+    """Parse a type such as `ARRAY<STRUCT<at: TIMESTAMP, amount: DECIMAL(10, 2) NOT NULL>>`."""
+    return _Parser(text).whole(_Parser.type)
 
 
 def parse_fields(text: str) -> tuple[Field, ...]:
-    """Parse a list of fields such as `id STRING NOT NULL, context STRUCT<ip: STRING>`.
-
-    Raises:
-        ConfigurationError: The text is no list of fields.
-    """
-    parser = _Parser(text)
-    found = tuple(parser.fields())
-    parser.end()
-    return found
+    """Parse a list of fields such as `id STRING NOT NULL, context STRUCT<ip: STRING>`."""
+    return _Parser(text).whole(lambda parser: tuple(parser.fields()))
 
 
 def of_delta(schema: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -163,41 +145,37 @@ class _Parser:
             raise self._refused()
         self._at = 0
 
-    def end(self) -> None:
-        if self._at < len(self._tokens):
+    def whole(self, read: Callable[[_Parser], T]) -> T:
+        found = read(self)
+        if self._next():
             raise self._refused()
+        return found
 
     def type(self) -> DataType:
-        name = self._word().lower()
+        name = self._take(_WORD).lower()
         name = _SYNONYMS.get(name, name)
+        if name not in ("array", "map", "struct"):
+            return self._primitive(name)
+        self._take("<")
+        found: DataType
         if name == "array":
-            self._take("<")
-            element = self.type()
-            self._take(">")
-            return Array(element)
-        if name == "map":
-            self._take("<")
+            found = Array(self.type())
+        elif name == "map":
             key = self.type()
             self._take(",")
-            value = self.type()
-            self._take(">")
-            return Map(key, value)
-        if name == "struct":
-            self._take("<")
-            fields = tuple(self.fields()) if self._next() != ">" else ()
-            self._take(">")
-            return Struct(fields)
-        return self._primitive(name)
+            found = Map(key, self.type())
+        else:
+            found = Struct(tuple(self.fields()) if self._next() != ">" else ())
+        self._take(">")
+        return found
 
     def _primitive(self, name: str) -> Primitive:
         numbers: list[int] = []
-        if self._next() == "(":
-            self._take("(")
+        if self._has("("):
             while self._next() != ")":
-                numbers.append(int(self._number()))
-                if self._next() == ",":
-                    self._take(",")
-            self._take(")")
+                numbers.append(int(self._take(r"\d+")))
+                self._has(",")
+            self._take(r"\)")
         if name == "decimal":
             return Primitive(name, (*numbers, *(10, 0)[len(numbers) :]))
         # A length limits what is written, not how it is read.
@@ -205,38 +183,27 @@ class _Parser:
 
     def fields(self) -> Iterator[Field]:
         while True:
-            name = self._word().strip("`")
-            if self._next() == ":":
-                self._take(":")
+            name = self._take(_WORD).strip("`")
+            self._has(":")
             kind = self.type()
-            required = self._next().lower() == "not"
+            required = self._has("not")
             if required:
-                self._take("not")
                 self._take("null")
             yield Field(name=name, type=kind, nullable=not required)
-            if self._next() != ",":
+            if not self._has(","):
                 return
-            self._take(",")
 
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
-    def _word(self) -> str:
-        if not re.match(r"[A-Za-z_`]", self._next()):
-            raise self._refused()
-        return self._step()
+    def _has(self, token: str) -> bool:
+        found = self._next().lower() == token
+        self._at += found
+        return found
 
-    def _number(self) -> str:
-        if not self._next().isdigit():
+    def _take(self, pattern: str) -> str:
+        if not re.fullmatch(pattern, self._next(), re.IGNORECASE):
             raise self._refused()
-        return self._step()
-
-    def _take(self, token: str) -> None:
-        if self._next().lower() != token:
-            raise self._refused()
-        self._step()
-
-    def _step(self) -> str:
         self._at += 1
         return self._tokens[self._at - 1]
 

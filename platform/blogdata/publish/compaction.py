@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake import members
 from blogdata.lake.arrow import text
 from blogdata.publish.changes import Statement
-from blogdata.publish.target import Engine, Target
+from blogdata.publish.target import Target
 from blogdata.publish.write_faults import translated
 
 if TYPE_CHECKING:
@@ -31,12 +30,7 @@ _SIZES = "spark.databricks.delta.optimize"
 
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
-    """What one commit rewrote.
-
-    Args:
-        bytes_before: Their size before, in bytes.
-        bytes: Their size after, in bytes.
-    """
+    """What one commit rewrote."""
 
     version: int
     rows: int
@@ -49,20 +43,11 @@ class Compaction:
 def compact(
     spark: SparkSession, target: Target, partitions: Sequence[str], *, small: int, most: int
 ) -> Compaction | None:
-    """Merge the small files of some partitions, in one commit; the new files have the same rows, or nothing changes.
+    """Merge the small files of some partitions, in one commit; None if no two small files are in one partition.
 
     Args:
-        partitions: Keys of the partitions; empty for a table without a partition column.
         small: Only files smaller than this are rewritten, in bytes.
         most: Largest size of a new file, in bytes.
-
-    Returns:
-        What was compacted; None if no two small files are in one partition.
-
-    Raises:
-        ConfigurationError: The engine's jar is not in use, so the rows cannot be compared before the commit.
-        BehindAPointer: The dataset lives in members, each of which is written once, whole.
-        ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
     """
     table = _opened(target)
     sizes = {f"{_SIZES}.minFileSize": str(small), f"{_SIZES}.maxFileSize": str(most)}
@@ -72,20 +57,7 @@ def compact(
 def sort(
     spark: SparkSession, target: Target, partitions: Sequence[str], by: Sequence[str], *, at: int, size: int
 ) -> Compaction:
-    """Sort the rows of some partitions along a Z-order curve, in one commit; repeated calls change nothing.
-
-    Args:
-        at: Version of the table that is sorted.
-        size: Size of a new file, in bytes.
-
-    Returns:
-        What was rewritten.
-
-    Raises:
-        ConfigurationError: The engine's jar is not in use, so the rows cannot be compared before the commit.
-        MemberClosed: The table is a member that was published.
-        ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
-    """
+    """Sort the rows of some partitions along a Z-order curve, in one commit; repeated calls change nothing."""
     # A published member, which a repeated call may meet, is not opened for another rewrite.
     found = _found(target, at, _commit_id(target, partitions, by, at))
     if found is None:
@@ -96,16 +68,8 @@ def sort(
 
 
 def _opened(target: Target) -> DeltaTable:
-    """Open a table whose files may be rewritten."""
-    dataset = target.contract.dataset
-    if target.engine is Engine.CHECKPOINT:
-        raise ConfigurationError(
-            what="without the engine's jar the rows of rewritten files cannot be compared before the commit",
-            where=dataset,
-            next_step="rewrite the table where Spark may load the jar",
-        )
-    table = target.lake.caught_up(dataset)
-    members.refuse_direct(table, dataset)
+    table = target.lake.caught_up(target.contract.dataset)
+    members.refuse_direct(table, target.contract.dataset)
     assert table is not None
     return table
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from blogdata.publish import kept_rows
 from blogdata.publish.audit import AuditSpec, Judgement, judge
-from blogdata.publish.target import Engine
+from blogdata.publish.target import Companion, Engine
 from blogdata.publish.write_faults import AuditFailed
 
 if TYPE_CHECKING:
@@ -25,26 +25,15 @@ if TYPE_CHECKING:
 class CompanionRows:
     """Rows of a companion, written together with those of the main table."""
 
+    of: Companion
     path: str
     rows: DataFrame
     spec: AuditSpec
-    counted_measure: str
-    kept_measure: str
-    dropped_reason: str
-
-    @property
-    def dataset(self) -> str:
-        """Name as `layer.table`."""
-        return str(self.spec.info["dataset"])
 
 
 @contextmanager
 def registered_views(companions: Sequence[CompanionRows], options: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Register rows as views for the engine, which writes them within the open transaction of the main table.
-
-    Yields:
-        Options for the writer of the main table.
-    """
+    """Register rows as views for the engine, which writes them within the open transaction of the main table."""
     views = {f"companion_{uuid.uuid4().hex}": each for each in companions}
     for view, each in views.items():
         each.rows.createOrReplaceTempView(view)
@@ -53,9 +42,9 @@ def registered_views(companions: Sequence[CompanionRows], options: Mapping[str, 
             {
                 "view": view,
                 "path": each.path,
-                "above": each.counted_measure,
-                "kept": each.kept_measure,
-                "otherwise": each.dropped_reason,
+                "above": each.of.counted_measure,
+                "kept": each.of.kept_measure,
+                "otherwise": each.of.dropped_reason,
                 "audit": each.spec.as_json(),
                 "options": dict(options),
             }
@@ -72,24 +61,23 @@ def write_unlogged(companion: CompanionRows, measured: Mapping[str, Mapping[str,
 
     Returns:
         The same keys as from the engine: `info` (commit metadata), `added` (files) and `partitions`.
-
-    Raises:
-        AuditFailed: The rows broke the contract, or their number differs from the main table's count.
     """
-    here = {partition: int(figures[companion.kept_measure]) for partition, figures in measured.items()}
+    of, dataset = companion.of, companion.of.contract.dataset
+    here = {partition: int(figures[of.kept_measure]) for partition, figures in measured.items()}
     spec = replace(companion.spec, expected={partition: {"accounted": rows} for partition, rows in here.items()})
     if any(here.values()):
         with kept_rows.computed(companion.rows, Engine.CHECKPOINT) as rows:
-            judgement = _judged(rows, spec, companion.dataset)
+            judgement = _judged(rows, spec, dataset)
             added = _written(rows, companion.path, spec.partition_column)
     else:
-        judgement, added = _judged(companion.rows.limit(0), spec, companion.dataset), []
+        judgement, added = _judged(companion.rows.limit(0), spec, dataset), []
     accounts = {
         partition: {
-            "rows_in": int(measured[partition][companion.counted_measure]),
-            "reasons": {companion.dropped_reason: int(measured[partition][companion.counted_measure]) - kept},
+            "rows_in": counted,
+            "reasons": {of.dropped_reason: counted - here[partition]},
         }
-        for partition, kept in here.items()
+        for partition, figures in measured.items()
+        for counted in [int(figures[of.counted_measure])]
     }
     info = {
         **spec.info,

@@ -46,11 +46,7 @@ class Compatibility(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Migration(ABC):
-    """The retirement of a column: for a grace period both it and its successor are written, then it is removed.
-
-    Args:
-        grace: How long, from that day, the old column stays.
-    """
+    """The retirement of a column: for a grace period both it and its successor are written, then it is removed."""
 
     old: str
     since: date
@@ -94,17 +90,14 @@ class Rename(Migration):
 
     @property
     def successor(self) -> str:
-        """The new column."""
         return self.new
 
     @property
     def forth(self) -> str:
-        """The old column."""
         return f"`{self.old}`"
 
     @property
     def back(self) -> str:
-        """The new column."""
         return f"`{self.new}`"
 
     def __str__(self) -> str:
@@ -121,17 +114,14 @@ class Retype(Migration):
 
     @property
     def successor(self) -> str:
-        """The new column."""
         return self.new
 
     @property
     def forth(self) -> str:
-        """The declared expression."""
         return self.new_from_old
 
     @property
     def back(self) -> str:
-        """The declared expression."""
         return self.old_from_new
 
     def __str__(self) -> str:
@@ -155,12 +145,10 @@ class Remove(Migration):
 
     @property
     def back(self) -> str:
-        """The value that stands for it meanwhile."""
         return self.meanwhile
 
     @property
     def replacement(self) -> str | None:
-        """The column of the other dataset."""
         return f"{self.instead}.{self.old}" if self.instead else None
 
     def __str__(self) -> str:

@@ -138,9 +138,7 @@ class Contract:
     """What is promised about one dataset.
 
     Args:
-        columns: The schema, in order.
         key: Columns that identify a row; their uniqueness is audited per partition. Empty: rows have no identity.
-        partitioning: The time partition; None for a table that is written whole.
         reads: Its inputs and the mapping of their partitions; those of a companion are in the contract of its main
             dataset.
         view: Spark SQL over its inputs, named as `layer.table`, whose result the table is (Dataset Materializer);
@@ -159,18 +157,15 @@ class Contract:
         profiled: Columns whose distribution of values is followed after the publication (Offline Observer); none: the
             dataset is not observed. No personal ones: their values would be stored with the profiles.
         statistics: Columns with file statistics for data skipping; a choice, because each one costs on every write.
-        buckets: The column by which rows of one value are found and brought together; None: there is none.
         freshness_hours: Hours after the end of a partition by which it is published; None: no promise.
         feeds: Datasets that read what changed in it from its change feed, which is kept then (Dataset Materializer).
         shared: Whether consumers get a view of it. The state from which a dataset continues is for that dataset alone:
             its layout changes with the dataset's logic.
         consumers: Teams that use it outside of the lineage, as `team:name`; they are told before it changes.
-        retention_days: How long rows are kept.
         compatibility: Which versions of its schema have to understand each other. The default protects who queries the
             table, which has rows of every version, with queries as old as they like.
         paths: Columns that tell of several page views of one visitor: those of who asked not to be shared are hidden
             from roles that see no persons.
-        tells: Rows that tell what another dataset may hide.
         anonymous: No row leads to a person, which audits enforce that nobody can lift: it is for people outside, too.
 
     Raises:
@@ -244,12 +239,10 @@ class Contract:
 
     @property
     def layer(self) -> str:
-        """The part of the name before the dot."""
         return self.dataset.split(".", 1)[0]
 
     @property
     def name(self) -> str:
-        """The part of the name after the dot."""
         return self.dataset.split(".", 1)[1]
 
     @property
@@ -328,7 +321,6 @@ class Contract:
 
     @property
     def ddl(self) -> str:
-        """The schema as Spark SQL column definitions."""
         return ", ".join(
             f"`{column.name}` {column.type}{'' if column.nullable else ' NOT NULL'}" for column in self.columns
         )

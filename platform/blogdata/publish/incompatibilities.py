@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.lake import members
@@ -27,18 +27,6 @@ MIGRATE = "add the new column beside it, declare a migration, and remove the old
 
 class IncompatibleSchema(PlatformError):
     """Raised when a schema cannot follow the one before it."""
-
-
-class Version(Protocol):
-    """A released version of a schema."""
-
-    @property
-    def number(self) -> int:
-        """Its number; later versions have higher ones."""
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """Its columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,30 +52,27 @@ class Incompatibility:
 def incompatibilities(
     before: Sequence[Field], after: Sequence[Field], mode: Compatibility, *, retired: Collection[str] = ()
 ) -> list[Incompatibility]:
-    """List every change between two schemas that a mode does not allow.
-
-    Returns:
-        The changes, in the order of the earlier schema; those of columns that were added come last.
-    """
+    """List every change between two schemas that a mode does not allow."""
     earlier = [field for field in before if field.name not in retired or field.name in {one.name for one in after}]
     return list(_of_fields(earlier, after, mode, ""))
 
 
 def incompatible_with(
-    versions: Sequence[Version], after: Sequence[Field], mode: Compatibility, *, retired: Collection[str] = ()
+    versions: Mapping[int, Sequence[Field]],
+    after: Sequence[Field],
+    mode: Compatibility,
+    *,
+    retired: Collection[str] = (),
 ) -> list[Incompatibility]:
-    """List every change that a mode does not allow since the last released version, or since any if it is transitive.
+    """List each change that a mode does not allow, with the newest version in which it is one.
 
     Args:
-        versions: The released versions, in order.
-
-    Returns:
-        Each change once, with the newest version in which it is one.
+        versions: Released versions, number to fields, in order; only the last one counts unless the mode is transitive.
     """
     found: dict[tuple[str, str], Incompatibility] = {}
-    for version in reversed(versions if mode.transitive else versions[-1:]):
-        for one in incompatibilities(version.fields, after, mode, retired=retired):
-            found.setdefault((one.column, one.what), replace(one, version=version.number))
+    for number in sorted(versions, reverse=True)[: None if mode.transitive else 1]:
+        for one in incompatibilities(versions[number], after, mode, retired=retired):
+            found.setdefault((one.column, one.what), replace(one, version=number))
     return list(found.values())
 
 
@@ -106,11 +91,7 @@ def hold_table(table: DeltaTable, contract: Contract) -> None:
 
 
 def hold_member(present: Mapping[str, str], contract: Contract, *, where: str) -> None:
-    """Refuse a contract that removes a column which other tables of the dataset keep, or changes its type.
-
-    Raises:
-        IncompatibleSchema: As :func:`hold_table`.
-    """
+    """Refuse a contract that removes a column which other tables of the dataset keep, or changes its type."""
     fields = [Field(name, parse(kind)) for name, kind in present.items()]
     _hold(fields, contract, where=where, rows_stay=contract.partitioning is not None)
 

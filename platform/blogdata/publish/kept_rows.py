@@ -56,11 +56,7 @@ def computed(rows: DataFrame, engine: Engine = Engine.TRANSACTION, *, of: int | 
 
 
 def let_go(rows: DataFrame) -> None:
-    """Release rows that the server keeps; their garbage collection then sends no request.
-
-    Args:
-        rows: A frame that refers to rows kept by a server; other frames, e.g. of a session without one, are left alone.
-    """
+    """Release rows that the server keeps; their garbage collection then sends no request."""
     plan = _kept_by_a_server(rows)
     if plan is not None:
         plan.__del__()

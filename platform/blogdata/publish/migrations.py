@@ -26,11 +26,7 @@ REMOVED = "blogdata.removed"
 
 
 def migrating(contract: Contract) -> Contract:
-    """Return the contract with what each migration needs: a rule that holds both columns equal, and older rows filled.
-
-    Raises:
-        ConfigurationError: A migration cannot be carried out.
-    """
+    """Add to a contract what each migration needs: a rule that holds both columns equal, and older rows filled."""
     _require_possible(contract)
     declared = {column.name for column in contract.columns}
     rules = tuple(
@@ -49,12 +45,6 @@ def carried(contract: Contract, table: DeltaTable | None) -> Contract:
     """Add to a contract the retired columns that its table still has; they are written until they are removed.
 
     A contract that loses the old column before its table has got the new one loses no value either.
-
-    Args:
-        table: The dataset's table; None if it was never published.
-
-    Returns:
-        The contract itself if there are none.
     """
     declared = {column.name for column in contract.columns}
     retired = {migration.old: migration for migration in contract.migrations if migration.old not in declared}
@@ -100,11 +90,7 @@ def both(frame: DataFrame, contract: Contract) -> DataFrame:
 
 
 def refuse_return(table: DeltaTable, contract: Contract) -> None:
-    """Refuse a column that was removed from the table: values of the removed one would show.
-
-    Raises:
-        ConfigurationError: The contract declares such a column.
-    """
+    """Refuse a column that was removed from the table: values of the removed one would show."""
     removed = set(table.metadata().configuration.get(REMOVED, "").split(",")) - {
         field.name for field in table.schema().fields
     }
@@ -118,11 +104,7 @@ def refuse_return(table: DeltaTable, contract: Contract) -> None:
 
 
 def _filled(contract: Contract, old: Collection[str]) -> tuple[Column, ...]:
-    """Give the new columns of migrations the default that fills the rows which are older than they are.
-
-    Returns:
-        All columns of the contract.
-    """
+    """Give the new columns of migrations the default that fills the rows which are older than they are."""
     defaults = {each.successor: each.forth for each in contract.migrations if each.old in old and each.successor}
     return tuple(replace(column, default=defaults.get(column.name, column.default)) for column in contract.columns)
 

@@ -20,14 +20,7 @@ class PartitionKeyRefused(PlatformError):
 
 
 def partition_column(contract: Contract) -> str | None:
-    """Return the partition column of a dataset's table; refuse one that would produce too many partitions.
-
-    Returns:
-        Name of the column; None for an unpartitioned table.
-
-    Raises:
-        PartitionKeyRefused: There would be more than :data:`MAX_KEPT` partitions.
-    """
+    """Return the partition column of a dataset's table; refuse one that would produce too many partitions."""
     if contract.partitioning is None:
         return None
     kept = timedelta(days=contract.retention_days) // contract.partitioning.grain.length
@@ -42,14 +35,7 @@ def partition_column(contract: Contract) -> str | None:
 
 
 def check_key(contract: Contract, keys: Sequence[str]) -> None:
-    """Refuse a batch that has more partitions than a table can have.
-
-    Args:
-        keys: Partition keys of the batch; empty for an unpartitioned table.
-
-    Raises:
-        PartitionKeyRefused: There are more than :data:`MAX_KEPT` of them.
-    """
+    """Refuse a batch that has more partitions than a table can have."""
     if len(keys) > MAX_KEPT:
         raise PartitionKeyRefused(
             what=f"one batch has {len(keys):,} partitions, from '{keys[0]}' to '{keys[-1]}'; "

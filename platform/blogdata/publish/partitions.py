@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from functools import lru_cache
@@ -20,36 +19,18 @@ class Grain(str, Enum):
 
     @property
     def key_format(self) -> str:
-        """The `strftime` format of a partition key."""
         return "%Y-%m-%dT%H" if self is Grain.HOUR else "%Y-%m-%d"
 
     @property
     def length(self) -> timedelta:
-        """How much time one partition covers."""
         return _LENGTHS[self]
 
 
 _LENGTHS = {Grain.HOUR: timedelta(hours=1), Grain.DAY: timedelta(days=1), Grain.WEEK: timedelta(weeks=1)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeyRange:
-    """A gapless run of partitions, both ends included."""
-
-    first: str
-    last: str
-    keys: tuple[str, ...]
-
-
 def start_of(key: str, grain: Grain) -> datetime:
-    """Return the first instant of a partition.
-
-    Returns:
-        An aware UTC datetime.
-
-    Raises:
-        ConfigurationError: The key is not in the grain's format.
-    """
+    """Return the first instant of a partition, UTC."""
     try:
         return _parsed(key, grain.key_format)
     except ValueError as error:
@@ -112,14 +93,7 @@ def between(first: str, last: str, grain: Grain) -> tuple[str, ...]:
 
 
 def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
-    """Parse partition keys and `first..last` ranges, separated by commas.
-
-    Returns:
-        The keys in order, each once.
-
-    Raises:
-        ConfigurationError: A key is invalid, or a range ends before it begins.
-    """
+    """Parse partition keys and `first..last` ranges, separated by commas, to keys in order, each once."""
     keys: set[str] = set()
     for part in text.split(","):
         keys.update(between(*ends_of(part, grain), grain))
@@ -127,14 +101,7 @@ def parse_keys(text: str, grain: Grain) -> tuple[str, ...]:
 
 
 def ends_of(part: str, grain: Grain) -> tuple[str, str]:
-    """Return the first and the last partition of a key or a range, without listing those between them.
-
-    Args:
-        part: One key or range, as in :func:`parse_keys`.
-
-    Raises:
-        ConfigurationError: A key is invalid, or the range ends before it begins.
-    """
+    """Return the first and the last partition of a key or a range, without listing those between them."""
     first, dots, last = part.strip().partition("..")
     begins, ends = _covered(first, grain)[0], _covered(last if dots else first, grain)[-1]
     if ends < begins:
@@ -151,15 +118,12 @@ def _covered(key: str, grain: Grain) -> tuple[str, ...]:
     return (key_of(start_of(key, written), grain),)
 
 
-def contiguous(keys: Iterable[str], grain: Grain) -> Sequence[KeyRange]:
-    """Group keys into gapless ranges, in order; a missing key ends a range."""
-    ranges: list[KeyRange] = []
-    run: list[str] = []
+def contiguous(keys: Iterable[str], grain: Grain) -> list[tuple[str, str]]:
+    """Group keys into gapless ranges, each by its first and last key, in order."""
+    ranges: list[tuple[str, str]] = []
     for key in sorted(set(keys)):
-        if run and following(run[-1], grain) != key:
-            ranges.append(KeyRange(first=run[0], last=run[-1], keys=tuple(run)))
-            run = []
-        run.append(key)
-    if run:
-        ranges.append(KeyRange(first=run[0], last=run[-1], keys=tuple(run)))
+        if ranges and following(ranges[-1][1], grain) == key:
+            ranges[-1] = (ranges[-1][0], key)
+        else:
+            ranges.append((key, key))
     return ranges

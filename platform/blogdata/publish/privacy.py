@@ -24,11 +24,7 @@ CONSUMERS = "_public"
 
 
 def require_subjects(contracts: Iterable[Contract]) -> None:
-    """Refuse contracts that leave open whom a column identifies.
-
-    Raises:
-        ConfigurationError: A column of a type that can hold a person's value has no declared subject.
-    """
+    """Refuse contracts that leave open whom a column identifies."""
     for contract in contracts:
         if undecided := [column.name for column in contract.columns if column.undecided]:
             raise ConfigurationError(
@@ -57,14 +53,7 @@ def visible(contract: Contract) -> tuple[str, ...]:
 
 
 def consumer_view(frame: DataFrame, contract: Contract) -> DataFrame:
-    """Hide the columns a consumer must not see (personal) or must not build on (technical).
-
-    Returns:
-        The frame with the remaining columns, in the order of the contract.
-
-    Raises:
-        ConfigurationError: No column remains, or the dataset is not shared.
-    """
+    """Hide the columns a consumer must not see (personal) or must not build on (technical)."""
     shown = [name for name in visible(contract) if name in frame.columns]
     if not shown:
         raise ConfigurationError(

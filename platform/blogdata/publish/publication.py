@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from blogdata.errors import ConfigurationError
-from blogdata.errors.remedies import Run
+from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import Commit, Execution, entries_of, parse
 from blogdata.lake.lake import Lake
 from blogdata.publish import companion_files, kept_rows
@@ -71,19 +71,7 @@ def write(
     provenance: Provenance,
     companions: Sequence[Companion] = (),
 ) -> Commit:
-    """Change a table, audited, in one commit.
-
-    Args:
-        rows: Rows with the columns of the contract; for an upsert also the one that marks rows as removed.
-        partitions: Partition keys of the batch; empty for a table that is written whole.
-
-    Returns:
-        The commit; ``repeated`` if the batch had already been published.
-
-    Raises:
-        AuditFailed: Rows broke the contract or the account; nothing was published.
-        PlatformError: Any other fault of the write, translated.
-    """
+    """Change a table, audited, in one commit."""
     contract, lake = target.contract, target.lake
     commit_id = (
         change.commit_id(contract.dataset)
@@ -127,8 +115,8 @@ def _name_guard(failed: AuditFailed, target: Target) -> None:
     rules = {item.rule for item in failed.violations}
     audits = (*target.contract.audits, *target.audits)
     if len(rules) == 1 and rules <= {audit.name for audit in audits if audit.failed is not Failed.FORBIDS}:
-        guard = guard_of(target.contract.dataset, *rules)
-        failed.may_be_lifted(Run(accept=guard))
+        anyway = Run(accept=guard_of(target.contract.dataset, *rules))
+        failed.remedy = Remedy(failed.remedy, "; if it is a false alarm: ", anyway)
 
 
 def _judged(rows: DataFrame, spec: AuditSpec, change: Change, refused: ConstraintViolated) -> AuditFailed:
@@ -150,12 +138,10 @@ def _companion_rows(
     # Its partitions are replaced, also those to which the main table only adds rows.
     own.pop("added", None)
     return CompanionRows(
+        of=companion,
         path=target.lake.path(contract.dataset),
         rows=companion.frame.select(*[f"`{column.name}`" for column in contract.columns]),
         spec=_within_reach(specify(contract, partitions, {}, own), target),
-        counted_measure=companion.counted_measure,
-        kept_measure=companion.kept_measure,
-        dropped_reason=companion.dropped_reason,
     )
 
 
@@ -172,7 +158,6 @@ def commit_id_of(target: Target, partitions: Sequence[str], execution: Execution
 
 
 def _info(target: Target, commit_id: str, change: Change, provenance: Provenance, started: float) -> dict[str, Any]:
-    run = target.run
     return {
         "commit_id": commit_id,
         "change": change.options(),
@@ -184,14 +169,7 @@ def _info(target: Target, commit_id: str, change: Change, provenance: Provenance
         **({"judged_by": dict(provenance.judged_by)} if provenance.judged_by else {}),
         **({"refreshed": provenance.refreshed} if provenance.refreshed else {}),
         **({"added": {key: asdict(one) for key, one in added.items()}} if (added := provenance.additions.of) else {}),
-        "run": {
-            "run_id": run.run_id,
-            "job": run.job,
-            "code_version": run.code_version,
-            "trigger": run.trigger,
-            "attempt": run.attempt,
-            **({"event": dict(run.event)} if run.event else {}),
-        },
+        "run": {name: value for name, value in asdict(target.run).items() if value != {}},
     }
 
 
@@ -240,7 +218,9 @@ def _audited(
         "column_lineage": {},
         "files": 0,
         "bytes": 0,
-        "companions": {each.dataset: companion_files.write_unlogged(each, judgement.measures) for each in companions},
+        "companions": {
+            each.of.contract.dataset: companion_files.write_unlogged(each, judgement.measures) for each in companions
+        },
     }
     path = target.lake.path(target.contract.dataset)
     written = onto(rows, path, change.at) if isinstance(change, Rewrite) else rows
@@ -249,9 +229,6 @@ def _audited(
 
 def receipt(lake: Lake, dataset: str, commit_id: str, before: int | None) -> Commit:
     """Read a publication back from the log.
-
-    Args:
-        before: Version of the table before the write; None if there was no table.
 
     Raises:
         PublicationUnknown: No commit has that identifier; transient.

@@ -44,12 +44,8 @@ def publish(
 
     Raises:
         AuditFailed: Rows broke the contract or the account; nothing was published.
-        RowsOutsidePredicate: A row does not match the predicate; nothing was published.
-        ConstraintViolated: Delta refused a row that no audit covers; nothing was published.
         ConcurrentWrite: Another run published the same partitions meanwhile, or the rows from which a rewrite was
             computed have changed; transient.
-        PartitionKeyRefused: The batch has more partitions than a table can have; nothing was published.
-        SchemaMismatch: The frame's columns differ from those of the contract.
     """
     lake = target.lake
     contract = carried(target.contract, lake.caught_up(target.contract.dataset) if target.contract.migrations else None)
@@ -79,15 +75,9 @@ def restate(
 
     Args:
         sql: The statement; `{table}` stands for the table.
-        at: Version of the table the statement is for; None: the current one.
 
     Returns:
         The commit; None if the statement changed nothing, e.g. a compaction of a compact table.
-
-    Raises:
-        ConfigurationError: The engine cannot audit statements.
-        BehindAPointer: The dataset lives in members; a statement changes a single table.
-        PlatformError: As :func:`publish`.
     """
     contract, lake = target.contract, target.lake
     if target.engine is Engine.CHECKPOINT:

@@ -11,11 +11,11 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError, foreign
+from blogdata.errors.remedies import Query, Remedy
 from blogdata.lake import members
 from blogdata.lake.lake import Lake
 from blogdata.publish.write_faults import AuditFailed
@@ -28,30 +28,6 @@ if TYPE_CHECKING:
 LAYER = "refused"
 KEPT = timedelta(days=14)
 """How long a refused batch is kept for inspection."""
-_KEY = "refused"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RefusedBatch:
-    """The rows of one refused write.
-
-    Args:
-        partitions: The partitions at fault; empty for a table that is written whole.
-        refused_at: When, UTC.
-    """
-
-    name: str
-    dataset: str
-    partitions: tuple[str, ...]
-    violations: tuple[str, ...]
-    rows: int
-    run_id: str
-    refused_at: datetime
-
-    @property
-    def kept_until(self) -> datetime:
-        """When it expires, UTC."""
-        return self.refused_at + KEPT
 
 
 def name_of(dataset: str, partitions: Sequence[str]) -> str:
@@ -78,19 +54,15 @@ def keep(rows: DataFrame, target: Target, failed: AuditFailed) -> None:
         writer = kept.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         # Without statistics: they would put values of persons into the log.
         writer = writer.option("delta.dataSkippingNumIndexedCols", "0")
-        writer.option("userMetadata", json.dumps({_KEY: notes}, default=str)).save(target.lake.path(name))
+        writer.option("userMetadata", json.dumps({"refused": notes}, default=str)).save(target.lake.path(name))
     except PySparkException as error:
-        failed.not_kept(foreign.unquoted(error))
+        failed.remedy = Remedy(failed.remedy, f"; the refused rows could not be kept: {foreign.unquoted(error)}")
     else:
-        failed.kept_as(name)
+        failed.remedy = Remedy(failed.remedy, "; the refused rows: ", Query(sql=f"SELECT * FROM {name}"))
 
 
-def kept(lake: Lake) -> list[RefusedBatch]:
-    """List the refused batches that are kept, oldest first.
-
-    Raises:
-        ConfigurationError: The lake is in an object store, where folders cannot be listed.
-    """
+def kept(lake: Lake) -> dict[str, datetime]:
+    """List the refused batches that are kept, each with the time when it was refused, UTC."""
     home = lake.folder(LAYER)
     if home is None:
         raise ConfigurationError(
@@ -98,34 +70,20 @@ def kept(lake: Lake) -> list[RefusedBatch]:
             where=lake.path(LAYER),
             next_step="list the folder with the store's own tools, and give it a lifecycle rule",
         )
-    names = sorted(f"{LAYER}.{folder.name}" for folder in home.iterdir()) if home.is_dir() else []
-    found = [batch for name in names if (batch := _read(lake, name)) is not None]
-    return sorted(found, key=lambda batch: (batch.refused_at, batch.name))
+    found = {}
+    for name in sorted(f"{LAYER}.{folder.name}" for folder in home.iterdir()) if home.is_dir() else []:
+        # A write that was killed before its commit has left no table.
+        if (table := lake.table(name)) is not None:
+            _, commit = next(iter(lake.commits(table)))
+            found[name] = datetime.fromtimestamp(int(commit["timestamp"]) / 1000, tz=timezone.utc)
+    return found
 
 
-def expire(lake: Lake, *, now: datetime) -> list[RefusedBatch]:
-    """Remove the refused batches whose time is over, and return them."""
-    past = [batch for batch in kept(lake) if batch.kept_until <= now]
-    for batch in past:
-        folder = lake.folder(batch.name)
+def expire(lake: Lake, *, now: datetime) -> list[str]:
+    """Remove the refused batches whose time is over, and return their names."""
+    past = [name for name, refused_at in kept(lake).items() if refused_at + KEPT <= now]
+    for name in past:
+        folder = lake.folder(name)
         assert folder is not None
         shutil.rmtree(folder)
     return past
-
-
-def _read(lake: Lake, name: str) -> RefusedBatch | None:
-    table = lake.table(name)
-    if table is None:
-        # A write that was killed before its commit.
-        return None
-    _, commit = next(iter(lake.commits(table)))
-    notes: dict[str, Any] = json.loads(commit["userMetadata"])[_KEY]
-    return RefusedBatch(
-        name=name,
-        dataset=notes["dataset"],
-        partitions=tuple(notes["partitions"]),
-        violations=tuple(notes["violations"]),
-        rows=sum(lake.row_counts(name, None).values()),
-        run_id=notes["run_id"],
-        refused_at=datetime.fromtimestamp(int(commit["timestamp"]) / 1000, tz=timezone.utc),
-    )

@@ -46,9 +46,6 @@ class Runs:
             person runs them again. None: late rows change any partition.
         judged_by: Dataset of dead letters whose `max_share` limits the rejected rows of an arrival. Above the limit,
             the partitions that the arrival touches wait for a person. None: no partition waits.
-
-    Raises:
-        ConfigurationError: It runs at a deadline, and has no clock.
     """
 
     on: On = On.INPUT

@@ -51,14 +51,7 @@ class Mask(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """Whom a column identifies, and how.
-
-    Args:
-        how: How; None of nobody.
-
-    Raises:
-        ConfigurationError: Nobody is identified somehow, or a person in no way.
-    """
+    """Whom a column identifies, and how."""
 
     whose: Whose
     how: How | None
@@ -73,11 +66,6 @@ class Subject:
 
     def __str__(self) -> str:
         return f"{self.whose.value}, {self.how.value}" if self.how else self.whose.value
-
-    @property
-    def is_person(self) -> bool:
-        """Its values lead to a user or visitor, alone or together with others."""
-        return self.whose is not Whose.NOBODY
 
     @property
     def singles_out(self) -> bool:
@@ -95,7 +83,6 @@ class Column:
     Args:
         subject: Whom it identifies, and how. None: a number or a mark, which leads to nobody; a contract has to
             declare it for columns of all other types.
-        mask: Which part of it is seen instead of a keyed hash; None: none.
         generated: SQL expression over other columns that computes its value; Delta refuses any other value. A table
             that was created without it stays without it. None: the value is whatever is written.
         default: SQL expression over the older columns that fills it in the rows of a table that is older than it, once,
@@ -125,11 +112,10 @@ class Column:
     @property
     def of_a_person(self) -> bool:
         """Its values lead to a user or visitor, alone or together with others."""
-        return self.subject is not None and self.subject.is_person
+        return self.subject is not None and self.subject.whose is not Whose.NOBODY
 
     @property
     def singles_out(self) -> bool:
-        """One value stands for one person."""
         return self.subject is not None and self.subject.singles_out
 
     @property
@@ -178,7 +164,6 @@ class Audit:
 
     Args:
         name: Its name; datasets that share it have the same condition, and a person lifts it for all of them.
-        expression: A boolean Spark SQL aggregate.
     """
 
     name: str
@@ -217,17 +202,12 @@ class Wide:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Encrypted:
-    """Columns of a dataset that are stored encrypted (Encryptor).
-
-    Args:
-        columns: The columns, STRING.
-    """
+    """Columns of a dataset that are stored encrypted (Encryptor)."""
 
     columns: tuple[str, ...]
     key: str

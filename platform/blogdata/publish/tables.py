@@ -32,12 +32,7 @@ _CONSTRAINT = "delta.constraints."
 
 
 def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
-    """Add the missing constraints of a contract to its table; create the table if it does not exist.
-
-    Raises:
-        IncompatibleSchema: The table cannot follow the contract; nothing was changed.
-        PlatformError: As `create_or_evolve`.
-    """
+    """Add the missing constraints of a contract to its table; create the table if it does not exist."""
     table = lake.caught_up(contract.dataset)
     if table is not None:
         hold_table(table, contract)
@@ -46,16 +41,7 @@ def enforce(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loade
 
 
 def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, engine_loaded: bool = True) -> None:
-    """Create the dataset's table with the constraints of its contract, or add missing columns and constraints.
-
-    Args:
-        engine_loaded: Create the table in one commit, by the engine; otherwise by SQL, with one commit per constraint.
-
-    Raises:
-        PartitionKeyRefused: The table would have too many partitions.
-        BehindAPointer: The dataset lives in members.
-        MemberClosed: The table is a member that was published.
-    """
+    """Create the dataset's table with the constraints of its contract, or add missing columns and constraints."""
     table = lake.caught_up(contract.dataset)
     path = lake.path(contract.dataset)
     if table is None and engine_loaded:
@@ -80,9 +66,7 @@ def create_or_evolve(spark: SparkSession, lake: Lake, contract: Contract, *, eng
             spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT IF EXISTS `{name}`")
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT `{name}` CHECK ({expression})")
     # The fingerprint comes last: after a crash in between, the next call applies the contract again.
-    listed = _listed(
-        {**_togetherness(contract), **_change_feed(contract), **statistics, CONTRACT: contract.fingerprint}
-    )
+    listed = _listed({**_followed(contract), CONTRACT: contract.fingerprint})
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({listed})")
 
 
@@ -101,22 +85,21 @@ def _properties(contract: Contract) -> dict[str, str]:
         # A commit is idempotent while its transaction identifier is retained. Those of single commits must expire, or
         # the log grows for ever. A stream has one identifier for all its batches, which the engine exempts from expiry.
         "delta.setTransactionRetentionDuration": "interval 7 days",
-        **_togetherness(contract),
-        **_change_feed(contract),
         **_retention(contract),
         **({"delta.enableDeletionVectors": "true"} if contract.marks_rows else {}),
         **({BUCKETS: json.dumps(asdict(contract.buckets))} if contract.buckets else {}),
-        **file_statistics.properties(contract),
+        **_followed(contract),
     }
 
 
-def _togetherness(contract: Contract) -> dict[str, str]:
-    return {APPEARS_WITH: contract.appears_with} if contract.appears_with else {}
-
-
-def _change_feed(contract: Contract) -> dict[str, str]:
-    # Whole partitions are replaced, so Delta derives the feed from their files, and a writer writes nothing more.
-    return {"delta.enableChangeDataFeed": "true"} if contract.feeds else {}
+def _followed(contract: Contract) -> dict[str, str]:
+    """Return the properties that an existing table gets, too, when its contract declares them."""
+    return {
+        **({APPEARS_WITH: contract.appears_with} if contract.appears_with else {}),
+        # Whole partitions are replaced, so Delta derives the feed from their files, and a writer writes nothing more.
+        **({"delta.enableChangeDataFeed": "true"} if contract.feeds else {}),
+        **file_statistics.properties(contract),
+    }
 
 
 def _retention(contract: Contract) -> dict[str, str]:

@@ -11,11 +11,26 @@ from blogdata.lake.commit import Account, Added, Execution
 from blogdata.lake.lake import Lake
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.contract import Contract
-from blogdata.publish.run import RunContext
 from blogdata.publish.schema import Audit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """The run that produces a commit.
+
+    Args:
+        trigger: What started the run: `manual`, or the name of a sensor, schedule, backfill or event from outside.
+    """
+
+    run_id: str
+    job: str
+    code_version: str
+    trigger: str = "manual"
+    attempt: int = 1
+    event: Mapping[str, str] = field(default_factory=dict)
 
 
 class Engine(str, Enum):
@@ -49,7 +64,6 @@ class Companion:
     """Rows of a companion table, published with those of the fact for the same partitions (Transactional Writer).
 
     Args:
-        contract: Contract of the companion; its `appears_with` names the fact.
         frame: All its rows for the partitions; evaluated only if there are any.
     """
 
@@ -73,7 +87,6 @@ class Provenance:
     """The inputs from which the rows were computed, and the figures they must match.
 
     Args:
-        expected: Further figures that must hold: partition to measure to value.
         files: Partition to landed file to its lines and bytes, which its rows must have; empty if no landed files are
             read.
         refreshed: How much of a materialized view was computed, and why, in words; empty for other datasets.

@@ -84,7 +84,6 @@ class Watch:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Names of the patterns that watch the dataset."""
         names = {
             "Flow Interruption Detector": self.flow,
             "Skew Detector": self.skew,

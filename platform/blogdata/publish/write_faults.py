@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from blogdata.errors import PlatformError, foreign
-from blogdata.errors.remedies import Query, Remedy, Run
 from blogdata.lake import store_faults
 from blogdata.publish.audit import Violation
 
@@ -16,15 +15,10 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 ROWS_MOVED = "BLOGDATA_ROWS_MOVED"
-"""Error raised when the table no longer has the rows from which the written rows were computed."""
-
 AMBIGUOUS_CHANGE = "BLOGDATA_AMBIGUOUS_CHANGE"
-"""Error raised when several changes share a key."""
-
-_NOT_DECLARED = "[BLOGDATA_NOT_DECLARED] "
-
 UNMARKED_CHANGE = "BLOGDATA_UNMARKED_CHANGE"
-"""Error raised when a change has null where it must mark its row as removed or not."""
+"""Names of the errors that rows raise when they are written."""
+_NOT_DECLARED = "[BLOGDATA_NOT_DECLARED] "
 
 
 class AuditFailed(PlatformError):
@@ -43,18 +37,6 @@ class AuditFailed(PlatformError):
             where=dataset,
             next_step="readers still see the last audited version; mend the input or the contract, then run again",
         )
-
-    def kept_as(self, name: str) -> None:
-        """Name the table in which the refused rows are kept."""
-        self.remedy = Remedy(self.remedy, "; the refused rows: ", Query(sql=f"SELECT * FROM {name}"))
-
-    def not_kept(self, why: str) -> None:
-        """Say why the refused rows are not kept."""
-        self.remedy = Remedy(self.remedy, f"; the refused rows could not be kept: {why}")
-
-    def may_be_lifted(self, anyway: Run) -> None:
-        """Name the run that publishes all the same, if the failed audit is a false alarm."""
-        self.remedy = Remedy(self.remedy, "; if it is a false alarm: ", anyway)
 
 
 class RowsOutsidePredicate(PlatformError):

@@ -105,8 +105,6 @@ class Feed:
     """Rows of the input are sent to a partner one by one, those of a key in the order of their times.
 
     Args:
-        at: Column with the event time, TIMESTAMP.
-        unless: BOOLEAN column: a row where it is true is not sent.
         pseudonyms: Columns of the payload that are sent as tokens (Pseudo-Anonymizer); the key always is.
     """
 

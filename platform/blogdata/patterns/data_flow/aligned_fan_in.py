@@ -27,34 +27,24 @@ from blogdata.publish.partitions import Grain, finer
 
 @dataclass(frozen=True, kw_only=True)
 class Completeness:
-    """The partitions that a period is computed from, and which of them are missing.
-
-    Args:
-        needed: Keys of all its partitions, in order.
-    """
+    """The partitions that a period is computed from, and which of them are missing."""
 
     needed: tuple[str, ...]
     missing: tuple[str, ...]
 
     @property
     def present(self) -> int:
-        """Number of published partitions."""
         return len(self.needed) - len(self.missing)
 
     @property
     def complete(self) -> bool:
-        """True if no partition is missing."""
         return not self.missing
 
 
 def completeness(
     periods: Sequence[str], grain: Grain, of: Grain, published: Collection[str]
 ) -> dict[str, Completeness]:
-    """Find out which of the partitions that periods are computed from are published.
-
-    Returns:
-        Period to its completeness.
-    """
+    """Find out which of the partitions that periods are computed from are published."""
     there = set(published)
     result = {}
     for period in periods:

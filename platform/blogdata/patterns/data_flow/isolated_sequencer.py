@@ -57,7 +57,6 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Identifies the call among others."""
         return f"{self.location}/{self.job}"
 
     def cause(self, period: str) -> str:
@@ -108,11 +107,7 @@ def due(what: Call, published: Collection[str], called: Collection[str]) -> list
 
 
 def call(consumer: Consumer, what: Call, periods: Sequence[str]) -> Called:
-    """Start the consumer once for each period; after a consumer that cannot be reached, no further one is tried.
-
-    Args:
-        periods: The periods, oldest first.
-    """
+    """Start the consumer once for each period; after a consumer that cannot be reached, no further one is tried."""
     result = Called()
     for period in periods:
         try:

@@ -38,10 +38,6 @@ from blogdata.patterns.ingestion.whole_files import write_whole
 _EXAMPLES = 10
 
 
-class NotWritten(PlatformError):
-    """Raised when a writer has failed; the files of the others are in place."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Writer:
     """One writer of a split; each partition is one file."""
@@ -57,11 +53,7 @@ class Writer:
 
 
 def split(writers: Sequence[Writer], rows: pa.Table, folder: Path, key: str) -> None:
-    """Have each writer put the file of a partition in place, whole.
-
-    Raises:
-        NotWritten: Some of them have failed; each of the others has written.
-    """
+    """Have each writer put the file of a partition in place, whole."""
     faults: dict[str, Exception] = {}
     for writer in writers:
         try:
@@ -69,7 +61,7 @@ def split(writers: Sequence[Writer], rows: pa.Table, folder: Path, key: str) -> 
         except Exception as error:  # noqa: BLE001 - raised when the other writers have written
             faults[f"the {writer.name} file cannot be written: {foreign.unquoted(error)}"] = error
     if faults:
-        raise NotWritten(
+        raise PlatformError(
             what="; ".join(faults),
             where=key,
             next_step="mend the writer, or make room in its folder; then materialize the partition again",

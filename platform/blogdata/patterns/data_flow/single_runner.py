@@ -32,10 +32,6 @@ from blogdata.errors import PlatformError
 T = TypeVar("T")
 
 
-class WaitsForEarlier(PlatformError):
-    """A period is not executed, because an earlier one has failed."""
-
-
 def in_turn(
     asked: Collection[str], due: Callable[[Collection[str]], Sequence[str]], execute: Callable[[str], T]
 ) -> list[T]:
@@ -44,9 +40,6 @@ def in_turn(
     Args:
         due: Finds the periods to execute for those that are left, in order; called again after each execution, as that
             may make later ones due.
-
-    Returns:
-        The results, in the order of the executions.
 
     Raises:
         PlatformError: The error of the first period that failed, with that period as its partition; no later one was
@@ -71,16 +64,12 @@ def before(periods: Collection[str], failed: Collection[str]) -> list[str]:
 
 
 def stopped(periods: Collection[str], failed: Collection[str], *, dataset: str) -> dict[str, PlatformError]:
-    """Find the periods that wait for an earlier one.
-
-    Returns:
-        Each period after the first failed one to the reason it waits.
-    """
+    """Find the periods that wait for an earlier one."""
     if not failed:
         return {}
     first = min(failed)
     return {
-        period: WaitsForEarlier(
+        period: PlatformError(
             what=f"it builds on {first}, which has not been published",
             where=dataset,
             next_step=f"mend what {first} waits for; then this one runs by itself",

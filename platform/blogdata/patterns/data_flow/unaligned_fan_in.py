@@ -69,9 +69,6 @@ def gather(periods: Sequence[str], grain: Grain, of: Grain, sources: Mapping[str
     """Find out what is there of each source.
 
     A source is expected from the period of its first delivery on. Before, it belongs to a period only by late rows.
-
-    Returns:
-        Period to what it is computed from.
     """
     found: dict[str, dict[str, Completeness]] = {period: {} for period in periods}
     read: dict[str, set[str]] = {period: set() for period in periods}

@@ -169,7 +169,7 @@ def _within_ranges(parts: DataFrame, partitions: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     ranges = contiguous(partitions, Grain.HOUR)
-    ends = [(start_of(each.first, Grain.HOUR), start_of(each.last, Grain.HOUR)) for each in ranges]
+    ends = [(start_of(first, Grain.HOUR), start_of(last, Grain.HOUR)) for first, last in ranges]
     if len(ends) == 1:
         first, last = ends[0]
         return parts.withColumn("_since", F.lit(first)).withColumn("_until", F.lit(last))

@@ -4,7 +4,7 @@ Problem: a figure is wrong, and the engineer needs the run, the code version and
 columns of the table, an analyst, who does not need them, builds a report on one of them.
 
 How it works: the writer records the run, job, code version, trigger and attempt
-(:class:`blogdata.publish.run.RunContext`) in the commit of every publication; nothing is repeated on each row.
+(:class:`blogdata.publish.target.RunContext`) in the commit of every publication; nothing is repeated on each row.
 :func:`context_table` joins to any dataset by dataset and partition, because a partition is published whole.
 :func:`blogdata.publish.privacy.consumer_view` hides personal and technical columns. Both are also written as SQL
 views that any Spark or DuckDB can load (:mod:`.lake_views`).

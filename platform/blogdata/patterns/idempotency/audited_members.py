@@ -41,7 +41,6 @@ class NewMember:
     """The rows and the description of a member to be written.
 
     Args:
-        partitions: Keys of its partitions; empty for an unpartitioned dataset.
         arrange: Rewrites the files of its complete table without changing a row; None: they stay as written.
     """
 
@@ -67,13 +66,8 @@ def publish_members(
 ) -> Commit:
     """Fill members and make all of them visible in one commit, once per run.
 
-    Returns:
-        The commit of the dataset; ``repeated`` when this run had already published these partitions.
-
     Raises:
-        IncompatibleSchema: A column changed its type or was removed while other members keep it.
         ConcurrentWrite: Another run published the same partitions meanwhile; transient.
-        PlatformError: As :func:`blogdata.publish.publish.publish`.
     """
     lake, dataset = target.lake, target.contract.dataset
     commit_id = commit_id_of(target, [key for one in new for key in one.partitions])
@@ -97,11 +91,7 @@ def publish_members(
 
 
 def fill(new: NewMember, target: Target, provenance: Provenance) -> Filled:
-    """Write and audit a member, arrange its files, and close it; it is not visible yet.
-
-    Raises:
-        PlatformError: As :func:`blogdata.publish.publish.publish`.
-    """
+    """Write and audit a member, arrange its files, and close it; it is not visible yet."""
     mine = _of(provenance, new.partitions or (WHOLE_TABLE,))
     location = f"{new.name}-{_digest(commit_id_of(target, new.partitions), mine)}"
     table = members.table_of(target.contract.dataset, location)
@@ -122,9 +112,6 @@ def swap(
     filled: Sequence[Filled], target: Target, info: dict[str, Any], *, planned_from: Members, transaction_id: str
 ) -> int:
     """Replace the visible members of the same partitions by new ones, in one commit.
-
-    Returns:
-        The dataset's new version.
 
     Raises:
         ConcurrentWrite: The members to replace have changed since `planned_from`; transient.

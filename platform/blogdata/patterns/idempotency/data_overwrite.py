@@ -47,13 +47,6 @@ def overwrite_partitions(
     Args:
         partitions: Partition keys; a key without rows ends up empty.
         provenance: Inputs, accounts and landed files; the partitions of its `additions` keep the rows they have.
-
-    Returns:
-        The commit.
-
-    Raises:
-        ConfigurationError: The table is not partitioned, or no partition is named.
-        PlatformError: As :func:`publish`.
     """
     column = target.contract.partitioning
     if column is None or not partitions:
@@ -71,12 +64,7 @@ def overwrite_partitions(
 
 
 def overwrite_table(frame: DataFrame, target: Target, provenance: Provenance) -> Commit:
-    """Replace a whole unpartitioned table by a frame, audited and in one commit.
-
-    Raises:
-        ConfigurationError: The table is partitioned.
-        PlatformError: As :func:`publish`.
-    """
+    """Replace a whole unpartitioned table by a frame, audited and in one commit."""
     if target.contract.partitioning is not None:
         raise ConfigurationError(
             what="a partitioned table is not replaced whole",

@@ -67,18 +67,9 @@ def replace_periods(
 ) -> Commit:
     """Replace some periods: one audited member per period, and one commit that makes all of them visible.
 
-    Args:
-        partitions: Keys of the periods; one without rows becomes empty.
-
-    Returns:
-        The commit.
-
     Raises:
-        ConfigurationError: The dataset has no partitions, or none is named.
         FrozenPeriod: A period is frozen and published; nothing was written.
-        RowsOutsidePredicate: A row belongs to another period; nothing was published.
         ConcurrentWrite: Another run replaced one of the periods meanwhile; transient.
-        PlatformError: As `publish`.
     """
     keys = tuple(sorted(set(partitions)))
     column = _partitioning(target.contract, keys).column
@@ -95,11 +86,7 @@ def replace_periods(
 
 
 def freezable(seen: Members, *, final_before: str) -> Mapping[str, tuple[Member, ...]]:
-    """Find the members that can be frozen, by year: those of years in which no period can change any more.
-
-    Returns:
-        Year to its unfrozen members, in order; only years with more than one.
-    """
+    """Find the members that can be frozen, by year: those of years in which no period can change any more."""
     years: dict[str, list[Member]] = {}
     for member in seen.visible:
         year = member.partitions[0][:_YEAR]
@@ -119,11 +106,6 @@ def freeze(
     Returns:
         One entry per frozen year; the periods keep the accounts they were published with. A year with a period that
         the event log does not know is skipped: it is computed again first.
-
-    Raises:
-        AuditFailed: The frozen rows differ from the published ones; nothing changed for readers.
-        IncompatibleSchema: The contract lacks a column of the periods, or declares another type for it.
-        ConcurrentWrite: A period was replaced meanwhile; transient.
     """
     dataset = target.contract.dataset
     columns = {column.name: column.type for column in target.contract.columns}

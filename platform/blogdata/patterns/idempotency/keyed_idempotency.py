@@ -36,9 +36,6 @@ def first_appended(rows: DataFrame, position: Column, *, within: Sequence[str], 
     Args:
         position: Position of a row in the order in which rows were appended; unique, and never changes.
         within: Columns with the same values in all rows of an entity; the values may change when it grows.
-
-    Returns:
-        The rows with the added position, from which to derive the key.
     """
     from pyspark.sql import Window
 

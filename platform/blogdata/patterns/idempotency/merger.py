@@ -62,15 +62,10 @@ def merge(
         at: Version of the table the changes were computed from; None: they do not depend on a version, and the newest
             one is used.
 
-    Returns:
-        The commit.
-
     Raises:
-        ConfigurationError: The table has no key, or is partitioned.
         AmbiguousChange: Several changes share a key, whatever the table contains; nothing was published.
         UnmarkedChange: A change has no mark, whatever the table contains; nothing was published.
         ConcurrentWrite: The table is no longer at that version; transient.
-        PlatformError: As :func:`publish`.
     """
     contract = _mergeable(target.contract)
     distinct = unambiguous(changes if deleted is None else all_marked(changes, deleted), contract)
@@ -93,12 +88,6 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
 
     If a column of the key was added after the table was created, no change can match rows with a null in it. Such a
     table is replaced as a whole, once.
-
-    Returns:
-        The commit.
-
-    Raises:
-        PlatformError: As :func:`merge`.
     """
     contract = _mergeable(target.contract)
     current = target.lake.read(rows.sparkSession, contract.dataset, at)
@@ -115,9 +104,6 @@ def merge_all(rows: DataFrame, target: Target, provenance: Provenance, *, at: in
 def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
     """Make the evaluation of changes fail if several of them share a key.
 
-    Args:
-        changes: As for :func:`merge`.
-
     Returns:
         The same changes. Keys that contain a null are not compared; the audits judge them.
     """
@@ -132,14 +118,7 @@ def unambiguous(changes: DataFrame, contract: Contract) -> DataFrame:
 
 
 def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
-    """Make the evaluation of changes fail if the mark of a change is null.
-
-    Args:
-        changes: As for :func:`merge`.
-
-    Returns:
-        The same changes.
-    """
+    """Make the evaluation of changes fail if the mark of a change is null."""
     from pyspark.sql import functions as F
 
     refusal = F.raise_error(F.lit(f"[{UNMARKED_CHANGE}] a change is not marked")).cast("boolean")
@@ -147,15 +126,7 @@ def all_marked(changes: DataFrame, deleted: str) -> DataFrame:
 
 
 def effective(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
-    """Filter out the changes that have no effect on the table.
-
-    Args:
-        changes: As for :func:`merge`.
-        deleted: As for :func:`merge`.
-
-    Returns:
-        New rows, rows that differ from the table's row of the same key, and removals of existing rows.
-    """
+    """Filter out the changes that have no effect on the table."""
     from pyspark.sql import functions as F
 
     there = F.col("t._there").isNotNull()
@@ -206,15 +177,7 @@ def with_removals(delivered: DataFrame, current: DataFrame, contract: Contract) 
 
 
 def rows_after_merge(changes: DataFrame, current: DataFrame, contract: Contract, *, deleted: str | None) -> DataFrame:
-    """Compute the rows of the table after a merge, for engines that cannot audit a merge.
-
-    Args:
-        changes: As for :func:`merge`.
-        deleted: As for :func:`merge`.
-
-    Returns:
-        All rows of the table.
-    """
+    """Compute the rows of the table after a merge, for engines that cannot audit a merge."""
     from pyspark.sql import functions as F
 
     columns = [column.name for column in contract.columns]

@@ -39,16 +39,7 @@ if TYPE_CHECKING:
 
 
 def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str) -> Commit:
-    """Write a whole dataset as a new immutable copy, and point its stable name to it.
-
-    Returns:
-        The commit; ``repeated`` when this run had already published its copy.
-
-    Raises:
-        ConfigurationError: The dataset has partitions.
-        ConcurrentWrite: Another run's copy became visible meanwhile; transient.
-        PlatformError: As `publish`.
-    """
+    """Write a whole dataset as a new immutable copy, and point its stable name to it."""
     if target.contract.partitioning is not None:
         raise ConfigurationError(
             what="a copy is of a whole dataset, and this one has partitions",
@@ -60,9 +51,5 @@ def load(frame: DataFrame, target: Target, provenance: Provenance, *, name: str)
 
 
 def history(lake: Lake, dataset: str) -> Sequence[Member]:
-    """List all copies that were ever visible, with their times, runs and row counts, oldest first; without a JVM.
-
-    Raises:
-        NotBehindAPointer: The dataset is one table.
-    """
+    """List all copies that were ever visible, with their times, runs and row counts, oldest first; without a JVM."""
     return members.seen(lake, dataset).all

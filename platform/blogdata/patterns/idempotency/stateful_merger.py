@@ -81,9 +81,7 @@ def execute(
         The table does not contain later executions afterwards: `executions.due` lists them.
 
     Raises:
-        ConfigurationError: The contract declares no executions.
         VersionVacuumed: The version to restore no longer exists.
-        ConcurrentWrite: Another run changed the table meanwhile; transient.
         PlatformError: As :func:`merge`. After this or any other error, a table that was restored, and does not have
             its latest execution again, is taken back to its state before the restoration. If the error is transient or
             the server was lost, the table is left as it is, and a retry continues from there.

@@ -59,10 +59,6 @@ class RowsRefused(PlatformError):
     """Raised when the database refused rows or has not received all of them; nothing was served."""
 
 
-class SinkDrift(PlatformError):
-    """Raised when the columns of a table in the database differ from the contract."""
-
-
 class Overtaken(PlatformError):
     """Raised when a newer version of a dataset is already served."""
 
@@ -71,8 +67,6 @@ class Overtaken(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class ServedTable:
-    """One table of a delivery."""
-
     contract: Contract
     table_id: str
     version: int
@@ -97,8 +91,6 @@ class SinkDelivery:
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """The result of a delivery."""
-
     batch_id: str
     rows: Mapping[str, int]
     repeated: bool
@@ -110,12 +102,8 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
     Args:
         granting: Around the creation of tables; :data:`OWN`: they are the connection's, and nothing is granted.
 
-    Returns:
-        The rows served, and whether they had been served before.
-
     Raises:
         RowsRefused: The database refused a row, or its row count differs from the ledger; nothing was served.
-        SinkDrift: A table has columns that the contract lacks, or lacks a column that must not be null.
         Overtaken: Newer versions are already served; transient.
         psycopg.OperationalError: The database went away, is full or busy; a retry finds out whether it was committed.
     """
@@ -147,12 +135,9 @@ def deliver(connection: psycopg.Connection, schema: str, delivery: SinkDelivery,
 
 def served(connection: psycopg.Connection, schema: str) -> dict[tuple[str, str, str], int]:
     """Read the newest served version, by dataset, id of its table, and partition."""
-    if "table_id" not in _columns(connection, schema, PUBLICATIONS):
+    if not _columns(connection, schema, PUBLICATIONS):
         return {}
-    # Lines older than the column table_id may be of any table: their partitions are served once more.
-    query = sql.SQL(
-        "SELECT dataset, table_id, partition, max(table_version) FROM {} WHERE table_id IS NOT NULL GROUP BY 1, 2, 3"
-    )
+    query = sql.SQL("SELECT dataset, table_id, partition, max(table_version) FROM {} GROUP BY 1, 2, 3")
     rows = connection.execute(query.format(sql.Identifier(schema, PUBLICATIONS))).fetchall()
     return {(dataset, table_id, partition): version for dataset, table_id, partition, version in rows}
 
@@ -163,7 +148,7 @@ def deliveries(connection: psycopg.Connection, schema: str, datasets: Collection
     Args:
         datasets: The datasets that are served together; deliveries of other combinations are left out.
     """
-    if "table_id" not in _columns(connection, schema, PUBLICATIONS):
+    if not _columns(connection, schema, PUBLICATIONS):
         return []
     query = sql.SQL(
         "SELECT batch_id, partition, jsonb_object_agg(dataset, table_version), sum(rows)::bigint, min(run_id), "
@@ -186,24 +171,20 @@ def _alone(connection: psycopg.Connection, what: str) -> None:
 def _make(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract]) -> None:
     connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
     publications = sql.Identifier(schema, PUBLICATIONS)
-    there = _columns(connection, schema, PUBLICATIONS)
-    if not there:
-        connection.execute(
-            sql.SQL(
-                "CREATE TABLE {} (batch_id text, dataset text, partition text NOT NULL, table_id text, "
-                "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
-                "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
-            ).format(publications)
-        )
-    elif "table_id" not in there:
-        connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN table_id text").format(publications))
+    connection.execute(
+        sql.SQL(
+            "CREATE TABLE IF NOT EXISTS {} (batch_id text, dataset text, partition text NOT NULL, table_id text, "
+            "table_version bigint NOT NULL, rows bigint NOT NULL, run_id text NOT NULL, "
+            "published_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (batch_id, dataset))"
+        ).format(publications)
+    )
     for contract in contracts:
         there = _retire(connection, schema, contract, _columns(connection, schema, contract.name))
         absent = [column for column in contract.columns if column.name not in there]
         if not there:
             _create(connection, schema, contract)
         elif there - {column.name for column in contract.columns} or not all(column.nullable for column in absent):
-            raise SinkDrift(
+            raise PlatformError(
                 what=f"the columns of {schema}.{contract.name} are not those of {contract.dataset}",
                 where=f"{schema}.{contract.name}",
                 next_step=f"migrate it, or drop it and its rows of {schema}.{PUBLICATIONS}: all is then served anew",
@@ -268,13 +249,6 @@ def _enforce_key(connection: psycopg.Connection, schema: str, contract: Contract
     if not texts or connection.execute(query, [*place, index]).fetchone():
         return
     table = sql.Identifier(*place)
-    # Tables created by earlier versions of this module have a primary key.
-    query = (
-        "SELECT constraint_name FROM information_schema.table_constraints "
-        "WHERE table_schema = %s AND table_name = %s AND constraint_type = 'PRIMARY KEY'"
-    )
-    for (name,) in connection.execute(query, place).fetchall():
-        connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(table, sql.Identifier(name)))
     # An index cannot use `convert_to`, which depends on settings. The cast to bytea reads backslashes as escapes.
     hashed = sql.SQL(r"sha256(replace({}, E'\\', E'\\\\')::bytea)")
     key = [hashed.format(sql.Identifier(name)) if name in texts else sql.Identifier(name) for name in contract.key]

@@ -25,8 +25,8 @@ Source: Data Engineering Design Patterns, ch. 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
@@ -39,19 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True, kw_only=True)
-class Together:
-    """The commits of one batch: the main table's and those of its companions."""
-
-    main: Commit
-    companions: Mapping[str, Commit]
-
-    @property
-    def commits(self) -> dict[str, Commit]:
-        """All commits by dataset, the main table's first."""
-        return {self.main.dataset: self.main, **self.companions}
-
-
 def overwrite_together(
     frame: DataFrame,
     target: Target,
@@ -59,18 +46,11 @@ def overwrite_together(
     provenance: Provenance,
     *,
     companions: Sequence[Companion],
-) -> Together:
-    """Replace some partitions of several tables, audited and in one commit.
-
-    Args:
-        partitions: Partition keys; a key without rows ends up empty.
+) -> dict[str, Commit]:
+    """Replace some partitions of several tables, audited and in one commit; each table has its own view of it.
 
     Returns:
-        The commits of all tables.
-
-    Raises:
-        ConfigurationError: A companion is not declared as one, or not partitioned like the main table.
-        PlatformError: As `publish`; no table was changed.
+        The commits by dataset, the main table's first.
     """
     main = target.contract
     for companion in companions:
@@ -83,10 +63,8 @@ def overwrite_together(
             )
     commit = overwrite_partitions(frame, target, partitions, provenance, companions=companions)
     keys = sorted(set(partitions))
-    followed = {
-        companion.contract.dataset: replace(
-            published(replace(target, contract=companion.contract), keys), repeated=commit.repeated
-        )
-        for companion in companions
+    followed = [published(replace(target, contract=companion.contract), keys) for companion in companions]
+    return {
+        commit.dataset: commit,
+        **{companion.dataset: replace(companion, repeated=commit.repeated) for companion in followed},
     }
-    return Together(main=commit, companions=followed)

@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 
 def orphans(facts: DataFrame, dimension: DataFrame, on: Mapping[str, str]) -> DataFrame:
-    """Find the facts whose reference does not exist in the dimension; a null reference is intentional and allowed.
-
-    Returns:
-        The orphans, with all columns of the facts.
-    """
+    """Find the facts whose reference does not exist in the dimension; a null reference is intentional and allowed."""
     from pyspark.sql import functions as F
 
     keys = dimension.select(*[F.col(there).alias(f"_{here}") for here, there in on.items()]).distinct()

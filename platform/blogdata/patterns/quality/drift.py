@@ -43,7 +43,6 @@ class ColumnProfile:
     """One column in one period.
 
     Args:
-        null_share: Share of nulls, 0 to 1.
         counts: Most frequent values to their rows, approximate; `…` counts all others. Empty for a number.
         quantiles: Values at :data:`QUANTILES`; empty for a category.
     """

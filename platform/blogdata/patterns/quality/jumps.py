@@ -33,11 +33,7 @@ GROUPS = 4.0
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A share of the rows of one partition, or another measure of them.
-
-    Args:
-        value: The measure; None if there were no rows to measure.
-    """
+    """A share of the rows of one partition, or another measure of them; None if there were no rows to measure."""
 
     partition: str
     value: float | None
@@ -46,12 +42,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Jump:
-    """A share that deviates from its own history.
-
-    Args:
-        found: The share in that partition, 0 to 1.
-        usual: Its mean over the preceding partitions, 0 to 1.
-    """
+    """A share, 0 to 1, that deviates from the mean over the preceding partitions."""
 
     partition: str
     name: str
@@ -69,9 +60,6 @@ def jumps(
             left out.
         max_row_ratio: Maximum ratio between the row counts of two comparable partitions, either way; others are not
             compared.
-
-    Returns:
-        The jumps, by time.
     """
     enough = [
         (point.partition, point.value, point.rows)

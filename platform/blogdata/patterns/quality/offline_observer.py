@@ -47,11 +47,7 @@ _OTHERS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def require_profilable(contract: Contract) -> None:
-    """Refuse a contract that names columns whose values must not be stored, or that it does not have.
-
-    Raises:
-        ConfigurationError: A profiled column is personal or unknown.
-    """
+    """Refuse a contract that names columns whose values must not be stored, or that it does not have."""
     known = {column.name: column for column in contract.columns}
     wrong = [name for name in contract.profiled if name not in known or known[name].personal or known[name].singles_out]
     if wrong:
@@ -70,9 +66,6 @@ def period_of(partition: str, grain: Grain | None) -> str:
 def unseen(published: Mapping[str, Entry], profiles: Iterable[Profile], grain: Grain | None) -> dict[str, list[str]]:
     """Find the periods with partitions that were published since they were last looked at.
 
-    Args:
-        grain: Length of a partition; None for a table that is written whole.
-
     Returns:
         Period to all of its partitions, by time.
     """
@@ -90,11 +83,7 @@ def unseen(published: Mapping[str, Entry], profiles: Iterable[Profile], grain: G
 
 
 def profile(frame: DataFrame, contract: Contract, periods: Mapping[str, Sequence[str]], version: int) -> list[Profile]:
-    """Profile periods of a dataset, in one pass over their partitions.
-
-    Returns:
-        One profile a period that has rows, by time.
-    """
+    """Profile periods of a dataset, in one pass over their partitions."""
     from pyspark.sql import functions as F
 
     aggregates = [F.count(F.lit(1)).alias("rows")]
@@ -186,11 +175,7 @@ def newest_of_each(found: Iterable[Observation]) -> list[Observation]:
 def of_rows_there(
     seen: Iterable[Observation], published: Mapping[str, Entry], grain: Grain | None
 ) -> list[Observation]:
-    """Keep the observations of periods that have rows; where all have expired or were lost, nothing stands.
-
-    Args:
-        grain: Length of a partition; None for a table that is written whole.
-    """
+    """Keep the observations of periods that have rows; where all have expired or were lost, nothing stands."""
     there = {period_of(partition, grain) for partition, entry in kept(published).items() if entry.rows_out}
     return [one for one in seen if one.profile.period in there]
 

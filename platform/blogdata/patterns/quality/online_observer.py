@@ -31,16 +31,10 @@ DISTINCT = "approx_distinct"
 
 
 def observe(contract: Contract, *, distinct: Sequence[str] = ()) -> Mapping[str, str]:
-    """Build the measures of a dataset as SQL aggregates for the `measures` of its contract.
-
-    Args:
-        contract: Contract of the dataset; the share of nulls is measured for each nullable column.
+    """Build SQL aggregates for the `measures` of a contract.
 
     Returns:
-        `null_share.<column>` (0 to 1) and `approx_distinct.<column>` (a count) to their aggregates.
-
-    Raises:
-        ConfigurationError: A column is not in the contract.
+        `null_share.<column>` (0 to 1) of each nullable column, and `approx_distinct.<column>` (a count).
     """
     unknown = sorted(set(distinct) - {column.name for column in contract.columns})
     if unknown:

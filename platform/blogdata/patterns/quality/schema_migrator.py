@@ -31,7 +31,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
@@ -49,20 +48,9 @@ from blogdata.publish.migrations import REMOVED, carried
 from blogdata.publish.tables import CONTRACT
 from blogdata.publish.write_faults import ConcurrentWrite
 
-if TYPE_CHECKING:
-    pass
-
 COLUMN_REMOVED = "column removed"
 """Kind of the event of a removal."""
 _CONSTRAINT = "delta.constraints."
-
-
-class StillRead(PlatformError):
-    """Raised when a column is to be removed that somebody still reads."""
-
-
-class GraceNotOver(PlatformError):
-    """Raised when a column is to be removed before its readers' time to move is over."""
 
 
 class Phase(str, Enum):
@@ -80,8 +68,6 @@ class Phase(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """The state of a migration."""
-
     dataset: str
     migration: Migration
     phase: Phase
@@ -118,8 +104,6 @@ def remove(
     Raises:
         ConfigurationError: The contract still declares the column, or no migration retires it; or the table was not
             published under the contract, so that the new column may lack values.
-        GraceNotOver: Its grace period is not over.
-        StillRead: Somebody reads it.
         ConcurrentWrite: The table was published meanwhile; transient.
     """
     migration = _retired(contract, column)
@@ -133,13 +117,13 @@ def remove(
             next_step=Remedy("publish it once more: ", Run(datasets=(contract.dataset,))),
         )
     if today < migration.ends:
-        raise GraceNotOver(
+        raise PlatformError(
             what=f"readers of {column} have until {migration.ends} to move",
             where=f"{contract.dataset}: {migration}",
             next_step=f"wait {(migration.ends - today).days} days; until then both columns are written",
         )
     if found:
-        raise StillRead(
+        raise PlatformError(
             what=f"{len(found)} still read {column}: " + "; ".join(_named(reader) for reader in found),
             where=f"{contract.dataset}: {migration}",
             next_step=f"ask {', '.join(sorted({reader.owner for reader in found}))} to read "
@@ -166,22 +150,20 @@ def _next(contract: Contract, migration: Migration, found: Sequence[Reader], tod
 
 
 def _retired(contract: Contract, column: str) -> Migration:
-    where, names = contract.dataset, {one.name for one in contract.columns}
-    for migration in contract.migrations:
-        if migration.old == column and column not in names:
-            return migration
-    if column not in names:
-        retired = [migration.old for migration in contract.migrations]
+    if column in {one.name for one in contract.columns}:
+        raise ConfigurationError(
+            what=f"the contract still has {column}",
+            where=contract.dataset,
+            next_step=f"delete {column} from the columns of the contract, and leave its migration there",
+        )
+    retired = {migration.old: migration for migration in contract.migrations}
+    if column not in retired:
         raise ConfigurationError(
             what=f"no migration retires {column}",
-            where=where,
-            next_step=f"choose from: {', '.join(retired)}" if retired else "no column of this dataset is being retired",
+            where=contract.dataset,
+            next_step=f"choose from: {', '.join(retired) or 'nothing, no column of this dataset is being retired'}",
         )
-    raise ConfigurationError(
-        what=f"the contract still has {column}",
-        where=where,
-        next_step=f"delete {column} from the columns of the contract, and leave its migration there",
-    )
+    return retired[column]
 
 
 def _named(reader: Reader) -> str:

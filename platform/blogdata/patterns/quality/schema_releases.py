@@ -37,7 +37,6 @@ class Release:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Its columns."""
         return tuple(_field(name, text) for name, text in self.columns.items())
 
 
@@ -54,14 +53,7 @@ Releases = Mapping[str, Sequence[Release]]
 
 
 def read(file: Path) -> Releases:
-    """Read the released versions: dataset to its versions, in order.
-
-    Args:
-        file: The file; none is as good as an empty one.
-
-    Raises:
-        ConfigurationError: It cannot be read.
-    """
+    """Read the released versions: dataset to its versions, in order."""
     if not file.exists():
         return {}
     try:
@@ -95,11 +87,7 @@ def compare(releases: Releases, contracts: Iterable[Contract], today: date) -> l
 def add(
     releases: Releases, contracts: Iterable[Contract], today: date, *, breaking: Collection[str] = ()
 ) -> tuple[Releases, list[str]]:
-    """Add a version for every contract that differs from its last one.
-
-    Returns:
-        All versions, and the datasets that got a new one.
-    """
+    """Add a version for every contract that differs from its last one."""
     every = {dataset: list(versions) for dataset, versions in releases.items()}
     added = []
     for contract in contracts:
@@ -129,19 +117,17 @@ def write(file: Path, releases: Releases) -> None:
 
 
 def _compared(versions: Sequence[Release], contract: Contract, today: date) -> Compared:
-    counted = [version for version in versions if version.number >= _first(versions)]
+    first = max((version.number for version in versions if version.breaking), default=1)
+    counted = [version for version in versions if version.number >= first]
     # What the last release announced counts, not what the contract says now: consumers could read only that.
     announced = versions[-1].retires if versions else {}
     declared = {migration.old for migration in contract.migrations}
     retired = {column for column, ends in announced.items() if column in declared and ends <= today.isoformat()}
     # A column that a released version no longer has was removed by the rules then.
     gone = {name for version in counted for name in version.columns} - set(versions[-1].columns if versions else ())
-    breaks = incompatible_with(counted, contract.fields, contract.compatibility, retired=retired | gone)
+    fields = {version.number: version.fields for version in counted}
+    breaks = incompatible_with(fields, contract.fields, contract.compatibility, retired=retired | gone)
     return Compared(dataset=contract.dataset, changed=_differs(versions, contract), breaks=tuple(breaks))
-
-
-def _first(versions: Sequence[Release]) -> int:
-    return max((version.number for version in versions if version.breaking), default=1)
 
 
 def _differs(versions: Sequence[Release], contract: Contract) -> bool:

@@ -83,7 +83,6 @@ class RuleResult:
     """The result of one promise: it holds, it is broken, or it could not be evaluated.
 
     Args:
-        found: Number of rows, values or groups that break it; None if they were not counted.
         error: First line of the exception that its evaluation raised, without the values it quotes; None if there
             was none.
     """
@@ -108,12 +107,10 @@ class Validation:
 
     @property
     def passed(self) -> bool:
-        """True if every promise was evaluated and holds."""
         return all(result.passed for result in self.results)
 
     @property
     def kept(self) -> int:
-        """How many promises hold."""
         return sum(result.passed for result in self.results)
 
     @property

@@ -49,8 +49,6 @@ class Anonymity:
     Args:
         alike: Columns by which somebody may know a person, none of them null; the period is one of them or follows
             from them.
-        number: Column with the number of a person among those who look alike, INT.
-        count: Column with a count, BIGINT.
     """
 
     k: int
@@ -64,11 +62,7 @@ class Anonymity:
 
 
 def audits(promised: Anonymity) -> tuple[Audit, ...]:
-    """Build the audits that refuse rows which are not anonymous.
-
-    Returns:
-        One audit for `k`, one for `l`.
-    """
+    """Build the audits that refuse rows which are not anonymous."""
     group = f"struct({', '.join(promised.alike)})"
     valued = f"struct({', '.join(promised.alike)}, {promised.sensitive})"
     return (
@@ -93,9 +87,6 @@ def generalize(rows: DataFrame, within: Sequence[str], *, person: str, k: int, g
 
     Args:
         give_up: Which of these columns, in this order; a row that then has enough others keeps the rest.
-
-    Returns:
-        The same rows, with :data:`ANY` in place of values that were given up.
     """
     from pyspark.sql import functions as F
 
@@ -124,9 +115,6 @@ def group(rows: DataFrame, promised: Anonymity, *, person: str) -> DataFrame:
 
 def share(persons: DataFrame, promised: Anonymity, *, draw: Column) -> DataFrame:
     """Number the persons of each group anew, and shift their counts.
-
-    Args:
-        persons: Rows of :func:`group` that may be shared.
 
     Returns:
         Rows with the columns `alike`, the number, the sensitive column and the count. A group's sum is that of its

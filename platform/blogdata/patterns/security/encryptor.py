@@ -48,14 +48,13 @@ def encrypted(rows: DataFrame, contract: Contract, version: int) -> DataFrame:
     """Encrypt the columns of a dataset that its contract declares as such."""
     from pyspark.sql import functions as F
 
-    def of(name: str, key: str, belongs_to: Column) -> Column:
-        return F.call_function(ENCRYPT, F.col(name), F.lit(key), F.lit(version), belongs_to)
-
     declared = contract.encrypted
     if declared is None:
         return rows
-    columns = {name: of(name, declared.key, _belongs_to(contract, name)) for name in declared.columns}
-    return rows.withColumns(columns)
+    key = F.lit(declared.key), F.lit(version)
+    return rows.withColumns(
+        {name: F.call_function(ENCRYPT, F.col(name), *key, _belongs_to(contract, name)) for name in declared.columns}
+    )
 
 
 def decrypted(rows: DataFrame, contract: Contract) -> DataFrame:

@@ -46,37 +46,20 @@ _VERSION = "2012-10-17"
 
 @dataclass(frozen=True, kw_only=True)
 class JobReach:
-    """What one job may reach."""
-
     job: str
     reads: frozenset[str]
     landed: frozenset[str]
     writes: frozenset[str]
 
     def require_read(self, dataset: str) -> None:
-        """Refuse a dataset that is no input of the job.
-
-        Raises:
-            NotDeclared: The job's contracts do not read it.
-        """
         if dataset not in self.reads:
             raise NotDeclared(self.job, dataset)
 
     def require_landed(self, table: str) -> None:
-        """Refuse a landed table that is no input of the job.
-
-        Raises:
-            NotDeclared: The job's contracts do not read it.
-        """
         if table not in self.landed:
             raise NotDeclared(self.job, f"{_LANDING}{table}")
 
     def require_write(self, dataset: str) -> None:
-        """Refuse a dataset that another job writes.
-
-        Raises:
-            NotDeclared: It is not one of the job's own.
-        """
         if dataset not in self.writes:
             raise NotDeclared(self.job, dataset, writes=True)
 
@@ -88,29 +71,14 @@ class DeclaredLake(Lake):
     reach: JobReach
 
     def caught_up(self, dataset: str) -> DeltaTable | None:
-        """Open a dataset's table.
-
-        Raises:
-            NotDeclared: The job does not declare to read it.
-        """
         self.reach.require_read(dataset)
         return super().caught_up(dataset)
 
     def at(self, table: str, version: int) -> DeltaTable:
-        """Open a table at a version, also that of a member.
-
-        Raises:
-            NotDeclared: The job does not declare to read its dataset.
-        """
         self.reach.require_read(members.dataset_of(table))
         return super().at(table, version)
 
     def read(self, spark: SparkSession, dataset: str, version: int | None = None) -> DataFrame:
-        """Read a dataset with Spark.
-
-        Raises:
-            NotDeclared: The job does not declare to read it.
-        """
         self.reach.require_read(dataset)
         return super().read(spark, dataset, version)
 

@@ -41,7 +41,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blogdata.errors import ConfigurationError
@@ -108,37 +107,33 @@ class Rights:
 
 
 _ALL_LAYERS = frozenset(("bronze", "silver", "gold"))
-RIGHTS: Mapping[Role, Rights] = MappingProxyType(
-    {
-        Role.OWNER: Rights(
-            layers=_ALL_LAYERS,
-            of=MappingProxyType(dict.fromkeys(How, Shown.AS_IT_IS)),
-            classified=Shown.AS_IT_IS,
-            technical=True,
-            private=True,
-        ),
-        Role.ENGINEER: Rights(
-            layers=_ALL_LAYERS,
-            of=MappingProxyType({**dict.fromkeys(How, Shown.AS_IT_IS), How.DIRECT: Shown.HASHED}),
-            classified=Shown.HASHED,
-            technical=True,
-            private=True,
-        ),
-        Role.ANALYST: Rights(
-            layers=frozenset(("silver", "gold")),
-            of=MappingProxyType(
-                {How.DIRECT: Shown.HIDDEN, How.PSEUDONYM: Shown.AS_IT_IS, How.QUASI_IDENTIFIER: Shown.BY_DAY}
-            ),
-            classified=Shown.HIDDEN,
-        ),
-        Role.PARTNER: Rights(
-            layers=frozenset(("gold",)),
-            of=MappingProxyType(dict.fromkeys(How, Shown.HIDDEN)),
-            classified=Shown.HIDDEN,
-            visitors=LEAST_VISITORS,
-        ),
-    }
-)
+RIGHTS: Mapping[Role, Rights] = {
+    Role.OWNER: Rights(
+        layers=_ALL_LAYERS,
+        of=dict.fromkeys(How, Shown.AS_IT_IS),
+        classified=Shown.AS_IT_IS,
+        technical=True,
+        private=True,
+    ),
+    Role.ENGINEER: Rights(
+        layers=_ALL_LAYERS,
+        of={**dict.fromkeys(How, Shown.AS_IT_IS), How.DIRECT: Shown.HASHED},
+        classified=Shown.HASHED,
+        technical=True,
+        private=True,
+    ),
+    Role.ANALYST: Rights(
+        layers=frozenset(("silver", "gold")),
+        of={How.DIRECT: Shown.HIDDEN, How.PSEUDONYM: Shown.AS_IT_IS, How.QUASI_IDENTIFIER: Shown.BY_DAY},
+        classified=Shown.HIDDEN,
+    ),
+    Role.PARTNER: Rights(
+        layers=frozenset(("gold",)),
+        of=dict.fromkeys(How, Shown.HIDDEN),
+        classified=Shown.HIDDEN,
+        visitors=LEAST_VISITORS,
+    ),
+}
 """What each role sees, of every dataset."""
 
 
@@ -148,11 +143,7 @@ class NotForRole(ConfigurationError):
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """What a role sees of one dataset.
-
-    Args:
-        rows: SQL condition of the rows it sees; empty: all.
-    """
+    """What a role sees of one dataset; `rows` is an SQL condition, empty for all."""
 
     dataset: str
     columns: Mapping[str, Shown]
@@ -193,11 +184,7 @@ def sight_by(contract: Contract, rights: Rights) -> Sight | None:
 
 
 def require_sight(contract: Contract, role: Role) -> Sight:
-    """Derive what a role sees of a dataset, which must be something.
-
-    Raises:
-        NotForRole: The role does not see the dataset.
-    """
+    """Derive what a role sees of a dataset, which must be something."""
     sight = sight_of(contract, role)
     if sight is None:
         raise NotForRole(
@@ -213,9 +200,6 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
 
     Args:
         frame: The rows; its session has the function :data:`MASK`.
-
-    Raises:
-        NotForRole: The role does not see the dataset.
     """
     # A table that is older than a column has none of its values to tell rows apart by.
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
@@ -223,11 +207,7 @@ def restricted(frame: DataFrame, contract: Contract, role: Role) -> DataFrame:
 
 
 def seen_by(frame: DataFrame, present: Contract, sight: Sight) -> DataFrame:
-    """Return what is seen of the rows of a dataset.
-
-    Args:
-        frame: The rows; its session has the function :data:`MASK`.
-    """
+    """Return what is seen of the rows of a dataset."""
     declared = {column.name: column for column in present.columns}
     selected = [
         f"{_guarded(_by_row(declared[name], sight), name, sight, present)} AS `{name}`" for name in sight.columns
@@ -264,11 +244,7 @@ def _rows(contract: Contract, rights: Rights) -> str:
 
 
 def _private(contract: Contract, columns: Mapping[str, Shown]) -> dict[str, Shown]:
-    """Find what is seen of columns in rows of who asked not to be shared, where that is less.
-
-    Returns:
-        Nothing for a dataset that neither says who asked nor has a pseudonym: its rows are of nobody, or of users.
-    """
+    """Find what is seen of columns in rows of who asked not to be shared, where that is less."""
     seen = [column for column in contract.columns if column.name in columns]
     if not any(column.name == PRIVATE or column.singles_out for column in seen):
         return {}

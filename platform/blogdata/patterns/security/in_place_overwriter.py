@@ -64,7 +64,6 @@ def overwrite(file: Path, goes: Goes, *, before: Callable[[Path], None] = lambda
 
     Args:
         file: The file, plain or compressed; it keeps its compression, permissions and name. Of a link the target.
-        goes: Decides about a line by its offset and its bytes, without line feed and byte order mark.
 
     Returns:
         Number of lines that were overwritten now; lines that are filler already are not asked about.

@@ -46,11 +46,7 @@ ID_DIGITS = 32
 
 
 def token(value: Column, secret: str, purpose: str) -> Column:
-    """Replace an identifier, STRING of 32 hexadecimal digits; null for a null.
-
-    Args:
-        value: STRING.
-    """
+    """Replace an identifier, STRING of 32 hexadecimal digits; null for a null."""
     from pyspark.sql import functions as F
 
     return F.substring(keyed_hash(value, secret, purpose), 1, ID_DIGITS)
@@ -62,11 +58,7 @@ def token_of(value: str, secret: str, purpose: str) -> str:
 
 
 def keyed_hash(message: Column, secret: str, purpose: str) -> Column:
-    """Build HMAC-SHA256 of a text in Spark's own functions, as 64 hexadecimal digits; null for a null.
-
-    Args:
-        message: STRING, hashed as UTF-8.
-    """
+    """Build HMAC-SHA256 of a text in Spark's own functions, as 64 hexadecimal digits; null for a null."""
     from pyspark.sql import functions as F
 
     key = derived_key(secret, purpose).ljust(_BLOCK, b"\0")
@@ -77,11 +69,7 @@ def keyed_hash(message: Column, secret: str, purpose: str) -> Column:
 
 
 def masked_email(value: str) -> str:
-    """Build the SQL of an e-mail address with its first sign and its domain; `***` for any other text, null for a null.
-
-    Args:
-        value: SQL expression of the address, STRING.
-    """
+    """Build the SQL of the first sign and the domain of an e-mail address; `***` for another text, null for a null."""
     parts = "'^([^@])[^@]*@([A-Za-z0-9.-]+)$'"
     shown = f"regexp_replace({value}, {parts}, '$1***@$2')"
     return f"CASE WHEN {value} RLIKE {parts} THEN {shown} WHEN {value} IS NOT NULL THEN '***' END"

@@ -49,12 +49,6 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[Pat
     """Write the copy of a dataset, and let its readers find it.
 
     The copy before it stays for those who have begun, unless it is of other rights.
-
-    Args:
-        rows: Writes the rows into the folder that it is given; called only if there is something to write.
-
-    Returns:
-        Whether something was written.
     """
     home, before = folder / dataset, written(folder, dataset)
     if before == name:
@@ -81,11 +75,7 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[Pat
 
 
 def named(lake: Lake, dataset: str, version: int, seen: str) -> str:
-    """Name a copy after the table, its version, and what is seen of it.
-
-    Args:
-        seen: What is seen of it, as :func:`rights_of` writes it, or another text.
-    """
+    """Name a copy after the table, its version, and what is seen of it."""
     table = lake.table(dataset)
     assert table is not None
     digest = hashlib.sha256(seen.encode()).hexdigest()
@@ -99,11 +89,7 @@ def rights_of(sight: Sight, mark: str) -> str:
 
 
 def by_spark(rows: DataFrame, folder: Path, file_format: str, partition_by: Sequence[str] = ()) -> None:
-    """Write rows into a folder of this machine by Spark.
-
-    Raises:
-        ConfigurationError: The Spark server does not write on this machine.
-    """
+    """Write rows into a folder of this machine by Spark."""
     rows.write.format(file_format).partitionBy(*partition_by).save(folder.as_uri())
     if not folder.is_dir():
         raise ConfigurationError(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from blogdata.patterns.idempotency.transactional_sink import PUBLICATIONS
 from blogdata.patterns.security.fine_grained_accessor_for_tables import RIGHTS, Role, grants
 from blogdata.publish.contract import Contract
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import psycopg
 
 _MARK = "rights "
-_CLEARS_STATISTICS = 180_000
-"""First version of PostgreSQL that clears statistics of a column."""
 _ESTIMATED = """
 SELECT kind, relname, attnum, attname
 FROM (
@@ -36,8 +35,6 @@ ORDER BY 1, 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class SinkRoles:
-    """The roles of a database."""
-
     owner: str
     writer: str
     readers: Mapping[Role, str]
@@ -45,7 +42,7 @@ class SinkRoles:
 
 @contextmanager
 def granting(
-    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], *, roles: SinkRoles, also: str
+    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], *, roles: SinkRoles
 ) -> Iterator[None]:
     """Create or alter tables as their owner, and grant the writer and the readers what they may do."""
     from psycopg import sql
@@ -56,20 +53,18 @@ def granting(
     # Until the transaction ends.
     connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.owner)))
     yield
-    _grant(connection, schema, contracts, roles, also=also)
+    _grant(connection, schema, contracts, roles)
 
 
-def _grant(
-    connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles, *, also: str
-) -> None:
-    tables = [*(contract.name for contract in contracts), also]
+def _grant(connection: psycopg.Connection, schema: str, contracts: Sequence[Contract], roles: SinkRoles) -> None:
+    tables = [*(contract.name for contract in contracts), PUBLICATIONS]
     # Table by table: the schema may have views of somebody else, which the owner may not grant.
     writes = [f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}"."{name}" TO "{roles.writer}"' for name in tables]
     statements = [f'GRANT USAGE ON SCHEMA "{schema}" TO "{roles.writer}"', *writes]
     for role, login in roles.readers.items():
         statements += grants(contracts, schema, role, login)
         if RIGHTS[role].technical:
-            statements.append(f'GRANT SELECT ON "{schema}"."{also}" TO "{login}"')
+            statements.append(f'GRANT SELECT ON "{schema}"."{PUBLICATIONS}" TO "{login}"')
     for contract in contracts:
         statements += _without_estimates(connection, schema, contract)
     # Granting again would lock the tables against their readers.
@@ -95,7 +90,4 @@ def _without_estimates(connection: psycopg.Connection, schema: str, contract: Co
     for kind, relation, number, name in connection.execute(_ESTIMATED.encode(), given).fetchall():
         column = number if kind == "INDEX" else f'"{name}"'
         found.append(f'ALTER {kind} "{schema}"."{relation}" ALTER COLUMN {column} SET STATISTICS 0')
-        # Of tables that an earlier version of the platform has made; older servers have tables of this one only.
-        if connection.info.server_version >= _CLEARS_STATISTICS:
-            found.append(f"SELECT pg_clear_attribute_stats('{schema}', '{relation}', '{name}', false)")
     return found

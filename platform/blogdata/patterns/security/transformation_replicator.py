@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 STAGING = Rights(
     layers=frozenset(("bronze", "silver", "gold")),
-    of=MappingProxyType({How.DIRECT: Shown.HASHED, How.PSEUDONYM: Shown.HASHED, How.QUASI_IDENTIFIER: Shown.BY_DAY}),
+    of={How.DIRECT: Shown.HASHED, How.PSEUDONYM: Shown.HASHED, How.QUASI_IDENTIFIER: Shown.BY_DAY},
     classified=Shown.HIDDEN,
     technical=True,
     private=True,
@@ -54,25 +53,17 @@ PURPOSE = "staging"
 """What its keyed hashes are for: they cannot be compared with those that roles see."""
 
 
-class Unclassified(PlatformError):
-    """Raised when a table has columns of which nobody has said whom they identify; nothing of it is copied."""
-
-
 def leads_to_persons(contract: Contract) -> bool:
     """Return whether rows of a dataset lead to persons, so that they are copied only transformed."""
     return bool(contract.tells) or any(column.personal or column.of_a_person for column in contract.columns)
 
 
 def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
-    """Refuse to copy a table that has a column, or a field within one, of which nobody has said whom it identifies.
-
-    Raises:
-        Unclassified: There are such columns; all of them are named.
-    """
+    """Refuse to copy a table that has a column, or a field within one, of which nobody has said whom it identifies."""
     undecided = {column.name for column in contract.columns if column.undecided}
     found = [*_undeclared(Struct(tuple(stored)), Struct(contract.fields)), *sorted(undecided)]
     if found:
-        raise Unclassified(
+        raise PlatformError(
             what=f"nobody has said whom these columns identify: {', '.join(found)}",
             where=contract.dataset,
             next_step="declare them, with their `subject`, in the contract of the dataset; until then it is not copied",
@@ -80,11 +71,7 @@ def require_classified(contract: Contract, stored: Sequence[Field]) -> None:
 
 
 def sight_of(contract: Contract) -> Sight | None:
-    """Derive what staging gets of a dataset.
-
-    Returns:
-        The columns, in which shape, and which rows; None if no column is left.
-    """
+    """Derive what staging gets of a dataset; None if no column is left."""
     # Rows that tell a removed column are found by all columns.
     sight = accessor.sight_by(contract, STAGING)
     if sight is None:
@@ -97,13 +84,7 @@ def sight_of(contract: Contract) -> Sight | None:
 
 
 def transformed(frame: DataFrame, contract: Contract) -> DataFrame:
-    """Return the rows of a dataset as staging gets them.
-
-    Args:
-        frame: Its rows; their session has the function that masks values, for :data:`PURPOSE`.
-        contract: Contract of the dataset, which declares all columns of the frame (:func:`require_classified`);
-            staging gets some of them.
-    """
+    """Return the rows of a dataset as staging gets them."""
     present = replace(contract, columns=tuple(column for column in contract.columns if column.name in frame.columns))
     sight = sight_of(present)
     assert sight is not None
@@ -123,7 +104,6 @@ def _has_text(kind: DataType) -> bool:
 
 
 def _undeclared(stored: DataType, declared: DataType | None, path: str = "") -> Iterator[str]:
-    """List the paths of columns and fields that a type has, and the declared one has not."""
     match stored:
         case Struct():
             known = {field.name: field.type for field in declared.fields} if isinstance(declared, Struct) else {}

@@ -60,14 +60,7 @@ class Together:
     buckets: Buckets
 
     def join(self, other: Together, how: str = "inner") -> Together:
-        """Join by user, each task its own rows.
-
-        Returns:
-            The columns of both, the user once.
-
-        Raises:
-            UsersNotTogether: The other table was dealt differently.
-        """
+        """Join by user, each task its own rows."""
         if (self._dealt, len(self.parts)) != (other._dealt, len(other.parts)):
             raise UsersNotTogether(
                 what=f"{len(self.parts)} tasks with {self._dealt}, and {len(other.parts)} with {other._dealt}",
@@ -79,14 +72,7 @@ class Together:
         return replace(self, parts=tuple(one.join(two.hint("merge"), self.buckets.of, how) for one, two in pairs))
 
     def aggregate(self, by: Sequence[str], *measures: Column) -> Together:
-        """Aggregate by columns that include the user, each task its own rows.
-
-        Returns:
-            One row per group.
-
-        Raises:
-            UsersNotTogether: The user is not among the columns, so a group may have rows in several tasks.
-        """
+        """Aggregate by columns that include the user, each task its own rows."""
         if self.buckets.of not in by:
             raise UsersNotTogether(
                 what=f"rows lie together by {self.buckets.of}, and the groups are by {', '.join(by)}",
@@ -118,9 +104,6 @@ def read(spark: SparkSession, stored: Stored, *, tasks: int | None = None) -> To
 
     Args:
         tasks: Number of tasks; None: as many as a shuffle would have, at most one per bucket.
-
-    Raises:
-        UsersNotTogether: The log of a table that is read does not state its buckets, or states others than another.
     """
     opened = stored.lake.parts(stored.dataset, stored.version, partitions=stored.partitions)
     buckets = _stated(stored, opened)
@@ -147,7 +130,6 @@ def _checked(part: DataFrame, buckets: Buckets, where: str) -> DataFrame:
 
 
 def _stated(stored: Stored, opened: Sequence[TableSlice]) -> Buckets:
-    """Return the buckets of the tables that are read, by their logs."""
     stated = {part.table.metadata().configuration.get(BUCKETS) for part in opened}
     if len(stated) != 1 or None in stated:
         raise UsersNotTogether(

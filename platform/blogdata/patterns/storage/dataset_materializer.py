@@ -70,11 +70,7 @@ class Refresh:
 
 
 def shown(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Compute a view.
-
-    Returns:
-        The rows that the view shows.
-    """
+    """Compute a view."""
     query = _DATASET.sub(lambda found: f"{{{_name(found[0])}}}", view)
     frames: dict[str, Any] = {_name(dataset): frame for dataset, frame in inputs.items()}
     return spark.sql(query, **frames)
@@ -83,11 +79,7 @@ def shown(spark: SparkSession, view: str, inputs: Mapping[str, DataFrame]) -> Da
 def changes(
     spark: SparkSession, lake: Lake, followed: Followed, before: Entry | None, *, until: int, code_version: str
 ) -> Refresh:
-    """Find out what a refresh has to compute.
-
-    Args:
-        before: Newest publication of the table; None: it has none.
-    """
+    """Find out what a refresh has to compute."""
     if before is None:
         return Refresh(changed=None, why="the table is new")
     since = before.inputs[followed.dataset]

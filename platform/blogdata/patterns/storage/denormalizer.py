@@ -40,11 +40,7 @@ class Dimension:
 
 
 def flatten(facts: DataFrame, contract: Contract, dimensions: Sequence[Dimension]) -> DataFrame:
-    """Write what dimensions say into the rows of facts.
-
-    Returns:
-        Rows of the table, one a fact.
-    """
+    """Write what dimensions say into the rows of facts."""
     joined = facts
     for dimension in dimensions:
         joined = joined.join(F.broadcast(dimension.rows), on=[*dimension.key], how="left")

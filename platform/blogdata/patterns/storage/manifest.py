@@ -48,10 +48,6 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.migrations import carried
 
 
-class NotShareable(PlatformError):
-    """Raised when the files of a dataset show more than its readers may see, or rows that it no longer has."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Listed:
     """A data file of the shared version.
@@ -66,19 +62,7 @@ class Listed:
 
 
 def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Share:
-    """Share the newest version of a dataset, instead of the version shared before; one process does so at a time.
-
-    Args:
-        now: Current time; None: the clock's.
-
-    Returns:
-        The share; the existing one if this version is shared already.
-
-    Raises:
-        NotShareable: A column tells about a person, or rows are marked as removed; nothing was changed.
-        DatasetMissing: The dataset has never been published.
-        ConfigurationError: The lake is in an object store.
-    """
+    """Share the newest version of a dataset, unless it is shared already; one process does so at a time."""
     dataset = declared.dataset
     home, before, table = shares.home(lake, dataset), shares.current(lake, dataset), lake.caught_up(dataset)
     if table is None:
@@ -109,11 +93,7 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
 
 
 def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
-    """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held.
-
-    Returns:
-        What was shared; empty if nothing was.
-    """
+    """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held."""
     home, found = shares.home(lake, dataset), shares.shares(lake, dataset)
     (home / CURRENT).unlink(missing_ok=True)
     switched_folder.remove_others(home, keep=())
@@ -128,7 +108,7 @@ def location(lake: Lake, dataset: str) -> Path:
 def _refuse_persons(contract: Contract) -> None:
     found = [column.name for column in contract.columns if column.personal or column.of_a_person]
     if found:
-        raise NotShareable(
+        raise PlatformError(
             what=f"its files show who did what, by {', '.join(found)}; a manifest cannot leave columns out",
             where=contract.dataset,
             next_step=Remedy(
@@ -141,7 +121,7 @@ def _refuse_persons(contract: Contract) -> None:
 
 def _refuse_marked_rows(dataset: str, parts: Sequence[TableSlice]) -> None:
     if any(part.table.deletion_vectors().read_all().num_rows for part in parts):
-        raise NotShareable(
+        raise PlatformError(
             what="rows of its files are marked as removed (deletion vectors), and a plain reader would see them",
             where=dataset,
             next_step=Remedy(
@@ -170,7 +150,6 @@ def _held(table: DeltaTable) -> Held:
 
 
 def _write(staged: Path, new: Share, listed: Sequence[Listed], *, partitioned: bool) -> None:
-    """Write the manifest and its record."""
     staged.mkdir()
     lines: dict[PurePosixPath, list[str]] = {} if partitioned else {PurePosixPath("."): []}
     for one in listed:

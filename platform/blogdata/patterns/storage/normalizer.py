@@ -36,17 +36,10 @@ def refer(facts: DataFrame, *, key: Sequence[str], known: str, unknown: str) -> 
     Args:
         key: Columns of the key, STRING.
         known: BOOLEAN column, never null: the reference data has the entity.
-
-    Returns:
-        The same rows.
     """
     return facts.withColumns({name: F.when(F.col(known), F.col(name)).otherwise(F.lit(unknown)) for name in key})
 
 
 def entity(rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
-    """List the things that rows refer to.
-
-    Returns:
-        The columns of the key, one row a thing; what is known of it is joined, and depends on nothing else.
-    """
+    """List the things that rows refer to, by their keys, one row a thing."""
     return rows.select(*key).distinct()

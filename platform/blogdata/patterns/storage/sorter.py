@@ -37,15 +37,9 @@ if TYPE_CHECKING:
 def sort(spark: SparkSession, target: Target, at: int) -> int:
     """Sort the rows of a frozen table's large partitions, in one audited commit; repeated calls change nothing.
 
-    Args:
-        at: Version of the table that is sorted, the newest that changed a row.
-
     Returns:
         The version whose files are sorted. It is `at` if no order is declared, if no partition is large enough, and
         without the engine's jar, which compares the rows.
-
-    Raises:
-        PlatformError: As :func:`blogdata.publish.compaction.sort`.
     """
     order = target.contract.write.frozen if isinstance(target.contract.write, ByPeriod) else None
     if order is None or target.engine is Engine.CHECKPOINT:

@@ -58,9 +58,6 @@ def split(
     Args:
         of: That dataset, as `layer.table`, whose columns have the same names and values.
         grace: How long, from that day, a table that has the columns keeps them.
-
-    Returns:
-        The contract without them; it has a migration for each one.
     """
     wide = tuple(column for column in contract.columns if column.name in columns)
     migrations = tuple(
