@@ -24,7 +24,6 @@ class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
             A connection in autocommit mode; callers begin their transactions explicitly.
 
         Raises:
-            ConfigurationError: The deployment has no PostgreSQL.
             PostgresUnreachable: The server does not answer, or was lost inside the context; transient.
         """
         address = postgres.running_address(config.load(overrides={"BLOGDATA_HOME": self.home}))

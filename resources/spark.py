@@ -51,7 +51,6 @@ class SparkResource(LazyPySparkResource):
 
         Raises:
             SparkServerUnreachable: A remote server does not answer.
-            SparkServerFailed: The local server cannot be started.
         """
         if self.settings.spark.mode == "classic":
             return self._classic()

@@ -127,11 +127,7 @@ def _passed(told: Told, repeat_after: float, now: float) -> bool:
 
 
 def record_of(settings: Settings) -> Record:
-    """Read what was sent.
-
-    Raises:
-        PlatformError: The file is damaged.
-    """
+    """Read what was sent."""
     file = _file(settings)
     try:
         return TypeAdapter(Record).validate_json(file.read_bytes()) if file.exists() else Record()
@@ -164,7 +160,6 @@ def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
     Raises:
         AlertsNotSent: Channels failed; the others have got theirs.
         LockTimeout: Another process was sending all that time; transient.
-        PlatformError: The record of alerts cannot be read.
     """
     with locked(settings.service_folder("alerts") / "lock", seconds=lock_seconds):
         # Examined under the lock: an older view than that of the last sender would end what has just begun.

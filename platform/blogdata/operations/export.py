@@ -42,11 +42,7 @@ class ExportConfig(dg.Config):
 def write(
     settings: Settings, chosen: Export, spark: Callable[[], AbstractContextManager[SparkSession]]
 ) -> dict[str, bool]:
-    """Write what a role sees of each dataset into its folder; return whether each was new. Nobody else may do so now.
-
-    Raises:
-        ConfigurationError: There are no tables, or not the group, or the folder cannot be used.
-    """
+    """Write what a role sees of each dataset into its folder, alone; return whether each was new."""
     group = copies.number_of(chosen.group)
     exports.remember(settings, chosen)
     role = Role(chosen.role)

@@ -89,11 +89,7 @@ class Query:
         *,
         keys: Settings | None = None,
     ) -> Query:
-        """Find the tables of a query, before Spark is started.
-
-        Raises:
-            ConfigurationError: A table does not exist, or did not at that time, or the role does not see it.
-        """
+        """Find the tables of a query, before Spark is started."""
         # Names inside quotes and comments are text, not tables.
         parts = LITERALS.split(query)
         names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
@@ -213,9 +209,6 @@ def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
     """Return the version that a table had at a time; the newest version if nothing was published since.
 
     For a companion table, return the version that belongs to its main table's version at that time.
-
-    Raises:
-        ConfigurationError: The table did not exist yet.
     """
     table = lake.caught_up(dataset)
     if table is not None and (main := companions.main_of(table)) is not None:
@@ -252,7 +245,6 @@ def require_read_only(
         written: The statement with names of tables, as a person wrote it; empty: as it is.
 
     Raises:
-        ConfigurationError: It does something else, or the server has no engine and cannot judge it.
         PySparkException: It is no statement of Spark's SQL, or names a column that does not exist.
     """
     from pyspark.errors import PySparkException

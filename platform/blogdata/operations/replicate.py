@@ -52,12 +52,7 @@ def replicate(
     datasets: Iterable[str],
     spark: Callable[[], AbstractContextManager[SparkSession]],
 ) -> dict[str, tuple[str, bool]]:
-    """Copy tables into staging's lake; return how each got there, and whether it was new. Nobody else may do so now.
-
-    Raises:
-        PlatformError: There are no tables, or not the group, or the folder cannot be used, or nobody has said of a
-            column whom it identifies.
-    """
+    """Copy tables into staging's lake; return how each got there, and whether it was new. Nobody else may do so now."""
     number = copies.number_of(chosen.group)
     lake = Lake(root=str(settings.lake))
     contracts = _contracts(lake, [*datasets] or [*EVERY])

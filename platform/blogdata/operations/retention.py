@@ -119,10 +119,6 @@ class Retention:
 
         Returns:
             What left; without partitions that a run is computing.
-
-        Raises:
-            ConfigurationError: A companion is to be kept for another time than its main dataset.
-            ExpiryContended: Other processes changed a table first at every try; transient.
         """
         look = Snapshot(self.zone, self.events)
         left = {
@@ -172,11 +168,7 @@ class RetentionConfig(dg.Config):
 
 
 def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[str, Any]:
-    """Expire partitions by the days of the contracts, remove copies whose time is over, then the files of all these.
-
-    Raises:
-        PlatformError: The rest of a table could not be removed; that of the others was.
-    """
+    """Expire partitions by the days of the contracts, remove copies whose time is over, then the files of all these."""
     access: LakeResource = context.resources.lake
     run = run_context(context, code().version)
     retention = Retention(

@@ -166,9 +166,6 @@ def compute(
 
     Returns:
         The publications, and the errors of the other partitions.
-
-    Raises:
-        PlatformError: A transient fault; none of the remaining partitions was published.
     """
     # The others were found stale: their inputs are there.
     asked = [key for key in keys if key not in stale]
@@ -320,22 +317,14 @@ def _trigger(tags: Mapping[str, str]) -> str:
     return "manual"
 
 
-class NoPartitions(PlatformError):
-    """Raised when a run of a partitioned dataset was launched without partitions."""
-
-
 def partitions_of(context: Context, dataset: str) -> list[str]:
-    """Return the partitions of a run of a partitioned dataset.
-
-    Raises:
-        NoPartitions: The run has none.
-    """
+    """Return the partitions of a run of a partitioned dataset."""
     if context.has_partition_key:
         # Of one that lies outside of the calendar, Dagster finds no range.
         return [context.partition_key]
     if context.has_partition_key_range:
         return list(context.partition_keys)
-    raise NoPartitions(
+    raise PlatformError(
         what=f"{dataset} is computed by partitions, and the run names none",
         where=f"run {context.run.run_id}",
         next_step=Remedy("choose partitions where it is materialized; whatever is stale of all datasets: ", Run()),

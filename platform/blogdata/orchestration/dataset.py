@@ -150,11 +150,7 @@ def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Tas
 
 
 def _require_input(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> None:
-    """Refuse what is computed from a source that has never landed: it would be an empty table, or an odd error.
-
-    Raises:
-        NothingLanded: The error names the source.
-    """
+    """Refuse what is computed from a source that has never landed: it would be an empty table, or an odd error."""
     access = access_of(context)
     planner = Staleness(graph=code.graph, look=Snapshot(access.landing_zone, access.events))
     # An input that is only not computed yet is named by the computation.

@@ -37,10 +37,6 @@ def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
 
     Returns:
         Its current version.
-
-    Raises:
-        ConfigurationError: The server has no engine, or cannot read the key.
-        PlatformError: The provider of the secrets cannot be asked.
     """
     from pyspark.errors import PySparkException
 

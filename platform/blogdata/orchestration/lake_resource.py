@@ -31,11 +31,7 @@ class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):
     home: str
 
     def settings(self) -> Settings:
-        """Read the settings as they are now, so that a change of them needs no restart.
-
-        Raises:
-            ConfigurationError: A setting cannot be used.
-        """
+        """Read the settings as they are now, so that a change of them needs no restart."""
         return config.load(overrides={"BLOGDATA_HOME": self.home})
 
 

@@ -40,10 +40,6 @@ ERASED = "erased"
 """Reason of landed lines that are no rows any more, since they were those of a person who was forgotten."""
 
 
-class NotLanded(PlatformError):
-    """Raised when a requested partition is missing in the landing zone, or not complete yet."""
-
-
 @dataclass(frozen=True)
 class Landed:
     """Complete partitions of a landed table, as one step reads them."""
@@ -58,7 +54,6 @@ class Landed:
 
         Raises:
             LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
-            NotLanded: A partition has no folder, or is not complete.
         """
         step.reach.require_landed(table)
         wanted = step.partitions if keys is None else keys
@@ -69,7 +64,7 @@ class Landed:
         there = {partition.key: partition for partition in found if partition.ready}
         absent = [key for key in wanted if key not in there]
         if absent:
-            missing = NotLanded(
+            missing = PlatformError(
                 what=f"{len(absent)} partition(s) have not landed, or are not complete yet: {', '.join(absent[:5])}"
                 + (" …" if len(absent) > 5 else ""),
                 where=str(step.landing / table),
@@ -91,7 +86,6 @@ class Landed:
 
         Raises:
             LandedFileVanished: A file no longer exists; transient.
-            PlatformError: Files cannot be read; the error names their partitions, and has an error for each of them.
         """
         landing = self.step.landing
         files = [file for found in self._files.values() for file in found]
@@ -147,9 +141,6 @@ class Landed:
         """Record the fields that the producer began to send without announcing them, each once.
 
         Recorded before the lines are published: after a crash in between they are found known, and nothing is lost.
-
-        Raises:
-            PlatformError: As :attr:`measured`: no file is looked at before all are judged.
         """
         _ = self.measured
         contract = self.step.contract
@@ -173,20 +164,12 @@ class Landed:
         record(self.step.events, list(found.values()), run_id=self.step.run.run_id)
 
     def source(self) -> Upstream:
-        """Return what a publication of the partitions is audited against: lines, bytes, and files with their times.
-
-        Raises:
-            LinesVanished: As of :meth:`require_published_lines`.
-        """
+        """Return what a publication of the partitions is audited against: lines, bytes, and files with their times."""
         self.require_published_lines()
         return Upstream(accounts=self.accounts(), files=self.files(), landed=self.states())
 
     def require_published_lines(self) -> None:
-        """Refuse partitions with published lines that have not landed any more, unless a person has accepted that.
-
-        Raises:
-            LinesVanished: The error names the partitions.
-        """
+        """Refuse partitions with published lines that have not landed any more, unless a person has accepted that."""
         if ACCEPT_SIZE in self.step.accepted:
             return
         contract = self.step.contract
@@ -277,13 +260,9 @@ def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:
 
 
 def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:
-    """Return the day of the newest delivery.
-
-    Raises:
-        NotLanded: There is no complete delivery.
-    """
+    """Return the day of the newest delivery."""
     if not deliveries:
-        raise NotLanded(
+        raise PlatformError(
             what=f"no complete delivery of {folder.name} has landed",
             where=str(folder),
             next_step="put a delivery into date=YYYY-MM-DD/, a day until today, and write _SUCCESS last",

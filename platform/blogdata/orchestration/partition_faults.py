@@ -7,10 +7,6 @@ from collections.abc import Mapping
 from blogdata.errors import PlatformError
 
 
-class PartitionsFailed(PlatformError):
-    """Raised when several partitions, or tables, fail for different reasons."""
-
-
 def joined(
     faults: Mapping[str, PlatformError], *, where: str, outcome: str, parts: str = "partitions"
 ) -> PlatformError:
@@ -25,7 +21,7 @@ def joined(
     if len(by_text) == 1:
         return next(iter(faults.values()))
     lines = "".join(f"\n    - {', '.join(keys)}: {text}" for text, keys in by_text.items())
-    return PartitionsFailed(
+    return PlatformError(
         what=f"{len(faults)} {parts} {outcome}, the others are:{lines}",
         where=where,
         next_step="mend each of them as it says, and run it again",

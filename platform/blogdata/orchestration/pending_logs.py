@@ -15,9 +15,7 @@ def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
     """Split every log that is not completely split yet; lines of forgotten persons are overwritten before.
 
     Raises:
-        ConfigurationError: A declared format cannot be compiled; no log is split by the wrong times.
         LockTimeout: Others are overwriting or splitting for too long; transient.
-        PlatformError: As raised by :func:`erase_known`.
     """
     known = log_formats.formats(settings.logs.formats)
     pending = unsplit_logs(landing)

@@ -58,10 +58,6 @@ CONTINUE_PAST_FAILURES = dg.in_process_executor.configured(
 """A step runs even if an upstream step failed after yielding its output."""
 
 
-class NotReady(PlatformError):
-    """Raised when an upstream dataset failed a blocking check in the same run."""
-
-
 def refresh_job(code: LineageCode, *, first: dg.OpDefinition, served: Sequence[Served] = ()) -> dg.JobDefinition:
     """Build the job."""
 
@@ -326,8 +322,8 @@ class Refresh:
         self._checks.show_waiting(task, planner.waiting(task), at_end=True)
 
 
-def _not_ready(task: Task, refused: Collection[str]) -> NotReady:
-    return NotReady(
+def _not_ready(task: Task, refused: Collection[str]) -> PlatformError:
+    return PlatformError(
         what=f"the ledger of {', '.join(sorted(refused))} does not add up, and nothing is made of it in this run",
         where=task.main,
         next_step=Remedy("see what is missing, and how to compute it again: ", ShowLedger()),

@@ -54,10 +54,6 @@ class StreamLost(PlatformError):
     """Raised when another process has taken the stream over."""
 
 
-class LakeBehind(PlatformError):
-    """Raised when the lake lacks what a stream has published."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where a stream publishes, and for which run; it is sent to the worker process.
@@ -138,9 +134,6 @@ class MicroBatch:
             frame: The columns of the contract except `batch`; others are not published.
             turn: What :func:`next_turn` returned before the table was read.
             files: Partition to landed file to its lines and bytes, which its rows must have.
-
-        Raises:
-            PlatformError: As `publish`.
         """
         from pyspark.sql import functions as F
 
@@ -254,14 +247,6 @@ def run(
 
     Args:
         every_seconds: Trigger interval; None: process the available input and end.
-
-    Raises:
-        ConfigurationError: Without the engine's jar landed lines cannot be streamed.
-        StreamBusy, StreamLost: Another process is running the stream, or has taken it over.
-        LakeBehind: The lake lacks what the newest checkpoint has published.
-        IncompatibleCheckpoint, CheckpointDamaged: Its checkpoint cannot be resumed.
-        StreamWorkerLate: The worker process did not connect in time; transient.
-        PlatformError: An error of one of its batches.
     """
     if place.engine is not Engine.TRANSACTION:
         raise ConfigurationError(
@@ -310,7 +295,7 @@ def _require_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> No
         if known and (table is None or str(table.metadata().id) != known["id"] or table.version() < known["version"]):
             behind.append(name)
     if behind:
-        raise LakeBehind(
+        raise PlatformError(
             what=f"the lake lacks what the stream '{stream.name}' has published: {', '.join(behind)} gone or older",
             where=lake.root,
             next_step=Remedy(
