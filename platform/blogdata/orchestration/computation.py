@@ -139,7 +139,7 @@ class Publication:
 
     def checks(self) -> list[dg.AssetCheckResult]:
         """Return the check results of the publication; a ledger that does not balance fails its check."""
-        return passed_checks(self.key, self.contract, self.step, self.commit)[1]
+        return passed_checks(self.key, self.contract, self.step, self.commit)
 
 
 @dataclass(kw_only=True)

@@ -97,8 +97,7 @@ def _report(
         }
         for line in left_out:
             context.log.warning(line)
-        _, passed = passed_checks(key, contract, step, commit)
-        results = [failed.get(check.check_name, check) for check in passed]
+        results = [failed.get(check.check_name, check) for check in passed_checks(key, contract, step, commit)]
         version = dg.DataVersion(str(commit.version))
         yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results, data_version=version)
     elif fault is not None:
