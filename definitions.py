@@ -17,8 +17,7 @@ from assets.streams import STREAMS
 from blogdata.cli import remedies
 from blogdata.cli.pipeline import Pipeline
 from blogdata.operations.job import RUNS
-from blogdata.orchestration.calendar import calendar
-from blogdata.orchestration.dataset import AssetBuilder
+from blogdata.orchestration.dataset import AssetBuilder, calendar
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.streamed_dataset import streamed

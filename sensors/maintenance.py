@@ -14,7 +14,7 @@ import dagster as dg
 from assets.maintenance import what_is_due
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.maintenance import Fault
+from blogdata.orchestration.upkeep import Fault
 from sensors import jobs, request_throttle
 from sensors.run_requests import EVERYTHING
 

@@ -34,9 +34,8 @@ from blogdata.operations.job import operation
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.maintenance import Done, Fault, Upkeep, maintain
 from blogdata.orchestration.metadata import table
-from blogdata.orchestration.upkeep import Vacuuming
+from blogdata.orchestration.upkeep import Done, Fault, Upkeep, Vacuuming, maintain
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.readiness_marker import LandingZone

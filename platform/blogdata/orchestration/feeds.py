@@ -11,9 +11,9 @@ from blogdata.errors import PlatformError
 from blogdata.evidence.served import Served, record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.orchestration import partner
-from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.dataset import Calendar
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.served_dataset import requested, served_asset, served_step

@@ -6,10 +6,9 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import partitions_of
-from blogdata.orchestration.dataset import deps, described
+from blogdata.orchestration.dataset import Calendar, deps, described
 from blogdata.orchestration.names import asset_key, op_of
 from blogdata.orchestration.refresh import op_failing_after_output
 from blogdata.orchestration.refresh_request import Request

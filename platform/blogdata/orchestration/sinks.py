@@ -13,10 +13,10 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS, kept
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.completeness import complete_results, complete_specs
 from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.dataset import Calendar
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.partition_faults import joined
