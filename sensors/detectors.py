@@ -28,7 +28,6 @@ from sensors.run_requests import EVERYTHING
 
 
 def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name="overdue",
         minimum_interval_seconds=60,
@@ -97,7 +96,6 @@ NAME = "detectors"
 
 
 def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name=NAME,
         minimum_interval_seconds=120,

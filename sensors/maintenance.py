@@ -26,7 +26,6 @@ from sensors.run_requests import EVERYTHING
     description="Reports runs as failed whose process was killed: their partitions and pools are free again",
 )
 def end_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Check the processes of the runs that are under way."""
     dead = dead_runs.settle(context.instance, launched=True)
     for run in dead:
         context.log.warning(f"run {run} has failed: its process is no more")
@@ -34,7 +33,6 @@ def end_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 
 def tables_scattered(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name="maintenance",
         job=jobs.maintain,

@@ -65,8 +65,6 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Due:
-    """What a channel has to be told now."""
-
     standing: Sequence[Finding]
     over: Sequence[Told]
     told: dict[str, Told]
@@ -77,7 +75,6 @@ class Due:
         return self.standing[0].severity if self.standing else None
 
     def title(self, deployment: str) -> str:
-        """Return the message's subject."""
         first, *others = [one.title for one in self.standing] + [one.title for one in self.over]
         more = f" and {len(others)} more" if others else ""
         level = self.severity.value if self.severity else "over"
@@ -127,7 +124,6 @@ def _passed(told: Told, repeat_after: float, now: float) -> bool:
 
 
 def record_of(settings: Settings) -> Record:
-    """Read what was sent."""
     file = _file(settings)
     try:
         return TypeAdapter(Record).validate_json(file.read_bytes()) if file.exists() else Record()

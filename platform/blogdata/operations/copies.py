@@ -46,7 +46,6 @@ def withdraw(settings: Settings, readers: Collection[str]) -> dict[str, Any]:
 
 
 def number_of(group: str) -> int:
-    """Return the number of a group of this machine."""
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError as error:

@@ -48,7 +48,6 @@ def operation(
     *,
     description: str,
 ) -> dg.JobDefinition:
-    """Build the job of an operation."""
 
     @dg.op(
         name=f"do_{name}",

@@ -293,7 +293,6 @@ class QueryRows:
 
     @classmethod
     def of(cls, frame: DataFrame, limit: int) -> QueryRows:
-        """Compute at most so many rows."""
         types = [field.dataType for field in frame.schema.fields]
         numbered = frame.limit(limit).toDF(*map(str, range(len(types))))
         cast = [numbered[str(at)].cast(_textual(kind)).alias(str(at)) for at, kind in enumerate(types)]

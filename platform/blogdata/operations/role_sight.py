@@ -28,8 +28,6 @@ _NO_SECRET = "BLOGDATA_NO_SECRET"
 
 @dataclass(frozen=True, kw_only=True)
 class RoleSight:
-    """What a query sees."""
-
     role: Role
     settings: Settings
 
@@ -39,7 +37,6 @@ class RoleSight:
         return mark_of(self.settings)
 
     def require(self, names: Iterable[str]) -> None:
-        """Refuse tables that the role does not see."""
         for name in names:
             if self._of_platform(name):
                 continue
@@ -63,7 +60,6 @@ class RoleSight:
             )
 
     def of(self, spark: SparkSession, lake: Lake, name: str, rows: DataFrame) -> DataFrame:
-        """Return what the role sees of a table."""
         if self._of_platform(name):
             return rows
         offer_masks(spark, self.settings)

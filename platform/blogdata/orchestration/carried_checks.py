@@ -61,7 +61,6 @@ class ShownChecks:
                 log_event(self._context, one)
 
     def show_waiting(self, task: Task, waiting: Mapping[str, PlatformError], *, at_end: bool = False) -> None:
-        """Log the check `waiting` of the datasets of a task."""
         if at_end and self._waiting == {} and not waiting:
             return
         self._waiting = waiting

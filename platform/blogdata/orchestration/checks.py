@@ -80,7 +80,6 @@ def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: C
 
 
 def audit_warning_results(key: dg.AssetKey, contract: Contract, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Report the failed audits of a publication."""
     if not contract.audits:
         return []
     failed = {part: names for part, entry in sorted(commit.entries.items()) if (names := warnings(entry))}
@@ -159,7 +158,6 @@ def passed_checks(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
 
 
 def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetCheckResult:
-    """Report whether the ledger lines balance."""
     problems = {line.entry.partition: line.problem for line in lines if line.problem}
     reasons: Counter[str] = Counter()
     for line in lines:

@@ -84,7 +84,6 @@ class Publication:
 
     @property
     def key(self) -> dg.AssetKey:
-        """Asset key of the dataset."""
         return asset_key(self.contract.dataset)
 
     @property
@@ -318,7 +317,6 @@ def _trigger(tags: Mapping[str, str]) -> str:
 
 
 def partitions_of(context: Context, dataset: str) -> list[str]:
-    """Return the partitions of a run of a partitioned dataset."""
     if context.has_partition_key:
         # Of one that lies outside of the calendar, Dagster finds no range.
         return [context.partition_key]
@@ -332,6 +330,5 @@ def partitions_of(context: Context, dataset: str) -> list[str]:
 
 
 def access_of(context: Context) -> LakeResource:
-    """Return the lake resource of a step."""
     found: LakeResource = context.resources.lake
     return found

@@ -85,14 +85,11 @@ def freshness_of(contract: Contract) -> dg.FreshnessPolicy | None:
 
 @dataclass(frozen=True, kw_only=True)
 class AssetBuilder:
-    """Builds the assets of a deployment."""
-
     code: LineageCode
     calendar: Calendar
     ended: bool = False
 
     def assets(self) -> list[dg.AssetsDefinition]:
-        """Build one asset definition per task that has a computation."""
         # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dg.BetaWarning)

@@ -35,7 +35,6 @@ class PartnerFeed:
 
     @property
     def key(self) -> dg.AssetKey:
-        """Asset key of the feed."""
         return asset_key(self.contract.dataset)
 
     @property
@@ -44,7 +43,6 @@ class PartnerFeed:
         return self.contract.write
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        """Build the asset; it requires the resources `lake` and `deployment`."""
 
         def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
             published = access_of(context).events.publications(self.source.dataset, partitions)
@@ -65,7 +63,6 @@ class PartnerFeed:
         )
 
     def step(self) -> dg.OpDefinition:
-        """Build the op of the job `refresh`; it takes what is published, and sends what is due."""
 
         def deliver(context: dg.OpExecutionContext) -> None:
             for line in self._deliver(context, self._due(context)):

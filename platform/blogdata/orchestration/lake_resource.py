@@ -54,17 +54,14 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     @cached_property
     def lake(self) -> Lake:
-        """The tables' root."""
         return Lake(root=self.root)
 
     @cached_property
     def events(self) -> EventLog:
-        """The event log."""
         return EventLog(self.lake)
 
     @property
     def landing_path(self) -> Path:
-        """The landing zone."""
         return Path(self.landing)
 
     @property
@@ -74,12 +71,10 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     @property
     def checkpoints_path(self) -> Path:
-        """The streams' checkpoints."""
         return Path(self.checkpoints) if self.checkpoints else self.landing_path.parent / "checkpoints"
 
     @property
     def engine(self) -> Engine:
-        """How writes are audited."""
         return Engine(self.writes)
 
     @property

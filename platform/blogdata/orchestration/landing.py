@@ -111,7 +111,6 @@ class Landed:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """What a landed file may need, by the deployment's settings."""
         return bounds_of(self.step.deployment.settings())
 
     @property
@@ -240,7 +239,6 @@ def _files_of(found: Sequence[LandedPartition], wanted: Sequence[str]) -> list[P
 
 
 def bounds_of(settings: Settings) -> Bounds:
-    """Return what a landed file may need, by the settings of a deployment."""
     return Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
 
 
@@ -260,7 +258,6 @@ def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:
 
 
 def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:
-    """Return the day of the newest delivery."""
     if not deliveries:
         raise PlatformError(
             what=f"no complete delivery of {folder.name} has landed",

@@ -131,7 +131,6 @@ def _folder(lake: Lake, table: str) -> Path:
 
 
 def _model(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) -> Path:
-    """Create an empty table of the contract elsewhere, and return its folder."""
     # Spark remembers the logs that it has seen, by their paths.
     model = f"{contract.dataset}/.model/{time.time_ns()}"
     folder = _folder(lake, model)
@@ -145,7 +144,6 @@ def _model(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) 
 
 
 def _commit(folder: Path, action: Mapping[str, object]) -> None:
-    """Add a commit with one action to a table."""
     file = folder / "_delta_log" / f"{DeltaTable(folder).version() + 1:020}.json"
     file.write_text(json.dumps(action) + "\n", "utf-8")
 

@@ -32,7 +32,6 @@ TOKENS = "partner-tokens"
 
 
 def outbox(settings: Settings) -> Outbox:
-    """Return the outbox of a deployment."""
     return Outbox(path=settings.home / "partner.sqlite")
 
 

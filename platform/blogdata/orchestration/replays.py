@@ -137,5 +137,4 @@ def unfinished(events: EventLog) -> list[Replay]:
 
 
 def close(events: EventLog, replay: Replay) -> None:
-    """Record that a replay is complete."""
     events.append([Event(kind=DONE, dataset=replay.dataset, identity=f"{replay.identity}-done")])

@@ -29,7 +29,6 @@ _LOOK_BACK = 4 * jumps.PAST
 
 
 def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Return the results of the checks `share` and `filters` of a publication."""
     results = []
     if contract.max_share is not None:
         results.append(_share(key, contract, step, commit))
@@ -39,7 +38,6 @@ def share_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Comm
 
 
 def is_filtered(contract: Contract) -> bool:
-    """Return whether rows of a dataset are left out by filters."""
     return any(reason.startswith(filter_interceptor.REASON) for reason in contract.left_out)
 
 
@@ -77,7 +75,6 @@ def _filters(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -
 
 
 def measure_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Compare the measures of a publication with those of earlier partitions."""
     names = online_observer.observed_measures(contract)
     if not names:
         return []

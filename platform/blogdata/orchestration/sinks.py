@@ -57,17 +57,14 @@ class Sink:
 
     @property
     def key(self) -> dg.AssetKey:
-        """Asset key of the sink."""
         return asset_key(self.contract.dataset)
 
     @property
     def schema(self) -> str:
-        """PostgreSQL schema of the tables."""
         assert isinstance(self.contract.write, Serve)
         return self.contract.write.schema
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        """Build the asset; it requires the resources `lake` and `postgres`."""
 
         def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
             receipts, refused = self._deliver_all(context, partitions)
@@ -90,7 +87,6 @@ class Sink:
         )
 
     def step(self) -> dg.OpDefinition:
-        """Build the op of the job `refresh`; it serves the partitions found by :meth:`due`."""
 
         def deliver(context: dg.OpExecutionContext) -> None:
             receipts, refused = self._deliver_all(context, self.due(context))

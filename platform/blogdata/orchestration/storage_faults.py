@@ -25,7 +25,6 @@ class StorageUnreachable(PlatformError):
 
 @contextmanager
 def translated(settings: Settings) -> Iterator[None]:
-    """Translate storage errors inside the block."""
     for file, problem in dagster_home.damaged(settings, whole=False):
         # Before Dagster is at work: it logs what it cannot store.
         raise _failed(problem, str(file), dagster_home.MENDED)

@@ -85,7 +85,6 @@ class MicroBatch:
 
     @property
     def spark(self) -> SparkSession:
-        """Spark session of the batch."""
         return self.lines.sparkSession
 
     @cached_property
@@ -185,7 +184,6 @@ class Stream:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the published datasets, in order."""
         return tuple(contract.dataset for contract in self.contracts)
 
     def spec(self, landing: Path) -> StreamSpec:
@@ -341,7 +339,6 @@ class _Claim:
             raise self._lost()
 
     def close(self) -> None:
-        """Release the claim."""
         turns.claims(self._lake, f"stream {self._name}").release([self._name], self._owner)
 
     def _lost(self) -> StreamLost:

@@ -61,7 +61,6 @@ def unpacked(name: str) -> Iterator[None]:
 
 
 def unforeseen(name: str, error: Exception, batch: str = "") -> StreamFailed:
-    """Build the error for a stream that ended unexpectedly."""
     return StreamFailed(
         what=f"the stream '{name}' ended: {batch}{foreign.unquoted(error)}",
         where=name,

@@ -19,7 +19,6 @@ _LOOK_AGAIN_SECONDS = 1.0
 
 
 def claims(lake: Lake, dataset: str) -> Claims:
-    """Return the claims on a dataset's partitions."""
     return Claims(lake, dataset, alive=owners.alive)
 
 

@@ -68,7 +68,6 @@ class Upkeep(Inspection):
     probe: str | None = None
 
     def target(self, contract: Contract) -> Target:
-        """Return what is written of a dataset."""
         return Target(lake=self.lake, contract=contract, run=self.run, engine=self.engine, probe=self.probe)
 
     @contextmanager
@@ -179,7 +178,6 @@ class Vacuuming:
         return _due(contract, self.name, _data_files(seen, contract))
 
     def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
-        """Remove the files; no commit is made."""
         unneeded.remove(_data_files(upkeep, contract))
         return Done(due=due)
 
@@ -197,7 +195,6 @@ class LogCleaning:
         return _due(contract, self.name, self._files(seen, contract))
 
     def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
-        """Remove the files."""
         unneeded.remove(self._files(upkeep, contract))
         return Done(due=due)
 

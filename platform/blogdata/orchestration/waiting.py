@@ -25,7 +25,6 @@ _SHOWN_FAILED = 500
 
 
 def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
-    """Return the check spec of a dataset."""
     return dg.AssetCheckSpec(
         WAITING,
         asset=key,
@@ -34,13 +33,11 @@ def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
 
 
 def waiting_result(access: LakeResource, graph: Graph, contract: Contract) -> dg.AssetCheckResult:
-    """Run the check of a dataset on its current state."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
     return waiting_check(contract, planner.waiting(graph.task_of(contract.dataset)))
 
 
 def waiting_check(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
-    """Return the check result for known waiting partitions."""
     reasons = by_reason(waiting)
     return dg.AssetCheckResult(
         check_name=WAITING,
