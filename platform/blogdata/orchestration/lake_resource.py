@@ -1,7 +1,4 @@
-"""The lake as a Dagster resource: where the tables and the landing zone are, and how writes are audited.
-
-The deployment as a Dagster resource: its settings, read when they are needed; run configuration holds no secret.
-"""
+"""The lake, and the deployment with its settings, as Dagster resources; run configuration holds no secret."""
 
 from __future__ import annotations
 

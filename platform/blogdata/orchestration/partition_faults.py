@@ -10,11 +10,7 @@ from blogdata.errors import PlatformError
 def joined(
     faults: Mapping[str, PlatformError], *, where: str, outcome: str, parts: str = "partitions"
 ) -> PlatformError:
-    """Join faults into one error.
-
-    Returns:
-        The fault itself if all partitions have the same one; else an error that lists each with its partitions.
-    """
+    """Return the fault itself if all partitions have the same one; else an error that lists them."""
     by_text: dict[str, list[str]] = {}
     for key, error in faults.items():
         by_text.setdefault(str(error), []).append(key)
