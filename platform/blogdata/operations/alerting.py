@@ -43,11 +43,7 @@ class AlertsNotSent(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What a channel was told of a finding; times in seconds since 1970.
-
-    Args:
-        over: When its end was sent; None: it stands.
-    """
+    """What a channel was told of a finding, when, and when its end was sent (None: it stands); Unix times."""
 
     title: str
     severity: Severity
@@ -91,12 +87,7 @@ class Due:
 
 
 def due(told: Mapping[str, Told], findings: Iterable[Finding], *, now: float, repeat_after: float) -> Due:
-    """Compare what a channel was told with what stands.
-
-    Args:
-        now: In seconds since 1970.
-        repeat_after: Pause before what stands is sent again, in seconds.
-    """
+    """Compare what a channel was told with what stands; times in seconds since 1970, the pause in seconds."""
     sent, kept = list[Finding](), dict[str, Told]()
     for finding in findings:
         identity = shown.line(finding.identity)
@@ -149,9 +140,6 @@ def observed(settings: Settings) -> Observed:
 
 def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
     """Send what is due of everything that stands now; return the number of messages.
-
-    Args:
-        lock_seconds: How long to wait for another process that is sending.
 
     Raises:
         AlertsNotSent: Channels failed; the others have got theirs.

@@ -20,7 +20,6 @@ def named(settings: Settings, readers: Collection[str]) -> list[Export]:
 
 
 def required(settings: Settings, readers: Collection[str]) -> list[Export]:
-    """As :func:`named`; refuses if there is none."""
     if found := named(settings, readers):
         return found
     raise ConfigurationError(

@@ -16,7 +16,7 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.lake import Lake
 from blogdata.operations import copies
 from blogdata.operations.job import operation
-from blogdata.operations.role_sight import RoleSight
+from blogdata.operations.role_sight import RoleSight, mark_of
 from blogdata.orchestration.metadata import table
 from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
@@ -61,7 +61,7 @@ def write(
             name: role_folders.write(
                 chosen.folder,
                 name,
-                role_folders.named(lake, name, version, role_folders.rights_of(seen[name], sight.mark)),
+                role_folders.named(lake, name, version, role_folders.rights_of(seen[name], mark_of(settings))),
                 group,
                 partial(_written, session, lake, sight, name, version),
             )

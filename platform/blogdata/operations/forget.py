@@ -98,8 +98,7 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Erasu
     """Find persons, and plan their erasure.
 
     Raises:
-        SharedValue: A value leads to others, too; the error quotes it.
-        MadeOfRequests: An id does not lead to landed lines.
+        SharedValue, MadeOfRequests: The error quotes a value that leads to others, too, or to no landed line.
     """
     files, unreadable = found_persons.landed_files(settings.landing, bounds_of(settings))
     found = found_persons.find(settings.landing, files, given, shared_stays=shared_stays)

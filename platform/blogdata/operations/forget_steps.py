@@ -49,7 +49,7 @@ class StillRemembered(PlatformError):
 
 
 def suppress(settings: Settings, erasure: Erasure) -> None:
-    """Put the persons on the suppression list: whatever lands from now on does not bring them back."""
+    """Whatever lands from now on does not bring the persons back."""
     SuppressionList.of(settings).add(erasure.persons, erasure.at, erasure.registered)
 
 
@@ -83,12 +83,8 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
         outcome = runs.run_plan(anew)
     look = _look(settings)
     plan = Planner(graph=GRAPH, look=look).outstanding()
-    behind = [
-        f"{main} {key}".rstrip()
-        for main, keys in plan.wanted().items()
-        for key in (keys or [""])
-        if key in look.published(main)
-    ]
+    wanted = [(main, key) for main, keys in plan.wanted().items() for key in keys or [""]]
+    behind = [f"{main} {key}".rstrip() for main, key in wanted if key in look.published(main)]
     behind += [error.where for error in plan.refused if look.published(error.where)]
     if behind:
         more = f" and {len(behind) - _NAMED} more" if len(behind) > _NAMED else ""

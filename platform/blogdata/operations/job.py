@@ -48,7 +48,6 @@ def operation(
     *,
     description: str,
 ) -> dg.JobDefinition:
-
     @dg.op(
         name=f"do_{name}",
         description=description,

@@ -31,11 +31,6 @@ class RoleSight:
     role: Role
     settings: Settings
 
-    @property
-    def mark(self) -> str:
-        """What tells the key of the masks from another one, without its value."""
-        return mark_of(self.settings)
-
     def require(self, names: Iterable[str]) -> None:
         for name in names:
             if self._of_platform(name):

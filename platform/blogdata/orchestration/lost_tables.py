@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,11 +44,7 @@ class BeginsAnew(PlatformError):
 
 
 def require_inputs(events: EventLog, task: Task, planner: Staleness) -> None:
-    """Refuse to create a lost table again if some of its partitions could not be computed again.
-
-    Raises:
-        PlatformError: Rows that they were computed from have expired.
-    """
+    """Refuse to create a lost table again if some of its partitions could not be computed again."""
     for name in task.datasets:
         if events.gone(name) < 0:
             continue
@@ -93,7 +89,9 @@ def begin_anew(
             model = _model(spark, lake, contract, engine)
             if contract is not main:
                 at = events.recorded(main.dataset) + 1 if main.dataset in lost else lake.version(main.dataset)
-                _commit(model, {"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}})
+                action = {"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}}
+                file = model / "_delta_log" / f"{DeltaTable(model).version() + 1:020}.json"
+                file.write_text(json.dumps(action) + "\n", "utf-8")
             # First: if this process dies, the next one finds the table lost again.
             events.begin_anew(contract.dataset)
             replace_log(_folder(lake, contract.dataset), recorded + 1, model)
@@ -141,11 +139,6 @@ def _model(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) 
     else:
         members.commit(lake, model, members.NONE_YET, [], {})
     return folder
-
-
-def _commit(folder: Path, action: Mapping[str, object]) -> None:
-    file = folder / "_delta_log" / f"{DeltaTable(folder).version() + 1:020}.json"
-    file.write_text(json.dumps(action) + "\n", "utf-8")
 
 
 def replace_log(folder: Path, version: int, model: Path) -> None:

@@ -59,7 +59,6 @@ CONTINUE_PAST_FAILURES = dg.in_process_executor.configured(
 
 
 def refresh_job(code: LineageCode, *, first: dg.OpDefinition, served: Sequence[Served] = ()) -> dg.JobDefinition:
-
     @dg.graph(name=JOB)
     def refresh() -> None:
         landing = first()

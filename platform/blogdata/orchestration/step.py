@@ -62,8 +62,7 @@ class Changes:
 class Upstream(Provenance):
     """The figures of the layer above that a publication is audited against; the step itself adds what it read.
 
-    Args:
-        copy: Name of the immutable copy, for a dataset that keeps copies; built from attributes that never change.
+    `copy` names the immutable copy, for a dataset that keeps copies; built from attributes that never change.
     """
 
     copy: str | None = None
@@ -166,9 +165,6 @@ class Step:
         Returns:
             Dataset to its commit. For periods merged in order, it is the last commit, with the ledger entries of all
             executions, including later ones that ran again.
-
-        Raises:
-            ReplayTooLong: More later executions would run again than the contract allows; nothing was written.
         """
         if isinstance(rows, FullDelivery):
             return self._of_one(self._merge_delivery(rows))

@@ -1,7 +1,6 @@
 """Runs streams: each micro-batch is audited and published exactly once, even if it is interrupted and retried.
 
-Spark processes a micro-batch in a Python worker process on the server's host, so the project has to be installed
-there. An error raised in the worker is raised again in the client with its original type.
+Spark processes a micro-batch in a Python worker process on the server's host: the project has to be installed there.
 """
 
 from __future__ import annotations
@@ -59,8 +58,7 @@ class Place:
     """Where a stream publishes, and for which run; it is sent to the worker process.
 
     Args:
-        probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in
-            production.
+        probe: Folder with a folder `dataset/number` for each publication that a test steps through.
         home: Home of the deployment, which knows who was forgotten; None: nobody was.
     """
 
@@ -87,15 +85,10 @@ class MicroBatch:
     def spark(self) -> SparkSession:
         return self.lines.sparkSession
 
-    @cached_property
-    def writer(self) -> str:
-        """Writer name under which the checkpoint's batches are published."""
-        return self.checkpoint.writer
-
     @property
     def label(self) -> str:
         """Value of the column `batch` in its rows."""
-        return f"{self.writer}/{self.number}"
+        return f"{self.checkpoint.writer}/{self.number}"
 
     @cached_property
     def files(self) -> Sequence[BatchFile]:
@@ -148,7 +141,7 @@ class MicroBatch:
                 probe=str(probe) if probe and probe.is_dir() else None,
             ),
             change=AppendBatch(
-                stream=self.writer,
+                stream=self.checkpoint.writer,
                 batch=self.number,
                 turn=turn,
                 notes={READ: f"landing.{self.sources[0].table}", **left_out_notes(self.files), **notes},
@@ -241,11 +234,7 @@ def run(
     new_checkpoint: bool = False,
     stop: threading.Event | None = None,
 ) -> None:
-    """Run a stream: process all available input and end, or poll until stopped.
-
-    Args:
-        every_seconds: Trigger interval; None: process the available input and end.
-    """
+    """Run a stream: process all available input and end, or poll every so many seconds until stopped."""
     if place.engine is not Engine.TRANSACTION:
         raise ConfigurationError(
             what="without the engine's jar landed lines cannot be streamed",

@@ -1,8 +1,7 @@
-"""The maintenance of a deployment: every action, in the order in which they are taken, and what is maintained.
+"""Keeps the tables of the lake tidy: a list of actions, each of which decides without Spark whether it has work to do.
 
-The maintenance action that compacts the tables of datasets (Compactor).
-
-The maintenance actions that remove files that nobody can need any more: data files, and old files of the logs.
+An action works on one dataset at a time, under a claim, so that a run that publishes the dataset meanwhile loses
+nothing. A dataset that another run is publishing is left for the next time.
 """
 
 from __future__ import annotations
@@ -55,12 +54,7 @@ class Inspection:
 
 @dataclass(frozen=True, kw_only=True)
 class Upkeep(Inspection):
-    """A run that maintains tables.
-
-    Args:
-        spark: Opens the Spark session; called only if there is something to do that needs it.
-        probe: Folder through which a test steps writes; None in real use.
-    """
+    """A run that maintains tables; `spark` opens the session, once there is something to do that needs it."""
 
     run: RunContext
     spark: Callable[[], AbstractContextManager[SparkSession]]
@@ -72,11 +66,7 @@ class Upkeep(Inspection):
 
     @contextmanager
     def claimed(self, contract: Contract, partitions: Sequence[str]) -> Iterator[list[str]]:
-        """Claim partitions of a dataset, unless another run has claimed any of them.
-
-        Yields:
-            Keys of the claimed partitions; empty if another run publishes anything of the dataset.
-        """
+        """Claim partitions of a dataset; none if another run publishes anything of it."""
         # A companion is published under the claim of its main dataset.
         claims, owner = Claims(self.lake, contract.main, alive=owners.alive), owners.this_run()
         taken = [] if claims.held() else claims.take(partitions, owner)
@@ -88,12 +78,7 @@ class Upkeep(Inspection):
 
 @dataclass(frozen=True, kw_only=True)
 class Due:
-    """Work that an action has found.
-
-    Args:
-        partitions: Keys of the partitions concerned; empty if it concerns the table as a whole.
-        bytes: Their size in bytes.
-    """
+    """Work that an action has found; no partitions if it concerns the table as a whole."""
 
     dataset: str
     action: str
@@ -104,12 +89,7 @@ class Due:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """Work that an action has done, or has left for the next time.
-
-    Args:
-        bytes: Their size in bytes.
-        left: Why it was not done; empty: it was.
-    """
+    """Work that an action has done, or why it has left it for the next time."""
 
     due: Due
     files: int = 0
@@ -138,11 +118,7 @@ class Action(Protocol):
 
 
 def look(seen: Inspection, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Due | Fault]:
-    """Find the work that is due, without Spark and without a claim.
-
-    Yields:
-        The work, and the datasets of which it is unknown.
-    """
+    """Find the work that is due, without Spark and without a claim."""
     for contract in contracts:
         try:
             yield from (due for action in actions if (due := action.due(seen, contract)) is not None)
@@ -151,11 +127,7 @@ def look(seen: Inspection, actions: Sequence[Action], contracts: Iterable[Contra
 
 
 def maintain(upkeep: Upkeep, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Done | Fault]:
-    """Do what is due, dataset by dataset, in the order of the actions; each one sees what those before it have left.
-
-    Yields:
-        What was done, and the datasets of which the rest could not be.
-    """
+    """Do what is due, dataset by dataset, in the order of the actions; each one sees what those before it have left."""
     for contract in contracts:
         try:
             for action in actions:
