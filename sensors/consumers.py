@@ -1,8 +1,6 @@
 """Calls the jobs of other teams when the data they wait for is there (Isolated Sequencer).
 
-The jobs of other teams that the platform starts when their data is there; :mod:`analytics` does not know of this.
-
-Jobs of another team's code location, started and found through the GraphQL interface of Dagster's web server.
+They are started and found through the GraphQL interface of Dagster's web server; :mod:`analytics` knows nothing of it.
 """
 
 from __future__ import annotations

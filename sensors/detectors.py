@@ -1,9 +1,4 @@
-"""Evaluates the detectors every few minutes: what stopped, lags or is late fails no run, so that no run reports it.
-
-Tells people what stands, every minute, through the channels of the settings.
-
-Warns about overdue partitions, which no run would notice: none starts for a flag that never comes.
-"""
+"""Evaluates the detectors, warns of overdue partitions, and tells people what stands: none of it fails a run."""
 
 from __future__ import annotations
 

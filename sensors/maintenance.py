@@ -1,7 +1,4 @@
-"""Requests the maintenance of the tables when the statistics in their logs ask for it.
-
-Reports runs whose process was killed as failed, which frees their partitions and pool slots without a person.
-"""
+"""Requests the maintenance of the tables by the statistics in their logs, and reports killed runs as failed."""
 
 from __future__ import annotations
 

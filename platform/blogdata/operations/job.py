@@ -22,13 +22,9 @@ Config = TypeVar("Config", bound=dg.Config)
 
 
 class Ran(Protocol):
-    """What runs of the lineage have done."""
+    """What runs of the lineage have done; no problems: nothing failed."""
 
     problems: list[str]
-
-    @property
-    def ok(self) -> bool:
-        """True when nothing failed."""
 
 
 class Runs(Protocol):

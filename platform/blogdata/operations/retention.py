@@ -61,12 +61,7 @@ def _remove(hidden: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Expired:
-    """What left, or is to leave.
-
-    Args:
-        rows_of: Dataset to partition to its rows; readers come before what they read. Companions lose the same
-            partitions as their main datasets.
-    """
+    """What left, or is to leave: dataset to partition to its rows, readers before what they read, and landed files."""
 
     rows_of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     landed: Sequence[LandedPartition] = ()

@@ -68,6 +68,8 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
         present, expected = map(int, ended[newest].split(" of "))
         if present >= expected * _share_so_far(events, gathered, newest):
             running[newest] = ended.pop(newest)
+    lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
+    more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
     so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(running.items())]
     return [
         dg.AssetCheckResult(
@@ -75,7 +77,7 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
             asset_key=key,
             passed=not ended,
             severity=dg.AssetCheckSeverity.WARN,
-            description="; ".join([*_lacking(ended), *so_far]) or None,
+            description="; ".join([*lacking[:_SHOWN], *more, *so_far]) or None,
             metadata={"periods_lacking_hours": len(ended), **({"by_period": ended} if ended else {})},
         )
     ]
@@ -127,9 +129,3 @@ def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) ->
         )
         for period, entry in empty.items()
     }
-
-
-def _lacking(ended: Mapping[str, str]) -> list[str]:
-    newest = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
-    more = len(newest) - _SHOWN
-    return [*newest[:_SHOWN], *([f"{more} more lack hours"] if more > 0 else [])]

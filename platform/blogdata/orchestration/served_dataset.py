@@ -67,11 +67,7 @@ def served_step(
 def requested(
     request: Request, contract: Contract, sources: Sequence[str], there: Callable[[], Collection[str]]
 ) -> list[str] | None:
-    """Find the partitions that a run was asked to serve; None if it serves whatever is due.
-
-    Args:
-        there: Looks up the partitions that these have published; called only if any were asked for.
-    """
+    """Find the partitions that a run was asked to serve, among those published; None if it serves whatever is due."""
     if request.span:
         window = Window.parsed(request.span)
         return [key for key in there() if window.holds(key, contract.grain)]

@@ -46,11 +46,7 @@ GRANTING = partial(sink_roles.granting, roles=ROLES, also=transactional_sink.PUB
 
 @dataclass(frozen=True, kw_only=True)
 class Sink:
-    """Datasets that PostgreSQL serves together: each partition is replaced in one transaction.
-
-    Args:
-        served: Contracts of the served datasets; they have the same partitions, and the tables have their names.
-    """
+    """Datasets with the same partitions that PostgreSQL serves together: each is replaced in one transaction."""
 
     contract: Contract
     served: Sequence[Contract]
