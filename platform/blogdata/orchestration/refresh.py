@@ -84,7 +84,7 @@ def refresh_job(code: LineageCode, *, first: dg.OpDefinition, served: Sequence[S
 def op_failing_after_output(
     name: str, description: str, resources: Collection[str], work: Callable[[dg.OpExecutionContext], None]
 ) -> dg.OpDefinition:
-    """Build an op that yields its output before it fails, so that downstream steps run; it retries at once."""
+    """Build an op that yields its output before it fails, so that downstream steps run; a retry is raised at once."""
 
     @dg.op(
         name=name,
