@@ -17,8 +17,7 @@ from assets.streams import STREAMS
 from blogdata.cli import remedies
 from blogdata.cli.pipeline import Pipeline
 from blogdata.operations.job import RUNS
-from blogdata.orchestration.calendar import calendar
-from blogdata.orchestration.dataset import AssetBuilder
+from blogdata.orchestration.dataset import assets, calendar
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.run_values import values_only
 from blogdata.orchestration.streamed_dataset import streamed
@@ -52,7 +51,7 @@ def build(settings: Settings) -> dg.Definitions:
     refreshed = [
         hourly_access_logs,
         *loaded,
-        *AssetBuilder(code=lineage, calendar=partitions, ended=ended).assets(),
+        *assets(lineage, partitions, ended=ended),
         *[sink.asset(partitions, lineage.version) for sink in sinks],
     ]
     resources = {**fixed(connections(settings)), "request": requested, RUNS: runs}

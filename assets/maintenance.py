@@ -11,11 +11,10 @@ from pydantic import Field
 from assets.code_version import version
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.maintenance import OWN, Done, Due, Fault, Inspection, Upkeep, look, maintain
 from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.run_values import values_only
-from blogdata.orchestration.upkeep import actions
+from blogdata.orchestration.upkeep import OWN, Done, Due, Fault, Inspection, Upkeep, actions, look, maintain
 from quality.contracts import EVERY
 
 MAINTAINED = dg.AssetKey(["ops", "maintained_tables"])

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def connections(settings: Settings) -> Mapping[str, ConfigurableResource[Any]]:
-    """Build the resources of a deployment, by the names that steps require."""
     # Imported here: a command that only needs the landing zone does without Dagster and Spark's client.
     from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
     from resources.postgres import PostgresResource

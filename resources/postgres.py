@@ -18,13 +18,9 @@ class PostgresResource(dg.ConfigurableResource["PostgresResource"]):
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
-        """Connect; the deployment's own server is restarted if it ended.
-
-        Yields:
-            A connection in autocommit mode; callers begin their transactions explicitly.
+        """Connect in autocommit mode; the deployment's own server is restarted if it ended.
 
         Raises:
-            ConfigurationError: The deployment has no PostgreSQL.
             PostgresUnreachable: The server does not answer, or was lost inside the context; transient.
         """
         address = postgres.running_address(config.load(overrides={"BLOGDATA_HOME": self.home}))

@@ -21,52 +21,33 @@ class SparkResource(LazyPySparkResource):
     """A Spark session on demand, as `spark_session`.
 
     Args:
-        home: `BLOGDATA_HOME` of the deployment, for instance `EnvVar("BLOGDATA_HOME")`; the process's own
-            when empty.
+        home: `BLOGDATA_HOME` of the deployment; the process's own when empty.
         mode: `local`, `remote` or `classic`; the deployment's own setting when empty.
-        remote: Address of a Spark Connect server; the deployment's own setting when empty.
     """
 
     spark_config: dict[str, Any] = Field(default_factory=dict)
     home: str = ""
     mode: str = ""
-    remote: str = ""
     _settings: Settings | None = PrivateAttr(default=None)
 
     @property
     def settings(self) -> Settings:
         """Settings of the deployment, read at the first use."""
         if self._settings is None:
-            given = {
-                "BLOGDATA_HOME": self.home,
-                "BLOGDATA_SPARK_MODE": self.mode,
-                "SPARK_REMOTE": self.remote,
-            }
+            given = {"BLOGDATA_HOME": self.home, "BLOGDATA_SPARK_MODE": self.mode}
             self._settings = config.load(overrides={name: value for name, value in given.items() if value})
         return self._settings
 
     @property
     def spark_session(self) -> Any:
-        """The session; a new one if the server was lost since the last use.
-
-        Raises:
-            SparkServerUnreachable: A remote server does not answer.
-            SparkServerFailed: The local server cannot be started.
-        """
+        """The session; a new one if the server was lost since the last use."""
         if self.settings.spark.mode == "classic":
             return self._classic()
         return spark_attached.session(self.settings, self.spark_config)
 
     @contextmanager
     def guard(self) -> Iterator[Any]:
-        """Yield the session, and raise a specific error for a lost server.
-
-        Yields:
-            The session.
-
-        Raises:
-            SparkServerLost: The server or session was lost inside the context; the next use attaches again.
-        """
+        """Yield the session; raise `SparkServerLost` if it was lost inside the context: the next use attaches again."""
         if self.settings.spark.mode == "classic":
             yield self._classic()
         else:

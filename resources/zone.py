@@ -1,7 +1,4 @@
-"""The landing zone of a deployment, for commands that do without Dagster.
-
-The days of a deployment that Dagster shows partitions for.
-"""
+"""The landing zone of a deployment, for commands that do without Dagster, and the days that Dagster shows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Calls the jobs of other teams when the data they wait for is there (Isolated Sequencer).
 
-The jobs of other teams that the platform starts when their data is there; :mod:`analytics` does not know of this.
-
-Jobs of another team's code location, started and found through the GraphQL interface of Dagster's web server.
+They are started and found through the GraphQL interface of Dagster's web server; :mod:`analytics` knows nothing of it.
 """
 
 from __future__ import annotations
@@ -52,7 +50,6 @@ class DagsterConsumer:
     token: str = field(repr=False)
 
     def run_for(self, call: Call, period: str) -> str | None:
-        """Find the run that was started for a period, by its tag."""
         tags = [{"key": CAUSE, "value": call.cause(period)}]
         found = self._ask(call, _RUNS, f={"pipelineName": call.job, "tags": tags})["runsOrError"]
         results = found.get("results")
@@ -61,7 +58,6 @@ class DagsterConsumer:
         return str(results[0]["runId"]) if results else None
 
     def start(self, call: Call, period: str) -> str:
-        """Launch the job for the partition of a period."""
         tags = {"dagster/partition": period, CAUSE: call.cause(period)}
         selector = {"repositoryLocationName": call.location, "repositoryName": _REPOSITORY, "jobName": call.job}
         metadata = {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
@@ -115,7 +111,6 @@ CALLS = (
 
 
 def consumers_called(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name="consumers",
         minimum_interval_seconds=60,

@@ -1,9 +1,4 @@
-"""Evaluates the detectors every few minutes: what stopped, lags or is late fails no run, so that no run reports it.
-
-Tells people what stands, every minute, through the channels of the settings.
-
-Warns about overdue partitions, which no run would notice: none starts for a flag that never comes.
-"""
+"""Evaluates the detectors, warns of overdue partitions, and tells people what stands: none of it fails a run."""
 
 from __future__ import annotations
 
@@ -28,7 +23,6 @@ from sensors.run_requests import EVERYTHING
 
 
 def overdue_arrivals(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name="overdue",
         minimum_interval_seconds=60,
@@ -97,7 +91,6 @@ NAME = "detectors"
 
 
 def detector_readings(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name=NAME,
         minimum_interval_seconds=120,

@@ -28,7 +28,6 @@ _DIGEST = f"{EVENT}digest"
     tags={"pattern/external-trigger": ""},
 )
 def start_runs(tick: dg.SensorEvaluationContext, deployment: DeploymentResource) -> dg.SensorResult:
-    """Request a run for each event, and remove those whose run exists."""
     requests: list[dg.RunRequest] = []
     for file in waiting(deployment.settings().landing):
         if len(requests) == MOST_AT_ONCE:

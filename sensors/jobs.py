@@ -25,7 +25,6 @@ from quality.profiles import profiles as profiles_of_new
 
 
 def refresh(code: LineageCode, sinks: Sequence[Sink | PartnerFeed]) -> dg.JobDefinition:
-    """Build the job over the whole lineage."""
     served = [(sink.contract, sink.step()) for sink in sinks]
     return refresh_job(code, first=split_access_logs, served=served)
 

@@ -1,7 +1,4 @@
-"""Requests the maintenance of the tables when the statistics in their logs ask for it.
-
-Reports runs whose process was killed as failed, which frees their partitions and pool slots without a person.
-"""
+"""Requests the maintenance of the tables by the statistics in their logs, and reports killed runs as failed."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import dagster as dg
 from assets.maintenance import what_is_due
 from blogdata.orchestration import dead_runs
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.maintenance import Fault
+from blogdata.orchestration.upkeep import Fault
 from sensors import jobs, request_throttle
 from sensors.run_requests import EVERYTHING
 
@@ -26,7 +23,6 @@ from sensors.run_requests import EVERYTHING
     description="Reports runs as failed whose process was killed: their partitions and pools are free again",
 )
 def end_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Check the processes of the runs that are under way."""
     dead = dead_runs.settle(context.instance, launched=True)
     for run in dead:
         context.log.warning(f"run {run} has failed: its process is no more")
@@ -34,7 +30,6 @@ def end_dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 
 def tables_scattered(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name="maintenance",
         job=jobs.maintain,

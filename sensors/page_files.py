@@ -19,7 +19,6 @@ write_page_files = dg.define_asset_job(
 
 
 def page_files_due(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name="page_files_due",
         job=write_page_files,

@@ -42,11 +42,7 @@ def whatever_is_stale(
     targets: Sequence[dg.JobDefinition | dg.UnresolvedAssetJobDefinition],
     status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED,
 ) -> dg.SensorDefinition:
-    """Build the sensor.
-
-    Args:
-        targets: The job `refresh`, and the job over its assets (:func:`sensors.jobs.refreshed`).
-    """
+    """Build the sensor of the job `refresh`, and of those over its assets (:func:`sensors.jobs.refreshed`)."""
     return dg.sensor(
         name="whatever_is_stale",
         jobs=targets,

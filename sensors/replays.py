@@ -40,7 +40,6 @@ class ReplayConfig(dg.Config):
     description="Plan a replay, and keep it for the sensor `replay_runs`",
 )
 def plan_replay(context: dg.OpExecutionContext) -> None:
-    """Plan the requested replay and store it; this op runs nothing."""
     config = ReplayConfig(**context.op_config)
     access: LakeResource = context.resources.lake
     try:
@@ -71,7 +70,6 @@ def replay_job() -> None:
 
 
 def replay_runs(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED) -> dg.SensorDefinition:
-    """Build the sensor."""
     return dg.sensor(
         name="replay_runs",
         job_name=JOB,
@@ -83,7 +81,6 @@ def replay_runs(status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED)
 
 
 def _tick(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
-    """Request a run for the rest of each unfinished replay; close the finished ones."""
     requests, lines = [], []
     for replay_ in replays.unfinished(lake.events):
         left = replay_.left(lake.events)

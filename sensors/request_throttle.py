@@ -20,7 +20,6 @@ _LOOKED_UP_AT_ONCE = 1000
 
 
 def digest(lines: Sequence[str]) -> str:
-    """Return a digest of content, for a run key or a cursor."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 

@@ -26,12 +26,10 @@ UNDER_WAY = (
 
 
 def run_config(request: Request) -> dict[str, Any]:
-    """Build the run configuration of a request."""
     return {"resources": {"request": {"config": request.model_dump()}}}
 
 
 def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str, str]) -> dg.RunRequest:
-    """Build a request for a run over the lineage."""
     short = shorten(about, _WIDTH, placeholder=" …")
     return dg.RunRequest(
         run_key=key,
@@ -42,6 +40,5 @@ def refresh_request(key: str, request: Request, *, about: str, tags: Mapping[str
 
 
 def is_under_way(instance: dg.DagsterInstance, lane: Mapping[str, str]) -> bool:
-    """Return whether a run over the lineage is running or about to start."""
     own = dg.RunsFilter(job_name=JOB, statuses=list(UNDER_WAY), tags={LANE: lane[LANE]})
     return bool(instance.get_runs(own, limit=1))

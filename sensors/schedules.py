@@ -86,8 +86,6 @@ def _copies(
 
 
 def schedules(status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED) -> list[dg.ScheduleDefinition]:
-    """Build the schedules."""
-
     def of_job(name: str, job: dg.UnresolvedAssetJobDefinition, cron: str, description: str) -> dg.ScheduleDefinition:
         return dg.ScheduleDefinition(
             name=name, job=job, cron_schedule=cron, description=description, tags=EVERYTHING, default_status=status

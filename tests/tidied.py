@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from blogdata.orchestration.maintenance import Done, Due, Fault
+from blogdata.orchestration.upkeep import Done, Due, Fault
 
 Found = TypeVar("Found", Due, Done)
 

@@ -1,6 +1,8 @@
 """landing.hourly_access_logs: whole access logs, split by hour of arrival into the landing zone."""
 
 from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -10,15 +12,33 @@ from assets.bronze import tables
 from assets.sources import LANDING_ACCESS_LOGS
 from blogdata.errors import PlatformError
 from blogdata.orchestration.computation import Context, access_of
-from blogdata.orchestration.pending_logs import split_pending
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import failure
+from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.landed_entries import printable
 from blogdata.patterns.ingestion.landed_links import LinkRefused
-from blogdata.patterns.ingestion.log_splitter import unsplit_logs
+from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
 from blogdata.planning import touched
 from blogdata.planning.snapshot import Snapshot
+from blogdata.services.config import Settings
+from blogdata.suppression.entry import erase_known, splitting
 from quality.contracts import LANDED
+
+
+def split_pending(settings: Settings, landing: Path) -> list[SplitLog]:
+    """Split every log that is not completely split yet; lines of forgotten persons are overwritten before.
+
+    Raises:
+        LockTimeout: Others are overwriting or splitting for too long; transient.
+    """
+    known = log_formats.formats(settings.logs.formats)
+    pending = unsplit_logs(landing)
+    if not pending:
+        return []
+    erase_known(settings, landing, pending)
+    with splitting(settings):
+        return list(split_all(landing, known.hour_of, now=datetime.now(timezone.utc)))
+
 
 KEY = dg.AssetKey(["landing", "hourly_access_logs"])
 READER = "bronze.visits"

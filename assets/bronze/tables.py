@@ -11,8 +11,8 @@ import dagster as dg
 
 from assets import table_loads
 from blogdata.errors import PlatformError
-from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.computation import Context, partitions_of
+from blogdata.orchestration.dataset import Calendar
 from blogdata.orchestration.partition_faults import joined
 from blogdata.orchestration.retries import MAX_RETRIES, reported
 from blogdata.publish.partitions import Grain

@@ -102,7 +102,7 @@ def _land(batch: MicroBatch, lines: DataFrame) -> Commit:
         renewed = batch.place.lake.caught_up(BRONZE.dataset) is not None
     else:
         once = earlier.info["appended"]
-        renewed = once["stream"] != batch.writer or bool(once["notes"]["renewed"])
+        renewed = once["stream"] != batch.checkpoint.writer or bool(once["notes"]["renewed"])
     known = _taken_in_before(batch) if renewed else frozenset()
     new, old = ([file for file in batch.files if (file.name in known) is is_known] for is_known in (False, True))
     taken_in_before = {key: size.lines for key, size in by_hour(old).items()}
@@ -130,7 +130,7 @@ def _land(batch: MicroBatch, lines: DataFrame) -> Commit:
 
 def _newest(batch: MicroBatch, dataset: str) -> Commit | None:
     """Find the newest commit that appended another batch to a dataset; None if there is none."""
-    this = (batch.writer, batch.number)
+    this = (batch.checkpoint.writer, batch.number)
     commits = ((one, one.info["appended"]) for one in appended(batch.place.lake, dataset))
     return next((one for one, once in commits if (once["stream"], once["batch"]) != this), None)
 

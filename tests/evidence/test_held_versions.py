@@ -14,8 +14,7 @@ import published
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.maintenance import Inspection, Upkeep
-from blogdata.orchestration.upkeep import LogCleaning, Vacuuming
+from blogdata.orchestration.upkeep import Inspection, LogCleaning, Upkeep, Vacuuming
 from blogdata.publish.target import RunContext
 from quality.contracts import CONTRACTS
 from resources.spark import SparkResource

@@ -17,9 +17,8 @@ from blogdata.evidence.executions import ReplayTooLong, due, state
 from blogdata.evidence.held_versions import held_versions
 from blogdata.lake import unneeded
 from blogdata.lake.commit import Commit
-from blogdata.orchestration import maintenance
-from blogdata.orchestration.maintenance import Inspection
-from blogdata.orchestration.upkeep import Vacuuming
+from blogdata.orchestration import upkeep
+from blogdata.orchestration.upkeep import Inspection, Vacuuming
 from blogdata.patterns.idempotency.stateful_merger import VersionVacuumed, restorable
 from blogdata.publish.partitions import Grain
 from blogdata.publish.publish import restate
@@ -175,10 +174,10 @@ def test_maintenance_keeps_the_restore_points_of_the_executions_that_may_run_aga
         os.utime(file, (then, then))
     seen = Inspection(lake=daily.lake, events=daily.events, now=datetime.now(timezone.utc))
     assert set(held_versions(daily.lake, daily.events, contract, contract.dataset)) == {2, 3}
-    assert whole(maintenance.look(seen, [Vacuuming()], [contract])) != []
+    assert whole(upkeep.look(seen, [Vacuuming()], [contract])) != []
     unneeded.remove(unneeded.data_files(daily.lake, contract.dataset, {2, 3}, seen.now))
     assert [restorable(daily.lake, contract.dataset, version) for version in (1, 2, 3, 4)] == [False, True, True, True]
-    assert whole(maintenance.look(seen, [Vacuuming()], [contract])) == []
+    assert whole(upkeep.look(seen, [Vacuuming()], [contract])) == []
     assert [one.to_pyarrow_table().num_rows for one in held] == rows_then
 
 

@@ -21,9 +21,8 @@ from blogdata.evidence.claims import Claims
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
 from blogdata.lake.unneeded import READABLE
-from blogdata.orchestration import maintenance, owners
-from blogdata.orchestration.maintenance import BUSY, Done, Upkeep
-from blogdata.orchestration.upkeep import Compacting, actions
+from blogdata.orchestration import owners, upkeep
+from blogdata.orchestration.upkeep import BUSY, Compacting, Done, Upkeep, actions
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
 from blogdata.patterns.ingestion import compactor
 from blogdata.patterns.ingestion.compactor import AT_REST, CROWDED, MANY, DataFile
@@ -97,7 +96,7 @@ class Table:
         return Upkeep(lake=self.lake, events=self.events, run=aim.run, spark=session, now=now, probe=folder)
 
     def maintain(self, probe: Probe | None = None) -> list[Done]:
-        return whole(maintenance.maintain(self.upkeep(probe), ACTIONS, [LIVE]))
+        return whole(upkeep.maintain(self.upkeep(probe), ACTIONS, [LIVE]))
 
     def rows(self, version: int | None = None) -> list[tuple[Any, ...]]:
         return resting(self.root, LIVE.dataset, version)
@@ -136,14 +135,14 @@ def test_many_small_commits_become_one_file_a_partition(table: Table) -> None:
 
 def test_the_small_files_go_when_no_reader_can_need_them(table: Table) -> None:
     everything = actions([LIVE])
-    assert [done.due.action for done in whole(maintenance.maintain(table.upkeep(), everything, [LIVE]))] == ["compact"]
-    assert whole(maintenance.look(table.upkeep(later=READABLE), everything, [LIVE])) == []
-    (done,) = whole(maintenance.maintain(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE]))
+    assert [done.due.action for done in whole(upkeep.maintain(table.upkeep(), everything, [LIVE]))] == ["compact"]
+    assert whole(upkeep.look(table.upkeep(later=READABLE), everything, [LIVE])) == []
+    (done,) = whole(upkeep.maintain(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE]))
     assert (done.due.action, done.due.files) == ("vacuum", BATCHES * FILES * len(HOURS))
     folder = Path(table.lake.path(LIVE.dataset))
     assert len(list(folder.glob("hour=*/*.parquet"))) == len(list(folder.glob("hour=*/.*.crc"))) == len(HOURS)
     assert table.rows() == table.expected(BATCHES)
-    assert whole(maintenance.look(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE])) == []
+    assert whole(upkeep.look(table.upkeep(later=READABLE + timedelta(days=3)), everything, [LIVE])) == []
     append(table.spark, table.root, BATCHES)
     assert table.rows() == table.expected(BATCHES + 1)
     assert table.problems() == []

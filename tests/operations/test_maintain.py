@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from assets.maintenance import what_is_due
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.maintenance import Fault
+from blogdata.orchestration.upkeep import Fault
 from lineage.command_line import Said
 from published import bronze, deployment, silver
 

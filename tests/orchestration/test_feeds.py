@@ -25,7 +25,7 @@ from blogdata.evidence.served import deliveries
 from blogdata.operations import unserved
 from blogdata.orchestration import partner as of_deployment
 from blogdata.orchestration import retries
-from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.dataset import calendar
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.services import config
 from data_value.partner_feed import partner, received, token

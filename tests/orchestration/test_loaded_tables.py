@@ -16,7 +16,7 @@ import pytest
 from assets import sources
 from assets.bronze import tables
 from assets.bronze.access_logs import split_access_logs
-from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.dataset import calendar
 from blogdata.orchestration.lake_resource import DeploymentResource, LakeResource
 from blogdata.orchestration.refresh_request import Request
 from blogdata.services import config

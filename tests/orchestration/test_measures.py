@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from blogdata.lake.commit import Commit, Entry
-from blogdata.orchestration.measures import measure_results
+from blogdata.orchestration.shares import measure_results
 from quality.contracts import CONTRACTS
 
 KEY = dg.AssetKey(["silver", "visits"])

@@ -17,7 +17,7 @@ import pytest
 
 from blogdata.evidence import served as core
 from blogdata.orchestration import sinks
-from blogdata.orchestration.calendar import calendar
+from blogdata.orchestration.dataset import calendar
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.idempotency import transactional_sink
 from blogdata.planning.reach import SAME

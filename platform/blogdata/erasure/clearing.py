@@ -28,8 +28,8 @@ from blogdata.lake import companions, members, retired, unneeded
 from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns, upkeep
-from blogdata.orchestration.maintenance import BUSY
 from blogdata.orchestration.partner import TOKENS, known_as, outbox
+from blogdata.orchestration.upkeep import BUSY
 from blogdata.patterns.data_value.outbox import Forgotten
 from blogdata.patterns.ingestion import external_trigger, passthrough_replicator, whole_files
 from blogdata.patterns.ingestion.log_splitter import LOGS

@@ -36,7 +36,7 @@ from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.landing import ERASED
-from blogdata.orchestration.maintenance import BUSY
+from blogdata.orchestration.upkeep import BUSY
 from blogdata.patterns.ingestion import landed_content
 from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import landed_input

@@ -43,11 +43,7 @@ class AlertsNotSent(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What a channel was told of a finding; times in seconds since 1970.
-
-    Args:
-        over: When its end was sent; None: it stands.
-    """
+    """What a channel was told of a finding, when, and when its end was sent (None: it stands); Unix times."""
 
     title: str
     severity: Severity
@@ -65,8 +61,6 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Due:
-    """What a channel has to be told now."""
-
     standing: Sequence[Finding]
     over: Sequence[Told]
     told: dict[str, Told]
@@ -77,7 +71,6 @@ class Due:
         return self.standing[0].severity if self.standing else None
 
     def title(self, deployment: str) -> str:
-        """Return the message's subject."""
         first, *others = [one.title for one in self.standing] + [one.title for one in self.over]
         more = f" and {len(others)} more" if others else ""
         level = self.severity.value if self.severity else "over"
@@ -94,12 +87,7 @@ class Due:
 
 
 def due(told: Mapping[str, Told], findings: Iterable[Finding], *, now: float, repeat_after: float) -> Due:
-    """Compare what a channel was told with what stands.
-
-    Args:
-        now: In seconds since 1970.
-        repeat_after: Pause before what stands is sent again, in seconds.
-    """
+    """Compare what a channel was told with what stands; times in seconds since 1970, the pause in seconds."""
     sent, kept = list[Finding](), dict[str, Told]()
     for finding in findings:
         identity = shown.line(finding.identity)
@@ -127,11 +115,6 @@ def _passed(told: Told, repeat_after: float, now: float) -> bool:
 
 
 def record_of(settings: Settings) -> Record:
-    """Read what was sent.
-
-    Raises:
-        PlatformError: The file is damaged.
-    """
     file = _file(settings)
     try:
         return TypeAdapter(Record).validate_json(file.read_bytes()) if file.exists() else Record()
@@ -158,13 +141,9 @@ def observed(settings: Settings) -> Observed:
 def tell(settings: Settings, *, lock_seconds: float = 120.0) -> int:
     """Send what is due of everything that stands now; return the number of messages.
 
-    Args:
-        lock_seconds: How long to wait for another process that is sending.
-
     Raises:
         AlertsNotSent: Channels failed; the others have got theirs.
         LockTimeout: Another process was sending all that time; transient.
-        PlatformError: The record of alerts cannot be read.
     """
     with locked(settings.service_folder("alerts") / "lock", seconds=lock_seconds):
         # Examined under the lock: an older view than that of the last sender would end what has just begun.

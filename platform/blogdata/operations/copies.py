@@ -20,11 +20,6 @@ def named(settings: Settings, readers: Collection[str]) -> list[Export]:
 
 
 def required(settings: Settings, readers: Collection[str]) -> list[Export]:
-    """As :func:`named`.
-
-    Raises:
-        ConfigurationError: There is none.
-    """
     if found := named(settings, readers):
         return found
     raise ConfigurationError(
@@ -35,11 +30,7 @@ def required(settings: Settings, readers: Collection[str]) -> list[Export]:
 
 
 def withdraw(settings: Settings, readers: Collection[str]) -> dict[str, Any]:
-    """Remove all copies from the folders of some readers that the settings do not name (any more).
-
-    Raises:
-        ConfigurationError: There is none.
-    """
+    """Remove all copies from the folders of some readers that the settings do not name (any more)."""
     gone = [one for one in exports.known(settings) if one.role in readers and one not in named(settings, readers)]
     if not gone:
         raise ConfigurationError(
@@ -54,11 +45,6 @@ def withdraw(settings: Settings, readers: Collection[str]) -> dict[str, Any]:
 
 
 def number_of(group: str) -> int:
-    """Return the number of a group of this machine.
-
-    Raises:
-        ConfigurationError: There is no such group.
-    """
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError as error:

@@ -16,7 +16,7 @@ from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.lake import Lake
 from blogdata.operations import copies
 from blogdata.operations.job import operation
-from blogdata.operations.role_sight import RoleSight
+from blogdata.operations.role_sight import RoleSight, mark_of
 from blogdata.orchestration.metadata import table
 from blogdata.patterns.security import role_folders
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Role, sight_of
@@ -42,11 +42,7 @@ class ExportConfig(dg.Config):
 def write(
     settings: Settings, chosen: Export, spark: Callable[[], AbstractContextManager[SparkSession]]
 ) -> dict[str, bool]:
-    """Write what a role sees of each dataset into its folder; return whether each was new. Nobody else may do so now.
-
-    Raises:
-        ConfigurationError: There are no tables, or not the group, or the folder cannot be used.
-    """
+    """Write what a role sees of each dataset into its folder, alone; return whether each was new."""
     group = copies.number_of(chosen.group)
     exports.remember(settings, chosen)
     role = Role(chosen.role)
@@ -65,7 +61,7 @@ def write(
             name: role_folders.write(
                 chosen.folder,
                 name,
-                role_folders.named(lake, name, version, role_folders.rights_of(seen[name], sight.mark)),
+                role_folders.named(lake, name, version, role_folders.rights_of(seen[name], mark_of(settings))),
                 group,
                 partial(_written, session, lake, sight, name, version),
             )

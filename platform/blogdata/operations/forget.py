@@ -49,10 +49,6 @@ class MadeOfRequests(ConfigurationError):
     """Raised for an id that is in no landed line, as it was made of the address of requests; the error quotes it."""
 
 
-class NotConfirmed(ConfigurationError):
-    """Raised when nobody has confirmed that persons are to be forgotten; nothing was changed."""
-
-
 class ForgetConfig(dg.Config):
     """Which request is carried out, and that this is meant."""
 
@@ -78,11 +74,7 @@ def alone(settings: Settings) -> AbstractContextManager[None]:
 
 
 def is_under_way(settings: Settings, given: Identifiers) -> bool:
-    """Return whether an erasure of these persons has begun and not ended; without persons: whether any has.
-
-    Raises:
-        ConfigurationError: An erasure of others has not ended, or nobody is named, and none is under way.
-    """
+    """Return whether an erasure of these persons has begun and not ended; without persons: whether any has."""
     journal = Journal.of(settings)
     erasure = journal.under_way()
     if erasure is None:
@@ -106,8 +98,7 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Erasu
     """Find persons, and plan their erasure.
 
     Raises:
-        SharedValue: A value leads to others, too; the error quotes it.
-        MadeOfRequests: An id does not lead to landed lines.
+        SharedValue, MadeOfRequests: The error quotes a value that leads to others, too, or to no landed line.
     """
     files, unreadable = found_persons.landed_files(settings.landing, bounds_of(settings))
     found = found_persons.find(settings.landing, files, given, shared_stays=shared_stays)
@@ -125,12 +116,7 @@ def look(settings: Settings, given: Identifiers, *, shared_stays: bool) -> Erasu
 
 
 def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str, Any]:
-    """Carry out a request, or go on with an erasure that was interrupted.
-
-    Raises:
-        NotConfirmed: The confirmation is not the name of the request.
-        NotReached: The persons would stay somewhere.
-    """
+    """Carry out a request, or go on with an erasure that was interrupted."""
     settings: Settings = context.resources.deployment.settings()
     file = _file(settings, config.request) if config.request else None
     with alone(settings):
@@ -142,7 +128,7 @@ def forget(context: dg.OpExecutionContext, config: ForgetConfig) -> Mapping[str,
             context.log.info("\n".join([f"known by: {looked.known_by}", *shown]))
             looked.require_reached(config.leave)
             if config.confirmation != config.request:
-                raise NotConfirmed(
+                raise ConfigurationError(
                     what=f"nobody has confirmed that the persons of {config.request} ({looked.known_by}) are to be "
                     "forgotten",
                     where="confirmation",
@@ -177,7 +163,7 @@ def _looked(settings: Settings, config: ForgetConfig, given: Identifiers) -> Era
     try:
         return look(settings, given, shared_stays=config.shared_stays)
     except (SharedValue, MadeOfRequests):
-        raise NotConfirmed(
+        raise ConfigurationError(
             what="a value of these persons leads to others, too, or was made of the address of requests; it is not "
             "named here, as what a run says is stored",
             where=config.request,

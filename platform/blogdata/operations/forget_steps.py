@@ -43,16 +43,12 @@ NEVER_COMPUTED_AGAIN = (*STREAMED.values(), PLACES)
 """Datasets whose rows stay as they were published: the persons' rows are taken out of them."""
 
 
-class NotComputedAgain(PlatformError):
-    """Raised when partitions that may have rows of a forgotten person could not be computed again."""
-
-
 class StillRemembered(PlatformError):
     """Raised when a place cannot be cleared now, as somebody uses it."""
 
 
 def suppress(settings: Settings, erasure: Erasure) -> None:
-    """Put the persons on the suppression list: whatever lands from now on does not bring them back."""
+    """Whatever lands from now on does not bring the persons back."""
     SuppressionList.of(settings).add(erasure.persons, erasure.at, erasure.registered)
 
 
@@ -64,11 +60,7 @@ def overwrite(settings: Settings, erasure: Erasure) -> None:
 
 
 def take_out(settings: Settings, erasure: Erasure) -> None:
-    """Take the persons out of what is not computed from landed files any more: streams, hours without files.
-
-    Raises:
-        StillRemembered: Some places could not be cleared yet.
-    """
+    """Take the persons out of what is not computed from landed files any more: streams, hours without files."""
     taking = _taking(settings, erasure, Rows)
     gone = without_landed_files(_look(settings), LANDED.values())
     left = [why for dataset, keys in gone.items() for why in taking.of_dataset(LANDED[dataset], keys)]
@@ -83,27 +75,19 @@ def take_out(settings: Settings, erasure: Erasure) -> None:
 
 
 def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
-    """Compute all that was computed from these lines again, by the plan that knows what is stale.
-
-    Raises:
-        NotComputedAgain: Published partitions stay as they were.
-    """
+    """Compute all that was computed from these lines again, by the plan that knows what is stale."""
     there = [name for name in CONTRACTS if _look(settings).published(name)]
     outcome = runs.run(for_=[*there, *unserved.configured(settings)])
     if (anew := built_anew(Planner(graph=GRAPH, look=_look(settings)))).runs:
         outcome = runs.run_plan(anew)
     look = _look(settings)
     plan = Planner(graph=GRAPH, look=look).outstanding()
-    behind = [
-        f"{main} {key}".rstrip()
-        for main, keys in plan.wanted().items()
-        for key in (keys or [""])
-        if key in look.published(main)
-    ]
+    wanted = [(main, key) for main, keys in plan.wanted().items() for key in keys or [""]]
+    behind = [f"{main} {key}".rstrip() for main, key in wanted if key in look.published(main)]
     behind += [error.where for error in plan.refused if look.published(error.where)]
     if behind:
         more = f" and {len(behind) - _NAMED} more" if len(behind) > _NAMED else ""
-        raise NotComputedAgain(
+        raise PlatformError(
             what=f"published partitions were not computed again: {', '.join(behind[:_NAMED])}{more}; "
             + "; ".join(outcome.problems[:_NAMED]),
             where="forget",
@@ -119,11 +103,7 @@ def recompute(settings: Settings, erasure: Erasure, runs: Runs) -> None:
 
 
 def clear(settings: Settings, erasure: Erasure) -> None:
-    """Clear all that remembers the persons besides landed files and newest versions.
-
-    Raises:
-        StillRemembered: Some places could not be cleared yet.
-    """
+    """Clear all that remembers the persons besides landed files and newest versions."""
     _require_cleared(_clearing(settings, erasure).clear())
 
 

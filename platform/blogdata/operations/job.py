@@ -22,13 +22,9 @@ Config = TypeVar("Config", bound=dg.Config)
 
 
 class Ran(Protocol):
-    """What runs of the lineage have done."""
+    """What runs of the lineage have done; no problems: nothing failed."""
 
     problems: list[str]
-
-    @property
-    def ok(self) -> bool:
-        """True when nothing failed."""
 
 
 class Runs(Protocol):
@@ -48,8 +44,6 @@ def operation(
     *,
     description: str,
 ) -> dg.JobDefinition:
-    """Build the job of an operation."""
-
     @dg.op(
         name=f"do_{name}",
         description=description,

@@ -89,11 +89,7 @@ class Query:
         *,
         keys: Settings | None = None,
     ) -> Query:
-        """Find the tables of a query, before Spark is started.
-
-        Raises:
-            ConfigurationError: A table does not exist, or did not at that time, or the role does not see it.
-        """
+        """Find the tables of a query, before Spark is started."""
         # Names inside quotes and comments are text, not tables.
         parts = LITERALS.split(query)
         names = {match.group(0).lower() for part in parts[::2] for match in TABLE.finditer(part)}
@@ -112,12 +108,9 @@ class Query:
                 raise ConfigurationError(
                     what=f"there is no table {name}", where=lake.root, next_step=_existing(lake, name)
                 )
-        rewritten = "".join(
-            part if index % 2 else TABLE.sub(lambda match: view(match.group(0)), part)
-            for index, part in enumerate(parts)
-        )
-        asked = cls(lake=lake, query=rewritten, written=query, names=names, versions=versions, moment=moment)
-        return replace(asked, sight=sight, keys=keys)
+        parts[::2] = [TABLE.sub(lambda match: view(match.group(0)), part) for part in parts[::2]]
+        found = cls(lake=lake, query="".join(parts), written=query, names=names, versions=versions, moment=moment)
+        return replace(found, sight=sight, keys=keys)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Return the result, not computed yet."""
@@ -210,13 +203,7 @@ def _executions(spark: SparkSession, lake: Lake, moment: datetime | None) -> Dat
 
 
 def version_at(lake: Lake, dataset: str, moment: datetime) -> int:
-    """Return the version that a table had at a time; the newest version if nothing was published since.
-
-    For a companion table, return the version that belongs to its main table's version at that time.
-
-    Raises:
-        ConfigurationError: The table did not exist yet.
-    """
+    """Return the version that a table had at a time; of a companion, the one that belongs to its main table's."""
     table = lake.caught_up(dataset)
     if table is not None and (main := companions.main_of(table)) is not None:
         return companions.version_with(lake, dataset, version_at(lake, main, moment))
@@ -250,10 +237,6 @@ def require_read_only(
 
     Args:
         written: The statement with names of tables, as a person wrote it; empty: as it is.
-
-    Raises:
-        ConfigurationError: It does something else, or the server has no engine and cannot judge it.
-        PySparkException: It is no statement of Spark's SQL, or names a column that does not exist.
     """
     from pyspark.errors import PySparkException
 
@@ -301,7 +284,6 @@ class QueryRows:
 
     @classmethod
     def of(cls, frame: DataFrame, limit: int) -> QueryRows:
-        """Compute at most so many rows."""
         types = [field.dataType for field in frame.schema.fields]
         numbered = frame.limit(limit).toDF(*map(str, range(len(types))))
         cast = [numbered[str(at)].cast(_textual(kind)).alias(str(at)) for at, kind in enumerate(types)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,12 +52,7 @@ def replicate(
     datasets: Iterable[str],
     spark: Callable[[], AbstractContextManager[SparkSession]],
 ) -> dict[str, tuple[str, bool]]:
-    """Copy tables into staging's lake; return how each got there, and whether it was new. Nobody else may do so now.
-
-    Raises:
-        PlatformError: There are no tables, or not the group, or the folder cannot be used, or nobody has said of a
-            column whom it identifies.
-    """
+    """Copy tables into staging's lake; return how each got there, and whether it was new. Nobody else may do so now."""
     number = copies.number_of(chosen.group)
     lake = Lake(root=str(settings.lake))
     contracts = _contracts(lake, [*datasets] or [*EVERY])
@@ -65,23 +60,15 @@ def replicate(
     for name in role_folders.datasets(chosen.folder) - EVERY.keys():
         role_folders.remove(chosen.folder, name)
     with ExitStack() as opened:
-        target = _Target(chosen.folder, number, lake, _masked(settings, spark, opened), mark_of(settings))
+        # Opened once somebody asks for it: copies of bytes need no masks.
+        @cache
+        def session() -> SparkSession:
+            found = opened.enter_context(spark())
+            offer_masks(found, settings, transformation_replicator.PURPOSE)
+            return found
+
+        target = _Target(chosen.folder, number, lake, session, mark_of(settings))
         return {name: target.replicated(contract) for name, contract in contracts.items()}
-
-
-def _masked(
-    settings: Settings, spark: Callable[[], AbstractContextManager[SparkSession]], opened: ExitStack
-) -> Callable[[], SparkSession]:
-    """Open a session with the masks once somebody asks for it: copies of bytes need none."""
-    found: list[SparkSession] = []
-
-    def session() -> SparkSession:
-        if not found:
-            found.append(opened.enter_context(spark()))
-            offer_masks(found[0], settings, transformation_replicator.PURPOSE)
-        return found[0]
-
-    return session
 
 
 def _contracts(lake: Lake, names: list[str]) -> Mapping[str, Contract]:
@@ -112,11 +99,9 @@ class _Target:
     def replicated(self, contract: Contract) -> tuple[str, bool]:
         """Copy the newest version of a dataset; return how, and whether there was something to write."""
         for _ in range(_ATTEMPTS - 1):
-            try:
+            # If it moves on, a newer version is there by now.
+            with suppress(SourceMoved):
                 return self._newest(contract)
-            except SourceMoved:
-                # A newer version is there by now.
-                continue
         return self._newest(contract)
 
     def _newest(self, contract: Contract) -> tuple[str, bool]:
@@ -126,17 +111,17 @@ class _Target:
         _require_classified(self._lake, contract, version)
         is_copied = not transformation_replicator.leads_to_persons(contract)
         is_copied = is_copied and replicated_tables.is_whole_in_files(self._lake, name)
-        seen = AS_IT_IS if is_copied else self._seen(contract)
+        if is_copied:
+            seen = AS_IT_IS
+        else:
+            sight = transformation_replicator.sight_of(contract)
+            assert sight is not None
+            seen = role_folders.rights_of(sight, self._mark)
         copy = role_folders.named(self._lake, name, version, seen)
         write = self._copied if is_copied else self._transformed
         is_new = role_folders.write(self._folder, name, copy, self._group, partial(write, contract, version, copy))
         role_folders.show_as_lake(self._folder, name, self._group)
         return AS_IT_IS if is_copied else TRANSFORMED, is_new
-
-    def _seen(self, contract: Contract) -> str:
-        sight = transformation_replicator.sight_of(contract)
-        assert sight is not None
-        return role_folders.rights_of(sight, self._mark)
 
     def _copied(self, contract: Contract, version: int, name: str, copy: Path) -> None:
         replicated_tables.copy_table(self._lake, contract.dataset, version, copy)

@@ -1,14 +1,8 @@
 """The job `retention`: what is older than its contract keeps it leaves the tables, the landing zone and the disk.
 
-Enforces the retention of the contracts: partitions that are older leave their tables, and are counted as expired.
-
 Each table changes in one commit, so a kill leaves every table as it was or as it is to be; the next call does the rest.
-A partition that a run holds is left to the next call, too: it is just being computed. Landed files are removed last,
-once what was published of them has expired.
-
-Removes landed partitions whose rows have expired from the landing zone.
-
-The folder of a partition gets a hidden name before its files are removed. So nobody reads half of it, and the next
+A partition that a run is computing is left to the next call, too. Landed files are removed last, once what was
+published of them has expired; their folder gets a hidden name before, so that nobody reads half of it, and the next
 removal finds and finishes what one that was cut off has left.
 """
 
@@ -19,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +29,8 @@ from blogdata.operations.job import operation
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.computation import run_context
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.orchestration.maintenance import Done, Fault, Upkeep, maintain
 from blogdata.orchestration.metadata import table
-from blogdata.orchestration.upkeep import Vacuuming
+from blogdata.orchestration.upkeep import Done, Fault, Upkeep, Vacuuming, maintain
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
@@ -54,22 +48,12 @@ _PREFIX = ".expired-"
 
 
 def remove(partition: LandedPartition) -> None:
-    """Remove the folder of a landed partition, and that of its day if nothing else is in it."""
-    hidden = partition.folder.with_name(_PREFIX + partition.folder.name)
-    partition.folder.rename(hidden)
-    _remove(hidden)
-
-
-def finish(table: Path) -> None:
-    """Remove what an earlier removal has left."""
-    for pattern in (f"{_PREFIX}*", f"date=*/{_PREFIX}*"):
-        for hidden in sorted(table.glob(pattern)):
-            _remove(hidden)
+    _remove(partition.folder.rename(partition.folder.with_name(_PREFIX + partition.folder.name)))
 
 
 def _remove(hidden: Path) -> None:
+    """Remove the hidden folder of a landed partition, and that of its day if nothing else is in it."""
     shutil.rmtree(hidden)
-    # Other hours of the day, or files that nobody knows, keep it.
     with suppress(OSError):
         if hidden.parent.name.startswith("date="):
             hidden.parent.rmdir()
@@ -77,12 +61,7 @@ def _remove(hidden: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Expired:
-    """What left, or is to leave.
-
-    Args:
-        rows_of: Dataset to partition to its rows; readers come before what they read. Companions lose the same
-            partitions as their main datasets.
-    """
+    """What left, or is to leave: dataset to partition to its rows, readers before what they read, and landed files."""
 
     rows_of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     landed: Sequence[LandedPartition] = ()
@@ -90,11 +69,7 @@ class Expired:
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """Enforces the retention of a deployment's contracts.
-
-    Args:
-        graph: The lineage; its contracts tell how long partitions are kept.
-    """
+    """Enforces the retention of a deployment's contracts."""
 
     events: EventLog
     zone: LandingZone
@@ -115,15 +90,7 @@ class Retention:
         return Expired(rows_of=rows, landed=expired_landings.landed_over(look, self.graph, self.streams))
 
     def expire(self, now: datetime) -> Expired:
-        """Take the partitions whose retention has ended out of their tables, then remove their landed files.
-
-        Returns:
-            What left; without partitions that a run is computing.
-
-        Raises:
-            ConfigurationError: A companion is to be kept for another time than its main dataset.
-            ExpiryContended: Other processes changed a table first at every try; transient.
-        """
+        """Take the partitions whose retention has ended out of their tables, then remove their landed files."""
         look = Snapshot(self.zone, self.events)
         left = {
             task.main: self._leave(task, keys, now)
@@ -133,8 +100,9 @@ class Retention:
         # Read again: the tables have changed.
         landed = expired_landings.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
         sources = {source.table for one in self.graph.contracts.values() if (source := landed_input(one))}
-        for name in sorted(sources):
-            finish(self.zone.folder / name)
+        left_over = [self.zone.folder.glob(f"{table}/{at}{_PREFIX}*") for table in sources for at in ("", "date=*/")]
+        for hidden in sorted(chain(*left_over)):
+            _remove(hidden)
         for partition in landed:
             remove(partition)
         return Expired(rows_of={name: rows for name, rows in left.items() if rows}, landed=landed)
@@ -172,11 +140,7 @@ class RetentionConfig(dg.Config):
 
 
 def enforce(context: dg.OpExecutionContext, config: RetentionConfig) -> Mapping[str, Any]:
-    """Expire partitions by the days of the contracts, remove copies whose time is over, then the files of all these.
-
-    Raises:
-        PlatformError: The rest of a table could not be removed; that of the others was.
-    """
+    """Expire partitions by the days of the contracts, remove copies whose time is over, then the files of all these."""
     access: LakeResource = context.resources.lake
     run = run_context(context, code().version)
     retention = Retention(

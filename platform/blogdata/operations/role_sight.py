@@ -28,22 +28,10 @@ _NO_SECRET = "BLOGDATA_NO_SECRET"
 
 @dataclass(frozen=True, kw_only=True)
 class RoleSight:
-    """What a query sees."""
-
     role: Role
     settings: Settings
 
-    @property
-    def mark(self) -> str:
-        """What tells the key of the masks from another one, without its value."""
-        return mark_of(self.settings)
-
     def require(self, names: Iterable[str]) -> None:
-        """Refuse tables that the role does not see.
-
-        Raises:
-            NotForRole: One of them is not for the role.
-        """
         for name in names:
             if self._of_platform(name):
                 continue
@@ -56,11 +44,7 @@ class RoleSight:
             fine_grained_accessor_for_tables.require_sight(EVERY[name], self.role)
 
     def require_newest(self, names: Iterable[str]) -> None:
-        """Refuse an earlier state of tables whose rows the role does not see alike: it shows what was hidden since.
-
-        Raises:
-            NotForRole: The role sees the newest state of one of them only.
-        """
+        """Refuse an earlier state of tables whose rows the role does not see alike: it shows what was hidden since."""
         sights = [sight_of(EVERY[name], self.role) for name in names if name in EVERY]
         changing = [sight.dataset for sight in sights if sight is not None and (sight.rows or sight.private)]
         if changing:
@@ -71,11 +55,6 @@ class RoleSight:
             )
 
     def of(self, spark: SparkSession, lake: Lake, name: str, rows: DataFrame) -> DataFrame:
-        """Return what the role sees of a table.
-
-        Raises:
-            ConfigurationError: The Spark server cannot read the key of the masks.
-        """
         if self._of_platform(name):
             return rows
         offer_masks(spark, self.settings)
@@ -92,11 +71,7 @@ def mark_of(settings: Settings) -> str:
 
 
 def offer_masks(spark: SparkSession, settings: Settings, purpose: str = SECRET) -> None:
-    """Give a session the function that masks values; the server reads the key, by the name of the secret.
-
-    Raises:
-        ConfigurationError: The Spark server cannot read the secret.
-    """
+    """Give a session the function that masks values; the server reads the key, by the name of the secret."""
     from pyspark.errors import PySparkException
 
     offered = spark.read.format("keyed-masks").option("function", MASK).option("purpose", purpose)

@@ -24,10 +24,6 @@ from quality.contracts.keys import FOLLOWS, behind
 from resources.zone import zone_of
 
 
-class NotRotated(PlatformError):
-    """Raised when partitions would keep, or have kept, what follows from an earlier key."""
-
-
 class RotateConfig(dg.Config):
     """Which key is rotated."""
 
@@ -40,9 +36,6 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
 
     If published rows follow from another key than the current one, because a rotation was interrupted or somebody
     replaced the key, no version is made: the rest is computed again by the current one.
-
-    Raises:
-        NotRotated: Some cannot be computed again, and nothing was changed; or some were not.
     """
     key = config.key
     refuse_unknown([key], FOLLOWS, where="rotate", kind="key")
@@ -64,7 +57,7 @@ def rotate(context: dg.OpExecutionContext, config: RotateConfig) -> Mapping[str,
         problems = runs.run_plan(plan).problems
     current = keys.current(settings, key)
     if rest := behind(_planner(settings).look, key, current.mark):
-        raise NotRotated(
+        raise PlatformError(
             what=f"{_count(rest)} partitions still follow from an earlier key: {', '.join(rest)}",
             where=key,
             next_step=Remedy("; ".join([*problems, "see to what is named, then go on: "]), Rotate(key=key)),
@@ -96,7 +89,7 @@ def _require_computable(planner: Planner, wanted: Wanted) -> None:
     for dataset, found in wanted.items():
         if expired := planner.expired(planner.graph.task_of(dataset), found):
             first = min(expired)
-            raise NotRotated(
+            raise PlatformError(
                 what=f"{len(expired)} partitions of {dataset} cannot be computed again, {first} for one: "
                 f"{expired[first].what}",
                 where=dataset,

@@ -31,9 +31,6 @@ def share(lake: Lake, dataset: str, *, withdraw: bool) -> list[Share]:
     """Share the newest version of a dataset by a manifest of its files, or end the share; return what is shared now.
 
     The files are kept until the share is withdrawn, or moved to a newer version by the next call.
-
-    Raises:
-        PlatformError: It is not published, is not shared, or has columns that lead to persons.
     """
     refuse_unknown([dataset] if dataset else [], EVERY, where="share")
     if withdraw and (not dataset or shares.current(lake, dataset) is None):

@@ -10,11 +10,7 @@ from blogdata.orchestration.step import InputChanged, Step
 
 
 def entries(step: Step, dataset: str, partitions: Iterable[str] | None = None, **bounds: Any) -> Mapping[str, Entry]:
-    """Return the ledger entries of an input, by partition, at the version the step reads.
-
-    Raises:
-        InputChanged: A partition was published again after the step pinned the version; transient.
-    """
+    """Return the ledger entries of an input, by partition, at the version the step reads."""
     version = step.pin(dataset)
     found = step.events.publications(dataset, partitions, **bounds)
     newer = sorted(key for key, entry in found.items() if entry.version > version)

@@ -1,7 +1,7 @@
 """Keeps the checks of a dataset evaluated while a run publishes it.
 
 Dagster shows no evaluation that is older than the newest rows, unless it is of their run. So a run logs all checks
-before the rows, those too that only the sensor `detectors` evaluates: they are carried over until its next tick.
+before the rows; those that only the sensor `detectors` evaluates are carried over until its next tick.
 """
 
 from __future__ import annotations
@@ -25,24 +25,20 @@ CARRIED = "as_before_the_publication"
 
 def carried(instance: dg.DagsterInstance, contract: Contract) -> list[dg.AssetCheckEvaluation]:
     """Return the newest evaluations of a dataset's timed checks, to be logged by the run that publishes."""
-    found = []
-    for name in (FLOW, LAG, SLA):
-        if getattr(contract.watch, name) is None:
-            continue
-        shown = newest_evaluation(instance, dg.AssetCheckKey(asset_key(contract.dataset), name))
-        if shown is not None:
-            newest, _ = shown
-            found.append(
-                dg.AssetCheckEvaluation(
-                    asset_key=newest.asset_key,
-                    check_name=newest.check_name,
-                    passed=newest.passed,
-                    severity=newest.severity,
-                    description=newest.description,
-                    metadata={**newest.metadata, CARRIED: True},
-                )
-            )
-    return found
+    key, watch = asset_key(contract.dataset), contract.watch
+    names = [name for name in (FLOW, LAG, SLA) if getattr(watch, name) is not None]
+    shown = [newest_evaluation(instance, dg.AssetCheckKey(key, name)) for name in names]
+    return [
+        dg.AssetCheckEvaluation(
+            asset_key=key,
+            check_name=newest.check_name,
+            passed=newest.passed,
+            severity=newest.severity,
+            description=newest.description,
+            metadata={**newest.metadata, CARRIED: True},
+        )
+        for newest, _ in filter(None, shown)
+    ]
 
 
 class ShownChecks:
@@ -61,7 +57,6 @@ class ShownChecks:
                 log_event(self._context, one)
 
     def show_waiting(self, task: Task, waiting: Mapping[str, PlatformError], *, at_end: bool = False) -> None:
-        """Log the check `waiting` of the datasets of a task."""
         if at_end and self._waiting == {} and not waiting:
             return
         self._waiting = waiting

@@ -1,11 +1,4 @@
-"""The checks of every dataset; the step that wrote it reports them, without a second scan of the rows.
-
-The check `audits`: warns of what was published although it failed an audit that only warns, or that was lifted.
-
-The check `too_late` of a Static Late Data Integrator: counts rows that arrived after their partition was final.
-
-The check `skew` of a publication: warns of partitions with unusual volumes, or with keys that take too many rows.
-"""
+"""The checks of every dataset; the step that wrote it reports them, without a second scan of the rows."""
 
 from __future__ import annotations
 
@@ -19,12 +12,12 @@ from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.commit import Commit
 from blogdata.orchestration.completeness import complete_results, complete_specs
-from blogdata.orchestration.measures import measure_results, measure_specs
-from blogdata.orchestration.shares import share_results, share_specs
+from blogdata.orchestration.shares import FILTERS, MEASURES, SHARE, is_filtered, measure_results, share_results
 from blogdata.orchestration.step import Step
 from blogdata.orchestration.volume import comparable_since
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.patterns.observability.reading import SKEW, first
+from blogdata.patterns.quality.online_observer import observed_measures
 from blogdata.planning import detectors
 from blogdata.planning.finality import lookback_of, newest_ended
 from blogdata.publish.audit import warnings
@@ -32,20 +25,8 @@ from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, coarser
 from blogdata.publish.write_faults import AuditFailed
 
-_LISTED = 100
-
-
-def skew_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
-    """Return the check spec of a dataset that watches its skew; empty for other datasets."""
-    if contract.watch.skew is None:
-        return []
-    return [
-        dg.AssetCheckSpec(
-            SKEW,
-            asset=key,
-            description="Partitions have about as many rows as comparable ones before, and keys are as even (warning)",
-        )
-    ]
+CONTRACT, LEDGER, AUDITS, TOO_LATE = "contract", "ledger", "audits", "too_late"
+_NAMED = 5
 
 
 def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
@@ -59,12 +40,6 @@ def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commi
     published = {**step.events.publications(commit.dataset, since=since), **commit.entries}
     reading, found = detectors.skew(contract, published, commit.entries)
     skewed = [one for one in found if one.verdict]
-    rows = [
-        dg.TableRecord(
-            {"partition": one.partition, "verdict": one.verdict, "found": one.found, "usual": round(one.usual, 2)}
-        )
-        for one in skewed[:_LISTED]
-    ]
     return [
         dg.AssetCheckResult(
             check_name=SKEW,
@@ -75,24 +50,7 @@ def skew_results(key: dg.AssetKey, contract: Contract, step: Step, commit: Commi
             metadata={
                 "partitions": len({one.partition for one in skewed}),
                 "judged": len({one.partition for one in found}),
-                **({"skewed": dg.MetadataValue.table(rows)} if rows else {}),
             },
-        )
-    ]
-
-
-TOO_LATE = "too_late"
-
-
-def finality_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
-    """Return the check spec of a dataset whose partitions become final; empty for other datasets."""
-    if lookback_of(contract) is None:
-        return []
-    return [
-        dg.AssetCheckSpec(
-            TOO_LATE,
-            asset=key,
-            description=f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)",
         )
     ]
 
@@ -121,26 +79,7 @@ def finality_results(key: dg.AssetKey, contract: Contract, step: Step, commit: C
     ]
 
 
-AUDITS = "audits"
-_NAMED = 5
-
-
-def audit_warning_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
-    """Return the check spec of a dataset with audits; empty for other datasets."""
-    if not contract.audits:
-        return []
-    return [
-        dg.AssetCheckSpec(
-            AUDITS,
-            asset=key,
-            description="No partition was published with a failed audit (warning): "
-            + "; ".join(f"{audit.name}: {audit.description}" for audit in contract.audits),
-        )
-    ]
-
-
 def audit_warning_results(key: dg.AssetKey, contract: Contract, commit: Commit) -> list[dg.AssetCheckResult]:
-    """Report the failed audits of a publication."""
     if not contract.audits:
         return []
     failed = {part: names for part, entry in sorted(commit.entries.items()) if (names := warnings(entry))}
@@ -158,19 +97,10 @@ def audit_warning_results(key: dg.AssetKey, contract: Contract, commit: Commit) 
     ]
 
 
-CONTRACT = "contract"
-LEDGER = "ledger"
-
-
 def newest_evaluation(
     instance: dg.DagsterInstance, key: dg.AssetCheckKey
 ) -> tuple[dg.AssetCheckEvaluation, float] | None:
-    """Find the newest evaluation of a check.
-
-    Returns:
-        The evaluation, and when it was stored (seconds since the epoch); None if the check was never evaluated, or if a
-        run has only planned it since: Dagster then shows it as not evaluated.
-    """
+    """Find the newest evaluation of a check, and when it was stored; None if a run has planned it since, or never."""
     record = instance.get_latest_asset_check_evaluation_record(key)
     # Of a planned check, Dagster returns the plan as the evaluation.
     if record is None or not isinstance(record.evaluation, dg.AssetCheckEvaluation):
@@ -181,36 +111,33 @@ def newest_evaluation(
 def check_specs(key: dg.AssetKey, contract: Contract) -> list[dg.AssetCheckSpec]:
     """Return the check specs of a dataset: `contract` and `ledger`, which block downstream, and those it opts into."""
     rules = [f"{rule.name}: {rule.description}" for rule in contract.rules]
-    rules += [f"{audit.name}: {audit.description}" for audit in contract.audits]
-    specs = [
-        dg.AssetCheckSpec(
-            CONTRACT,
-            asset=key,
-            blocking=True,
-            description="Every rule of the contract holds for the published rows. " + "; ".join(rules),
-        ),
-        dg.AssetCheckSpec(
-            LEDGER,
-            asset=key,
-            blocking=True,
-            description="Rows in = rows out + every row left out, with its reason; and the rows are still there",
-        ),
+    audits = [f"{audit.name}: {audit.description}" for audit in contract.audits]
+    blocking = {
+        CONTRACT: "Every rule of the contract holds for the published rows. " + "; ".join([*rules, *audits]),
+        LEDGER: "Rows in = rows out + every row left out, with its reason; and the rows are still there",
+    }
+    warning: dict[str, str] = {}
+    if audits:
+        warning[AUDITS] = "No partition was published with a failed audit (warning): " + "; ".join(audits)
+    if contract.max_share is not None:
+        blocking[SHARE] = f"At most {contract.max_share:.0%} of a partition's rows end here; more is no accident"
+    if is_filtered(contract):
+        warning[FILTERS] = "Each filter removes about the share it has removed before (warning)"
+    if observed_measures(contract):
+        warning[MEASURES] = "Shares of nulls, and distinct values by row, are about what they were before (warning)"
+    if contract.watch.skew is not None:
+        warning[SKEW] = "Partitions have about as many rows as comparable ones before, and keys are as even (warning)"
+    if lookback_of(contract) is not None:
+        warning[TOO_LATE] = f"No rows came for partitions older than the newest {contract.runs.lookback} (warning)"
+    return [
+        *(dg.AssetCheckSpec(name, asset=key, blocking=True, description=text) for name, text in blocking.items()),
+        *(dg.AssetCheckSpec(name, asset=key, description=text) for name, text in warning.items()),
+        *complete_specs(key, [contract]),
     ]
-    specs += audit_warning_specs(key, contract)
-    specs += complete_specs(key, [contract])
-    specs += [*share_specs(key, contract), *measure_specs(key, contract), *skew_specs(key, contract)]
-    return [*specs, *finality_specs(key, contract)]
 
 
-def passed_checks(
-    key: dg.AssetKey, contract: Contract, step: Step, commit: Commit
-) -> tuple[Sequence[LedgerLine], list[dg.AssetCheckResult]]:
-    """Report the checks of a publication: `contract` passed, as it was audited before the commit; others run now.
-
-    Returns:
-        Ledger lines of the published partitions, and the check results.
-    """
-    lines = ledger.audit(step.lake, step.events, contract, list(commit.entries))
+def passed_checks(key: dg.AssetKey, contract: Contract, step: Step, commit: Commit) -> list[dg.AssetCheckResult]:
+    """Report the checks of a publication: `contract` passed, as it was audited before the commit; others run now."""
     results = [
         dg.AssetCheckResult(
             check_name=CONTRACT,
@@ -222,18 +149,15 @@ def passed_checks(
                 "table_version": commit.version,
             },
         ),
-        ledger_result(key, lines),
+        ledger_result(key, ledger.audit(step.lake, step.events, contract, list(commit.entries))),
     ]
-    results += audit_warning_results(key, contract, commit)
-    results += complete_results(key, [contract], step.events)
-    results += share_results(key, contract, step, commit)
-    results += measure_results(key, contract, step, commit)
-    results += skew_results(key, contract, step, commit)
-    return lines, [*results, *finality_results(key, contract, step, commit)]
+    results += [*audit_warning_results(key, contract, commit), *complete_results(key, [contract], step.events)]
+    for checked in (share_results, measure_results, skew_results, finality_results):
+        results += checked(key, contract, step, commit)
+    return results
 
 
 def ledger_result(key: dg.AssetKey, lines: Sequence[LedgerLine]) -> dg.AssetCheckResult:
-    """Report whether the ledger lines balance."""
     problems = {line.entry.partition: line.problem for line in lines if line.problem}
     reasons: Counter[str] = Counter()
     for line in lines:

@@ -35,7 +35,6 @@ class Partial:
 
     ended: Mapping[str, str]
     running: Mapping[str, str]
-    uncounted: int
 
 
 def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.AssetCheckSpec]:
@@ -52,11 +51,7 @@ def complete_specs(key: dg.AssetKey, contracts: Sequence[Contract]) -> list[dg.A
 
 
 def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: EventLog) -> list[dg.AssetCheckResult]:
-    """Check all published periods; warn of those that have ended and lack hours.
-
-    Args:
-        contracts: As for :func:`complete_specs`; only periods that all datasets have published are checked.
-    """
+    """Warn of periods that all datasets have published, and that have ended and lack hours."""
     gathered = [contract for contract in contracts if contract.parts is not None]
     if not gathered:
         return []
@@ -73,29 +68,23 @@ def complete_results(key: dg.AssetKey, contracts: Sequence[Contract], events: Ev
         present, expected = map(int, ended[newest].split(" of "))
         if present >= expected * _share_so_far(events, gathered, newest):
             running[newest] = ended.pop(newest)
-    uncounted = max(one.uncounted for one in found)
+    lacking = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
+    more = [f"{len(lacking) - _SHOWN} more lack hours"] if len(lacking) > _SHOWN else []
+    so_far = [f"{period} has {hours} hours so far" for period, hours in sorted(running.items())]
     return [
         dg.AssetCheckResult(
             check_name=COMPLETE,
             asset_key=key,
             passed=not ended,
             severity=dg.AssetCheckSeverity.WARN,
-            description="; ".join([*_lacking(ended), *_so_far(running)]) or None,
-            metadata={
-                "periods_lacking_hours": len(ended),
-                **({"by_period": ended} if ended else {}),
-                **({"published_before_hours_were_counted": uncounted} if uncounted else {}),
-            },
+            description="; ".join([*lacking[:_SHOWN], *more, *so_far]) or None,
+            metadata={"periods_lacking_hours": len(ended), **({"by_period": ended} if ended else {})},
         )
     ]
 
 
 def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]) -> Partial:
-    """Find the periods that lack hours.
-
-    Args:
-        events: The event log; read only for periods without rows, which have no count of hours.
-    """
+    """Find the periods that lack hours."""
     assert contract.parts is not None
     assert contract.partitioning is not None
     grain = contract.partitioning.grain
@@ -114,7 +103,6 @@ def partial(events: EventLog, contract: Contract, published: Mapping[str, Entry]
             if first <= period <= last and not (lookback and lookback.is_final(period, last))
         },
         running={period: hours for period, hours in short.items() if period > last},
-        uncounted=len(published) - len(counted),
     )
 
 
@@ -141,13 +129,3 @@ def _without_rows(events: EventLog, empty: Mapping[str, Entry], grain: Grain) ->
         )
         for period, entry in empty.items()
     }
-
-
-def _lacking(ended: Mapping[str, str]) -> list[str]:
-    newest = [f"{period} has {hours} hours" for period, hours in sorted(ended.items(), reverse=True)]
-    more = len(newest) - _SHOWN
-    return [*newest[:_SHOWN], *([f"{more} more lack hours"] if more > 0 else [])]
-
-
-def _so_far(running: Mapping[str, str]) -> list[str]:
-    return [f"{period} has {hours} hours so far" for period, hours in sorted(running.items())]

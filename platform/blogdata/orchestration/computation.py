@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -49,10 +48,7 @@ class Computation:
 def computes(dataset: str) -> Callable[[Compute], Computation]:
     """Register a function as the computation of a dataset; everything else about the dataset is in its contract."""
 
-    def declare(compute: Compute) -> Computation:
-        return Computation(dataset=dataset, compute=compute)
-
-    return declare
+    return lambda compute: Computation(dataset=dataset, compute=compute)
 
 
 def computations(modules: Sequence[ModuleType]) -> dict[str, Computation]:
@@ -84,7 +80,6 @@ class Publication:
 
     @property
     def key(self) -> dg.AssetKey:
-        """Asset key of the dataset."""
         return asset_key(self.contract.dataset)
 
     @property
@@ -98,10 +93,8 @@ class Publication:
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        column = self.contract.partition_column
-        if column is None:
-            return {}
-        return {ROWS: self.step.lake.rows(self.contract.dataset, column, self.commit.version)}
+        dataset, column = self.contract.dataset, self.contract.partition_column
+        return {} if column is None else {ROWS: self.step.lake.rows(dataset, column, self.commit.version)}
 
     def common(self) -> dict[str, Any]:
         """Return the metadata that is the same for all partitions."""
@@ -139,12 +132,12 @@ class Publication:
 
     def checks(self) -> list[dg.AssetCheckResult]:
         """Return the check results of the publication; a ledger that does not balance fails its check."""
-        return passed_checks(self.key, self.contract, self.step, self.commit)[1]
+        return passed_checks(self.key, self.contract, self.step, self.commit)
 
 
 @dataclass(kw_only=True)
 class Done:
-    """Result of computing partitions of a task."""
+    """The publications of a step, and the errors of the other partitions."""
 
     publications: list[Publication] = field(default_factory=list)
     faults: dict[str, PlatformError] = field(default_factory=dict)
@@ -163,16 +156,13 @@ def compute(
 
     Args:
         keys: Partition keys; empty for a table that is written whole.
-
-    Returns:
-        The publications, and the errors of the other partitions.
-
-    Raises:
-        PlatformError: A transient fault; none of the remaining partitions was published.
     """
     # The others were found stale: their inputs are there.
     asked = [key for key in keys if key not in stale]
-    done = Done(faults=_refused(context, code.graph, task, asked) if asked else {})
+    done, access = Done(), access_of(context)
+    if asked:
+        planner = Staleness(graph=code.graph, look=Snapshot(access.landing_zone, access.events))
+        done.faults = {**planner.unpublished(task, asked), **planner.expired(task, asked)}
     left = [key for key in keys if key not in done.faults]
     while left or not keys:
         began = time.monotonic()
@@ -184,7 +174,9 @@ def compute(
             at_fault = error.partitions & set(left)
             faults = {key: error.by_partition.get(key, error) for key in sorted(at_fault) or left or [""]}
             done.faults.update(faults)
-            left = _to_try_again(task, left, at_fault)
+            if not at_fault:
+                break
+            left = single_runner.before(left, at_fault) if task.in_order else sorted(set(left) - at_fault)
             if not left:
                 break
             for fault in dict.fromkeys(faults.values()):
@@ -200,57 +192,30 @@ def compute(
     return done
 
 
-def _refused(context: Context, graph: Graph, task: Task, keys: Sequence[str]) -> dict[str, PlatformError]:
-    access = access_of(context)
-    planner = Staleness(graph=graph, look=Snapshot(access.landing_zone, access.events))
-    return {**planner.unpublished(task, keys), **planner.expired(task, keys)}
-
-
-def _to_try_again(task: Task, keys: Sequence[str], at_fault: Collection[str]) -> list[str]:
-    """List the partitions to compute without those at fault; nothing if these are unknown."""
-    if not at_fault:
-        return []
-    if task.in_order:
-        return single_runner.before(keys, at_fault)
-    return sorted(set(keys) - set(at_fault))
-
-
 def _computed(
     context: Context, code: LineageCode, task: Task, keys: Sequence[str], attempt: int, stale: Collection[str]
 ) -> tuple[Step, Mapping[str, Commit]]:
-    with _step(context, code, task, keys, attempt, stale) as step:
-        lake = access_of(context).lake
-        zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
-        if zone is not None:
-            lost_tables.require_inputs(step.events, task, Staleness(graph=code.graph, look=Snapshot(zone, step.events)))
-        lost_tables.begin_anew(step.spark, lake, step.events, task.contracts, step.engine, zone)
-        commits = code.computations[task.main].compute(step)
-        for commit in commits.values():
-            step.events.record(commit)
-    return step, commits
-
-
-@contextmanager
-def _step(
-    context: Context,
-    code: LineageCode,
-    task: Task,
-    keys: Sequence[str],
-    attempt: int,
-    stale: Collection[str],
-) -> Iterator[Step]:
+    access = access_of(context)
     with context.resources.spark.guard() as spark, store_faults(task.main):
-        yield Step(
+        step = Step(
             contract=task.contracts[0],
             partitions=keys,
             spark=spark,
-            access=context.resources.lake,
+            access=access,
             deployment=context.resources.deployment,
             run=run_context(context, code.version, attempt),
             accepted=accepted(context),
             stale=stale,
             companions=task.contracts[1:],
         )
+        zone = None if ACCEPT_SIZE in step.accepted else step.landing_zone
+        if zone is not None:
+            lost_tables.require_inputs(step.events, task, Staleness(graph=code.graph, look=Snapshot(zone, step.events)))
+        lost_tables.begin_anew(spark, access.lake, step.events, task.contracts, step.engine, zone)
+        commits = code.computations[task.main].compute(step)
+        for commit in commits.values():
+            step.events.record(commit)
+    return step, commits
 
 
 def refused_checks(task: Task, error: PlatformError) -> Iterator[dg.AssetCheckResult]:
@@ -286,11 +251,7 @@ def accepted(context: Context) -> frozenset[str]:
 
 
 def run_context(context: Context, version: str, attempt: int | None = None) -> RunContext:
-    """Return the run context that is recorded in commits.
-
-    Args:
-        attempt: 1 for the first try; None: Dagster's retry number + 1.
-    """
+    """Return the run context that is recorded in commits; without an attempt, the first one is 1."""
     return RunContext(
         run_id=context.run.run_id,
         job=context.job_name,
@@ -320,22 +281,13 @@ def _trigger(tags: Mapping[str, str]) -> str:
     return "manual"
 
 
-class NoPartitions(PlatformError):
-    """Raised when a run of a partitioned dataset was launched without partitions."""
-
-
 def partitions_of(context: Context, dataset: str) -> list[str]:
-    """Return the partitions of a run of a partitioned dataset.
-
-    Raises:
-        NoPartitions: The run has none.
-    """
     if context.has_partition_key:
         # Of one that lies outside of the calendar, Dagster finds no range.
         return [context.partition_key]
     if context.has_partition_key_range:
         return list(context.partition_keys)
-    raise NoPartitions(
+    raise PlatformError(
         what=f"{dataset} is computed by partitions, and the run names none",
         where=f"run {context.run.run_id}",
         next_step=Remedy("choose partitions where it is materialized; whatever is stale of all datasets: ", Run()),
@@ -343,6 +295,4 @@ def partitions_of(context: Context, dataset: str) -> list[str]:
 
 
 def access_of(context: Context) -> LakeResource:
-    """Return the lake resource of a step."""
-    found: LakeResource = context.resources.lake
-    return found
+    return cast("LakeResource", context.resources.lake)

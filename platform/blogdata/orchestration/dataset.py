@@ -1,26 +1,20 @@
-"""Builds Dagster assets from contracts and computations; policy is applied to all datasets in one place.
-
-Converts a contract's freshness promise to a Dagster freshness policy.
-"""
+"""Builds Dagster assets from contracts and computations; policy is applied to all datasets in one place."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
 from blogdata.orchestration import turns
-from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.carried_checks import carried
 from blogdata.orchestration.checks import check_specs
 from blogdata.orchestration.computation import (
     RESOURCES,
     Done,
     LineageCode,
-    Publication,
     access_of,
     compute,
     evaluation,
@@ -39,66 +33,75 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import awaited
 from blogdata.planning.staleness import Staleness
 from blogdata.publish.contract import Contract, Read
+from blogdata.publish.partitions import Grain, coarser, following
+
+Calendar = Mapping[Grain, dg.TimeWindowPartitionsDefinition]
+"""Partition definitions by grain."""
+
+
+def calendar(first_day: str, last_day: str | None = None) -> Calendar:
+    """Build the partition definitions of a deployment; without a last day, they go on until now."""
+    monday = coarser(first_day, Grain.DAY, Grain.WEEK)
+    end = following(last_day, Grain.DAY) if last_day else None
+    week_end = following(coarser(last_day, Grain.DAY, Grain.WEEK), Grain.WEEK) if last_day else None
+    # One partition beyond the last full one, so that the current hour, day and week can be materialized early.
+    return {
+        Grain.HOUR: dg.HourlyPartitionsDefinition(
+            start_date=f"{first_day}T00", end_date=end and f"{end}T00", fmt=Grain.HOUR.key_format, end_offset=1
+        ),
+        Grain.DAY: dg.DailyPartitionsDefinition(
+            start_date=first_day, end_date=end, fmt=Grain.DAY.key_format, end_offset=1
+        ),
+        Grain.WEEK: dg.WeeklyPartitionsDefinition(
+            start_date=monday, end_date=week_end, fmt=Grain.WEEK.key_format, day_offset=1, end_offset=1
+        ),
+    }
 
 
 def freshness_of(contract: Contract) -> dg.FreshnessPolicy | None:
-    """Return the freshness policy of a dataset; None if its contract promises nothing.
-
-    The policy fails if nothing was published for one partition length (whole table: 1 day) plus `freshness_hours`.
-    """
+    """Return a policy that fails if nothing was published for a partition (whole table: day) and the promised hours."""
     if contract.freshness_hours is None:
         return None
-    due = timedelta(hours=contract.freshness_hours)
     between = contract.grain.length if contract.grain is not None else timedelta(days=1)
-    return dg.FreshnessPolicy.time_window(fail_window=between + due)
+    return dg.FreshnessPolicy.time_window(fail_window=between + timedelta(hours=contract.freshness_hours))
 
 
-@dataclass(frozen=True, kw_only=True)
-class AssetBuilder:
-    """Builds the assets of a deployment."""
+def assets(code: LineageCode, calendar: Calendar, *, ended: bool) -> list[dg.AssetsDefinition]:
+    """Build one asset definition per task that has a computation; `ended`: no data is expected any more."""
+    # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return [_asset(code, calendar, task, ended) for task in code.graph.tasks if task.main in code.computations]
 
-    code: LineageCode
-    calendar: Calendar
-    ended: bool = False
 
-    def assets(self) -> list[dg.AssetsDefinition]:
-        """Build one asset definition per task that has a computation."""
-        # Single-run backfills are marked beta in this Dagster; it is pinned, and the backfills are tested.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.BetaWarning)
-            tasks = [task for task in self.code.graph.tasks if task.main in self.code.computations]
-            return [*map(self._asset, tasks)]
+def _asset(code: LineageCode, calendar: Calendar, task: Task, ended: bool) -> dg.AssetsDefinition:
+    @dg.multi_asset(
+        name=step_of(task.main),
+        specs=[
+            dg.AssetSpec(
+                **described(contract, code.version),
+                deps=deps(contract),
+                freshness_policy=None if ended else freshness_of(contract),
+            )
+            for contract in task.contracts
+        ],
+        partitions_def=None if task.grain is None else calendar[task.grain],
+        check_specs=[
+            spec
+            for contract in task.contracts
+            for key in [asset_key(contract.dataset)]
+            for spec in [*check_specs(key, contract), waiting_spec(key)]
+        ],
+        backfill_policy=dg.BackfillPolicy.single_run() if task.grain else None,
+        pool=pool_of(task.main),
+        required_resource_keys=set(RESOURCES),
+        # The step publishes the datasets together and reports their checks: Dagster executes no part of it alone.
+        can_subset=False,
+    )
+    def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        yield from _materialize(context, code, task)
 
-    def _asset(self, task: Task) -> dg.AssetsDefinition:
-        main = task.contracts[0]
-
-        @dg.multi_asset(
-            name=step_of(main.dataset),
-            specs=[self._spec(contract) for contract in task.contracts],
-            partitions_def=None if task.grain is None else self.calendar[task.grain],
-            check_specs=[
-                spec
-                for contract in task.contracts
-                for key in [asset_key(contract.dataset)]
-                for spec in [*check_specs(key, contract), waiting_spec(key)]
-            ],
-            backfill_policy=dg.BackfillPolicy.single_run() if task.grain else None,
-            pool=pool_of(main.dataset),
-            required_resource_keys=set(RESOURCES),
-            # The step publishes the datasets together and reports their checks: Dagster executes no part of it alone.
-            can_subset=False,
-        )
-        def asset(context: dg.AssetExecutionContext) -> Iterator[Any]:
-            yield from _materialize(context, self.code, task)
-
-        return asset
-
-    def _spec(self, contract: Contract) -> dg.AssetSpec:
-        return dg.AssetSpec(
-            **described(contract, self.code.version),
-            deps=deps(contract),
-            freshness_policy=None if self.ended else freshness_of(contract),
-        )
+    return asset
 
 
 def described(contract: Contract, version: str) -> dict[str, Any]:
@@ -140,7 +143,9 @@ def _mapping(read: Read) -> dg.PartitionMapping | None:
 def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> Iterator[Any]:
     with reported(context):
         keys = [] if task.grain is None else partitions_of(context, task.main)
-        with _turn(context, task, keys):
+        # The pool does not hold back runs of the job `refresh`.
+        access = access_of(context)
+        with turns.claimed(access.lake, task, keys, context.log) if task.in_order else nullcontext():
             _require_input(context, code, task)
             done = compute(context, code, task, keys, attempt=context.retry_number + 1)
     if done.faults:
@@ -150,23 +155,12 @@ def _materialize(context: dg.AssetExecutionContext, code: LineageCode, task: Tas
 
 
 def _require_input(context: dg.AssetExecutionContext, code: LineageCode, task: Task) -> None:
-    """Refuse what is computed from a source that has never landed: it would be an empty table, or an odd error.
-
-    Raises:
-        NothingLanded: The error names the source.
-    """
+    """Refuse what is computed from a source that has never landed: it would be an empty table, or an odd error."""
     access = access_of(context)
     planner = Staleness(graph=code.graph, look=Snapshot(access.landing_zone, access.events))
     # An input that is only not computed yet is named by the computation.
     if not planner.has_input(task) and (fault := awaited(code.graph, planner.look, task.main)) is not None:
         raise fault
-
-
-def _turn(context: dg.AssetExecutionContext, task: Task, keys: list[str]) -> AbstractContextManager[object]:
-    """Hold a table whose periods are executed in order; the pool does not hold back runs of the job `refresh`."""
-    if not task.in_order:
-        return nullcontext()
-    return turns.claimed(access_of(context).lake, task, keys, context.log)
 
 
 def _wholly(context: dg.AssetExecutionContext, code: LineageCode, done: Done) -> Iterator[Any]:
@@ -198,18 +192,14 @@ def _partly(context: dg.AssetExecutionContext, code: LineageCode, task: Task, do
     access = access_of(context)
     note_faults(access, code.graph, task, done.faults)
     for publication in done.publications:
-        _log(context, publication, publication.checks())
+        # In this order, as in a run of the job `refresh`.
+        for check in [*map(evaluation, publication.checks()), *carried(context.instance, publication.contract)]:
+            log_event(context, check)
+        for event in publication.materializations():
+            log_event(context, event)
     for contract in task.contracts:
         log_event(context, evaluation(waiting_result(access, code.graph, contract)))
     for error in dict.fromkeys(done.faults.values()):
         yield from refused_checks(task, error)
     error = next(iter(done.faults.values()))
     raise failure(context, error) from error
-
-
-def _log(context: dg.AssetExecutionContext, publication: Publication, results: list[dg.AssetCheckResult]) -> None:
-    # In this order, as in a run of the job `refresh`.
-    for one in [*map(evaluation, results), *carried(context.instance, publication.contract)]:
-        log_event(context, one)
-    for event in publication.materializations():
-        log_event(context, event)

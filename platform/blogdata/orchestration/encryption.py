@@ -33,15 +33,7 @@ class CannotDecrypt(PlatformError):
 
 
 def offer(spark: SparkSession, settings: Settings, name: str) -> Key:
-    """Give a session the functions, with all versions of a key; the first version is generated if there is none.
-
-    Returns:
-        Its current version.
-
-    Raises:
-        ConfigurationError: The server has no engine, or cannot read the key.
-        PlatformError: The provider of the secrets cannot be asked.
-    """
+    """Give a session the functions with all versions of a key; return the current one, generated if there is none."""
     from pyspark.errors import PySparkException
 
     key = keys.current(settings, name)

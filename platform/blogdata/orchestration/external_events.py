@@ -44,7 +44,6 @@ def route(landing: Path, token: str, datasets: Collection[str]) -> Route:
 
 
 async def _body(request: Request) -> bytes:
-    """Read a body, as far as an event may be long."""
     body = b""
     async for part in request.stream():
         body += part

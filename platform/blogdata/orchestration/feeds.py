@@ -11,9 +11,9 @@ from blogdata.errors import PlatformError
 from blogdata.evidence.served import Served, record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS
 from blogdata.orchestration import partner
-from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.dataset import Calendar
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import failure
 from blogdata.orchestration.served_dataset import requested, served_asset, served_step
@@ -35,7 +35,6 @@ class PartnerFeed:
 
     @property
     def key(self) -> dg.AssetKey:
-        """Asset key of the feed."""
         return asset_key(self.contract.dataset)
 
     @property
@@ -44,8 +43,6 @@ class PartnerFeed:
         return self.contract.write
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        """Build the asset; it requires the resources `lake` and `deployment`."""
-
         def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
             published = access_of(context).events.publications(self.source.dataset, partitions)
             if missing := [key for key in partitions if key not in published]:
@@ -65,8 +62,6 @@ class PartnerFeed:
         )
 
     def step(self) -> dg.OpDefinition:
-        """Build the op of the job `refresh`; it takes what is published, and sends what is due."""
-
         def deliver(context: dg.OpExecutionContext) -> None:
             for line in self._deliver(context, self._due(context)):
                 context.log_event(dg.AssetMaterialization(self.key, line.partition, metadata=_figures(line)))
@@ -81,10 +76,7 @@ class PartnerFeed:
         return partner.untaken(self._outbox(context), events, source) if asked is None else asked
 
     def _deliver(self, context: Context, partitions: Sequence[str]) -> list[OutboxLine]:
-        """Take partitions into the outbox, and send what is due; what was taken stays, whatever the partner does.
-
-        Whatever else is published and not taken is taken before: what is sent is in order, and as it is published now.
-        """
+        """Take partitions, and all that is published and not taken, into the outbox, and send what is due, in order."""
         settings: Settings = context.resources.deployment.settings()
         box, events = partner.outbox(settings), access_of(context).events
         try:
@@ -107,7 +99,7 @@ class PartnerFeed:
             version = access.lake.version(dataset)
             assert version is not None
             assert column is not None
-            yield from access.batches(dataset, version, column, partition)
+            return access.batches(dataset, version, column, partition)
 
         return partner.take(box, access.events, dataset, self._write, partition, batches)
 

@@ -21,10 +21,6 @@ ROTATING = "rotating"
 _MARK, _DIGITS = "mark", 8
 
 
-class KeyReplaced(ConfigurationError):
-    """Raised when rows would be computed by another key than those that are published; nothing was written."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Key:
     """A version of a key."""
@@ -39,36 +35,23 @@ class Key:
 
 
 def current(settings: Settings, name: str) -> Key:
-    """Read the current version of a key; the first one is generated if there is none.
-
-    Raises:
-        ConfigurationError: It is readable by others, cannot be generated, or is too short.
-        PlatformError: The provider of the secrets cannot be asked.
-    """
+    """Read the current version of a key; the first one is generated if there is none."""
     secrets.read(settings, name)
     version = secrets.provider(settings).versions(name)[-1]
     return Key(version=version, secret=secrets.read(settings, name, version))
 
 
 def renew(settings: Settings, name: str, after: Key) -> None:
-    """Make another version of a key, unless another process has done it meanwhile.
-
-    Raises:
-        PlatformError: The provider cannot store it.
-    """
+    """Make another version of a key, unless another process has done it meanwhile."""
     secrets.provider(settings).add(name, secrets.random(), after=after.version)
 
 
 def require_same(name: str, key: Key, published: Mapping[str, Entry]) -> None:
-    """Refuse a key if published partitions of a dataset were computed by another one.
-
-    Raises:
-        KeyReplaced: Some were computed by another key.
-    """
+    """Refuse a key if published partitions of a dataset were computed by another one."""
     kept = [entry for entry in published.values() if not entry.expired]
     marks = {entry.judged_by.get(name, key.mark) for entry in kept} - {key.mark}
     if marks:
-        raise KeyReplaced(
+        raise ConfigurationError(
             what=f"the tokens of {kept[0].dataset} were computed by {name} {', '.join(sorted(marks))}, which is"
             f" {key.mark} now: everybody would get another token, as if they were somebody new",
             where=name,

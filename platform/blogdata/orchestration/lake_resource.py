@@ -1,7 +1,4 @@
-"""The lake as a Dagster resource: where the tables and the landing zone are, and how writes are audited.
-
-The deployment as a Dagster resource: its settings, read when they are needed; run configuration holds no secret.
-"""
+"""The lake, and the deployment with its settings, as Dagster resources; run configuration holds no secret."""
 
 from __future__ import annotations
 
@@ -31,11 +28,7 @@ class DeploymentResource(dg.ConfigurableResource["DeploymentResource"]):
     home: str
 
     def settings(self) -> Settings:
-        """Read the settings as they are now, so that a change of them needs no restart.
-
-        Raises:
-            ConfigurationError: A setting cannot be used.
-        """
+        """Read the settings as they are now, so that a change of them needs no restart."""
         return config.load(overrides={"BLOGDATA_HOME": self.home})
 
 
@@ -58,17 +51,14 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     @cached_property
     def lake(self) -> Lake:
-        """The tables' root."""
         return Lake(root=self.root)
 
     @cached_property
     def events(self) -> EventLog:
-        """The event log."""
         return EventLog(self.lake)
 
     @property
     def landing_path(self) -> Path:
-        """The landing zone."""
         return Path(self.landing)
 
     @property
@@ -78,12 +68,10 @@ class LakeResource(dg.ConfigurableResource["LakeResource"]):
 
     @property
     def checkpoints_path(self) -> Path:
-        """The streams' checkpoints."""
         return Path(self.checkpoints) if self.checkpoints else self.landing_path.parent / "checkpoints"
 
     @property
     def engine(self) -> Engine:
-        """How writes are audited."""
         return Engine(self.writes)
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
-from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
+from blogdata.lake.commit import WHOLE_TABLE, Account
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import landed_content, new_fields, published_files, vanished_lines
 from blogdata.patterns.ingestion.erased_lines import is_kept
@@ -34,14 +34,8 @@ PARTITION_PATTERNS = {
     Grain.HOUR: (r"date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/", "T"),
     Grain.DAY: (r"date=(\d{4}-\d{2}-\d{2})()/", ""),
 }
-
-
 ERASED = "erased"
 """Reason of landed lines that are no rows any more, since they were those of a person who was forgotten."""
-
-
-class NotLanded(PlatformError):
-    """Raised when a requested partition is missing in the landing zone, or not complete yet."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,6 @@ class Landed:
 
         Raises:
             LinkRefused: A partition is, or contains, a link that leads out of the landing zone.
-            NotLanded: A partition has no folder, or is not complete.
         """
         step.reach.require_landed(table)
         wanted = step.partitions if keys is None else keys
@@ -69,7 +62,7 @@ class Landed:
         there = {partition.key: partition for partition in found if partition.ready}
         absent = [key for key in wanted if key not in there]
         if absent:
-            missing = NotLanded(
+            missing = PlatformError(
                 what=f"{len(absent)} partition(s) have not landed, or are not complete yet: {', '.join(absent[:5])}"
                 + (" …" if len(absent) > 5 else ""),
                 where=str(step.landing / table),
@@ -91,11 +84,10 @@ class Landed:
 
         Raises:
             LandedFileVanished: A file no longer exists; transient.
-            PlatformError: Files cannot be read; the error names their partitions, and has an error for each of them.
         """
-        landing = self.step.landing
+        landing, engine = self.step.landing, self.step.engine is Engine.TRANSACTION
         files = [file for found in self._files.values() for file in found]
-        judged = dict(zip(files, judge_all(files, landing, self.bounds, engine=self._engine), strict=True))
+        judged = dict(zip(files, judge_all(files, landing, self.bounds, engine=engine), strict=True))
         sizes: dict[str, dict[str, LandedSize]] = {}
         faults: dict[str, list[PlatformError]] = {}
         for key, found in self._files.items():
@@ -117,12 +109,7 @@ class Landed:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """What a landed file may need, by the deployment's settings."""
         return bounds_of(self.step.deployment.settings())
-
-    @property
-    def _engine(self) -> bool:
-        return self.step.engine is Engine.TRANSACTION
 
     def line_count(self, key: str) -> int:
         """Return the number of lines of a partition, counted as :attr:`measured`."""
@@ -134,12 +121,9 @@ class Landed:
 
         pattern, separator = PARTITION_PATTERNS[self.grain]
         files = [file for found in self._files.values() for file in found]
-        frame = read(self.step.spark, self.step.landing, files, self.bounds, engine=self._engine)
-        key = F.concat_ws(
-            separator,
-            F.regexp_extract("source_file", pattern, 1),
-            F.regexp_extract("source_file", pattern, 2),
-        )
+        engine = self.step.engine is Engine.TRANSACTION
+        frame = read(self.step.spark, self.step.landing, files, self.bounds, engine=engine)
+        key = F.concat_ws(separator, *(F.regexp_extract("source_file", pattern, group) for group in (1, 2)))
         is_any_erased = any(size.erased for sizes in self.measured.values() for size in sizes.values())
         return (frame.where(is_kept()) if is_any_erased else frame).withColumn("partition", key)
 
@@ -147,9 +131,6 @@ class Landed:
         """Record the fields that the producer began to send without announcing them, each once.
 
         Recorded before the lines are published: after a crash in between they are found known, and nothing is lost.
-
-        Raises:
-            PlatformError: As :attr:`measured`: no file is looked at before all are judged.
         """
         _ = self.measured
         contract = self.step.contract
@@ -173,20 +154,12 @@ class Landed:
         record(self.step.events, list(found.values()), run_id=self.step.run.run_id)
 
     def source(self) -> Upstream:
-        """Return what a publication of the partitions is audited against: lines, bytes, and files with their times.
-
-        Raises:
-            LinesVanished: As of :meth:`require_published_lines`.
-        """
+        """Return what a publication of the partitions is audited against: lines, bytes, and files with their times."""
         self.require_published_lines()
         return Upstream(accounts=self.accounts(), files=self.files(), landed=self.states())
 
     def require_published_lines(self) -> None:
-        """Refuse partitions with published lines that have not landed any more, unless a person has accepted that.
-
-        Raises:
-            LinesVanished: The error names the partitions.
-        """
+        """Refuse partitions with published lines that have not landed any more, unless a person has accepted that."""
         if ACCEPT_SIZE in self.step.accepted:
             return
         contract = self.step.contract
@@ -194,7 +167,10 @@ class Landed:
         losses = []
         for key in self.partitions:
             entry = published.get(WHOLE_TABLE if contract.partitioning is None else key)
-            if entry is None or not self._is_changed(key, entry):
+            if entry is None or published_files.is_published(self.partitions[key], entry.landed):
+                continue
+            if entry.partition == WHOLE_TABLE and delivered_on(entry) != key:
+                # It was made from another day's delivery.
                 continue
             try:
                 found = self._loss(key)
@@ -214,18 +190,11 @@ class Landed:
             landed_lines=partial(landed_content.landed_lines, files, root),
         )
 
-    def _is_changed(self, key: str, entry: Entry) -> bool:
-        """Return whether a publication was made from other files of the same partition."""
-        of_another_day = entry.partition == WHOLE_TABLE and delivered_on(entry) != key
-        return not of_another_day and not published_files.is_published(self.partitions[key], entry.landed)
-
     def accounts(self) -> dict[str, Account]:
         """Return the lines per partition, counted independently of Spark, and how many of them were erased."""
         erased = {key: sum(size.erased for size in sizes.values()) for key, sizes in self.measured.items()}
-        return {
-            key: Account(rows_in=self.line_count(key), reasons={ERASED: lines} if lines else {})
-            for key, lines in erased.items()
-        }
+        reasons = {key: {ERASED: lines} if lines else {} for key, lines in erased.items()}
+        return {key: Account(rows_in=self.line_count(key), reasons=reasons[key]) for key in erased}
 
     def files(self) -> dict[str, dict[str, FileFigures]]:
         """Return the rows of each file, and their bytes; a line that lost a byte is as wrong as a lost line."""
@@ -245,19 +214,18 @@ def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> lis
     found = step.landing_zone.scan(table, grain, since=min(wanted))
     if not any(column.subject for column in step.contract.columns):
         return found
-    while erase_known(step.deployment.settings(), step.landing, _files_of(found, wanted)):
+    keys = frozenset(wanted)
+    while erase_known(
+        step.deployment.settings(),
+        step.landing,
+        [part.folder / file.name for part in found if part.ready and part.key in keys for file in part.files],
+    ):
         # What is recorded as read is older than a look that found nobody: a line that comes later is seen by the next.
         found = step.landing_zone.scan(table, grain, since=min(wanted))
     return found
 
 
-def _files_of(found: Sequence[LandedPartition], wanted: Sequence[str]) -> list[Path]:
-    keys = frozenset(wanted)
-    return [part.folder / file.name for part in found if part.ready and part.key in keys for file in part.files]
-
-
 def bounds_of(settings: Settings) -> Bounds:
-    """Return what a landed file may need, by the settings of a deployment."""
     return Bounds(longest_line=settings.longest_line, largest_file=settings.largest_file)
 
 
@@ -277,13 +245,8 @@ def _blamed(error: PlatformError, keys: Sequence[str]) -> PlatformError:
 
 
 def newest_day(deliveries: Sequence[LandedPartition], folder: Path) -> str:
-    """Return the day of the newest delivery.
-
-    Raises:
-        NotLanded: There is no complete delivery.
-    """
     if not deliveries:
-        raise NotLanded(
+        raise PlatformError(
             what=f"no complete delivery of {folder.name} has landed",
             where=str(folder),
             next_step="put a delivery into date=YYYY-MM-DD/, a day until today, and write _SUCCESS last",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,36 +37,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class TableLost(PlatformError):
-    """A table of an object store is gone, or older than its events tell."""
-
-
-class LandedFilesGone(PlatformError):
-    """A table is lost, and so are landed files that it was computed from."""
-
-
 class BeginsAnew(PlatformError):
     """Another process creates the table again."""
 
     transient = True
 
 
-class InputExpired(PlatformError):
-    """A table is lost, and rows that it was computed from have expired."""
-
-
 def require_inputs(events: EventLog, task: Task, planner: Staleness) -> None:
-    """Refuse to create a lost table again if some of its partitions could not be computed again.
-
-    Raises:
-        InputExpired: Rows that they were computed from have expired.
-    """
+    """Refuse to create a lost table again if some of its partitions could not be computed again."""
     for name in task.datasets:
         if events.gone(name) < 0:
             continue
         kept = [key for key, entry in events.lost_lines(name).items() if entry.expired is None]
         if stuck := planner.expired(task, kept):
-            raise InputExpired(
+            raise PlatformError(
                 what=f"the table is gone or older, and the input of {len(stuck)} of its partitions has expired",
                 where=f"{name}, {min(stuck)}",
                 next_step=Remedy("bring it back from a backup; or go on without these rows: ", Run(accept=ACCEPT_SIZE)),
@@ -85,11 +69,6 @@ def begin_anew(
 
     Args:
         zone: Where the landed files have to be that a lost table was computed from; None: it does without some.
-
-    Raises:
-        LandedFilesGone: Rows of a table would not come again.
-        TableLost: The lake is in an object store.
-        BeginsAnew: Another process does it just now; transient.
     """
     if all(events.gone(contract.dataset) < 0 for contract in contracts):
         return
@@ -110,7 +89,9 @@ def begin_anew(
             model = _model(spark, lake, contract, engine)
             if contract is not main:
                 at = events.recorded(main.dataset) + 1 if main.dataset in lost else lake.version(main.dataset)
-                _commit(model, {"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}})
+                action = {"txn": {"appId": main.dataset, "version": at, "lastUpdated": companions.NEVER}}
+                file = model / "_delta_log" / f"{DeltaTable(model).version() + 1:020}.json"
+                file.write_text(json.dumps(action) + "\n", "utf-8")
             # First: if this process dies, the next one finds the table lost again.
             events.begin_anew(contract.dataset)
             replace_log(_folder(lake, contract.dataset), recorded + 1, model)
@@ -127,7 +108,7 @@ def _require_landed(zone: LandingZone, events: EventLog, contract: Contract) -> 
     gone = sorted(key for key, entry in lines.items() if entry.expired is None and key not in there)
     if gone:
         more = f" and {len(gone) - 1} more" if gone[1:] else ""
-        raise LandedFilesGone(
+        raise PlatformError(
             what=f"the table is gone or older, and so are landed files that it was computed from: {gone[0]}{more}",
             where=contract.dataset,
             next_step=Remedy(
@@ -139,7 +120,7 @@ def _require_landed(zone: LandingZone, events: EventLog, contract: Contract) -> 
 def _folder(lake: Lake, table: str) -> Path:
     folder = lake.folder(table)
     if folder is None:
-        raise TableLost(
+        raise PlatformError(
             what="the table is gone, or older than what its events tell was published",
             where=lake.path(table),
             next_step=Remedy("restore its objects in the store; or empty the whole lake, and run: ", Run()),
@@ -148,7 +129,6 @@ def _folder(lake: Lake, table: str) -> Path:
 
 
 def _model(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) -> Path:
-    """Create an empty table of the contract elsewhere, and return its folder."""
     # Spark remembers the logs that it has seen, by their paths.
     model = f"{contract.dataset}/.model/{time.time_ns()}"
     folder = _folder(lake, model)
@@ -159,12 +139,6 @@ def _model(spark: SparkSession, lake: Lake, contract: Contract, engine: Engine) 
     else:
         members.commit(lake, model, members.NONE_YET, [], {})
     return folder
-
-
-def _commit(folder: Path, action: Mapping[str, object]) -> None:
-    """Add a commit with one action to a table."""
-    file = folder / "_delta_log" / f"{DeltaTable(folder).version() + 1:020}.json"
-    file.write_text(json.dumps(action) + "\n", "utf-8")
 
 
 def replace_log(folder: Path, version: int, model: Path) -> None:

@@ -7,25 +7,17 @@ from collections.abc import Mapping
 from blogdata.errors import PlatformError
 
 
-class PartitionsFailed(PlatformError):
-    """Raised when several partitions, or tables, fail for different reasons."""
-
-
 def joined(
     faults: Mapping[str, PlatformError], *, where: str, outcome: str, parts: str = "partitions"
 ) -> PlatformError:
-    """Join faults into one error.
-
-    Returns:
-        The fault itself if all partitions have the same one; else an error that lists each with its partitions.
-    """
+    """Return the fault itself if all partitions have the same one; else an error that lists them."""
     by_text: dict[str, list[str]] = {}
     for key, error in faults.items():
         by_text.setdefault(str(error), []).append(key)
     if len(by_text) == 1:
         return next(iter(faults.values()))
     lines = "".join(f"\n    - {', '.join(keys)}: {text}" for text, keys in by_text.items())
-    return PartitionsFailed(
+    return PlatformError(
         what=f"{len(faults)} {parts} {outcome}, the others are:{lines}",
         where=where,
         next_step="mend each of them as it says, and run it again",

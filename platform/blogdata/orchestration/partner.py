@@ -32,7 +32,6 @@ TOKENS = "partner-tokens"
 
 
 def outbox(settings: Settings) -> Outbox:
-    """Return the outbox of a deployment."""
     return Outbox(path=settings.home / "partner.sqlite")
 
 
@@ -62,8 +61,6 @@ def send(settings: Settings, box: Outbox, write: Feed) -> int:
 
     Raises:
         Undelivered: The partner takes nothing now, or does not answer; transient.
-        Refused: The partner refuses a request for good.
-        ConfigurationError: Its key cannot be read.
     """
     url, name, total = settings.partner.url, settings.partner.secret, 0
     assert url is not None, "without a partner there is no feed"
@@ -106,14 +103,7 @@ def take(
     partition: str,
     batches: Callable[[], Iterable[pa.RecordBatch]],
 ) -> OutboxLine | None:
-    """Take the newest publication of a partition into the outbox.
-
-    Returns:
-        The account of the partition; None if it was published again meanwhile, and is to be taken once more.
-
-    Raises:
-        RowsUnaccounted: The rows are not those of the ledger; nothing was taken.
-    """
+    """Take the newest publication of a partition into the outbox; None if it was published again meanwhile."""
     source, entry = _published(events, dataset, [partition])[partition]
     every = [row for batch in batches() for row in batch.to_pylist()]
     rows = [_row(row, write) for row in every if row[write.unless] is False]

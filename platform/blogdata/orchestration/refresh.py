@@ -58,13 +58,7 @@ CONTINUE_PAST_FAILURES = dg.in_process_executor.configured(
 """A step runs even if an upstream step failed after yielding its output."""
 
 
-class NotReady(PlatformError):
-    """Raised when an upstream dataset failed a blocking check in the same run."""
-
-
 def refresh_job(code: LineageCode, *, first: dg.OpDefinition, served: Sequence[Served] = ()) -> dg.JobDefinition:
-    """Build the job."""
-
     @dg.graph(name=JOB)
     def refresh() -> None:
         landing = first()
@@ -90,11 +84,7 @@ def refresh_job(code: LineageCode, *, first: dg.OpDefinition, served: Sequence[S
 def op_failing_after_output(
     name: str, description: str, resources: Collection[str], work: Callable[[dg.OpExecutionContext], None]
 ) -> dg.OpDefinition:
-    """Build an op that yields its output before it fails, so that downstream steps run anyway.
-
-    Args:
-        work: The work of the step. `RetryRequested` is raised at once, any other exception after the output.
-    """
+    """Build an op that yields its output before it fails, so that downstream steps run; a retry is raised at once."""
 
     @dg.op(
         name=name,
@@ -141,25 +131,28 @@ class Refresh:
         self._checks = ShownChecks(context)
 
     def task(self, task: Task) -> None:
-        """Compute the stale and the requested partitions of a task.
-
-        Raises:
-            RetryRequested: A transient fault, as long as attempts are left.
-            Failure: Partitions failed or are newly held, and the others are published; or the ledger of an upstream
-                dataset does not balance, and nothing was computed.
-        """
+        """Compute the stale and the requested partitions of a task; fail if some failed, or are newly held."""
         request = self._request
         if not self._is_selected(task):
             return
         if set(task.datasets) & self._code.graph.downstream(request.blocked):
-            raise failed(_not_ready(task, request.blocked))
+            blocked = ", ".join(sorted(request.blocked))
+            raise failed(
+                PlatformError(
+                    what=f"the ledger of {blocked} does not add up, and nothing is made of it in this run",
+                    where=task.main,
+                    next_step=Remedy("see what is missing, and how to compute it again: ", ShowLedger()),
+                )
+            )
         faults: dict[str, PlatformError] = {}
         asked = self._again(task)
         ran: dict[str, str] = {}
+        # Of what is asked for again only a part is claimed at a time, so that it blocks nobody for long.
+        most = MOST_AGAIN if request.is_again and not task.in_order else None
         planner, passes = self._planner(), 0
         # Partitions may make others of their own dataset stale: repeat until none is left.
         while todo := self._left(task, planner, asked, ran, passes):
-            with self._claimed(task, self._piece(task, todo)) as mine:
+            with self._claimed(task, sorted(todo)[:most]) as mine:
                 if not mine:
                     self._context.log.warning(
                         f"{task.main} is left to the run that executes it; what it leaves is stale"
@@ -193,21 +186,21 @@ class Refresh:
         }
 
     def _again(self, task: Task) -> set[str]:
-        since = Since(self._access.events, self._request.asked_at(self._versions)) if self._request.only_again else None
+        request, access, graph = self._request, self._access, self._code.graph
+        versions = request.asked_at(lambda: access.lake.versions(graph.contracts)) if request.only_again else None
         keys = self._requested(task)
         if not keys:
             return set()
-        published = self._access.events.publications(task.main)
+        published = access.events.publications(task.main)
         # A resumed run continues: partitions it has already published itself are done.
         left = {key for key in keys if key not in published or published[key].run_id != self._context.run_id}
-        if since is None or not left:
+        if versions is None or not left:
             return left
-        graph = self._code.graph
         tasks = {graph.task_of(edge.above).main for edge, _ in graph.edges(task) if edge.above in graph.contracts}
         # What this run does not compute need not be newer than its request.
         above = [one for main in tasks - {task.main} if self._is_selected(one := graph.task_of(main))]
         asked = {name: self._requested(one) for one in above for name in one.datasets}
-        return left - since.done(task.datasets, left, asked)
+        return left - Since(access.events, versions).done(task.datasets, left, asked)
 
     def _is_selected(self, task: Task) -> bool:
         return not self._request.datasets or not set(task.datasets).isdisjoint(self._request.datasets)
@@ -218,14 +211,6 @@ class Refresh:
             window = Window.parsed(self._request.span)
             keys |= {key for key in self._planner().computable(task) if window.holds(key, task.grain)}
         return keys
-
-    def _versions(self) -> Mapping[str, int]:
-        return self._access.lake.versions(self._code.graph.contracts)
-
-    def _piece(self, task: Task, todo: Collection[str]) -> list[str]:
-        """Return what is claimed next: of what is asked for again only a part, so that it blocks nobody for long."""
-        bounded = self._request.is_again and not task.in_order
-        return sorted(todo)[: MOST_AGAIN if bounded else None]
 
     def _left(
         self,
@@ -240,8 +225,7 @@ class Refresh:
 
         Each partition runs once, since one whose inputs change all the time would run for ever. Only one that continues
         from an earlier partition runs again, if that has changed meanwhile: this ends with the newest partition. Each
-        pass takes four times as many as the one before: it costs as much for many as for one, and a session goes on for
-        an hour or for days. A replay computes what was asked for, in pieces, and nothing ahead of it.
+        pass runs four times as many: a batch costs about the same whatever its size. A replay computes nothing ahead.
         """
         todo = {**dict.fromkeys(set(asked) - ran.keys(), _ASKED), **self._stale(task, planner, first=not ran)}
         again = planner.continuing(task, after=ran)
@@ -324,11 +308,3 @@ class Refresh:
             note_faults(self._access, self._code.graph, task, lasting)
             planner = self._planner()
         self._checks.show_waiting(task, planner.waiting(task), at_end=True)
-
-
-def _not_ready(task: Task, refused: Collection[str]) -> NotReady:
-    return NotReady(
-        what=f"the ledger of {', '.join(sorted(refused))} does not add up, and nothing is made of it in this run",
-        where=task.main,
-        next_step=Remedy("see what is missing, and how to compute it again: ", ShowLedger()),
-    )

@@ -34,11 +34,7 @@ class ReplayRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """A requested replay.
-
-    Args:
-        runs: The planned computations, in order.
-    """
+    """A requested replay: its planned computations, in order, and the versions of their tables at the request."""
 
     identity: str
     dataset: str
@@ -99,11 +95,7 @@ class Since:
 
 
 def request_replay(lake: Lake, events: EventLog, dataset: str, runs: Sequence[Planned], run_id: str) -> None:
-    """Request a replay: store it in the event log for the daemon.
-
-    Args:
-        runs: The planned computations, in order.
-    """
+    """Store a replay in the event log for the daemon."""
     plan = [{"datasets": list(run.datasets), "keys": list(run.keys)} for run in runs]
     versions = lake.versions(sorted({name for run in runs for name in run.datasets}))
     # The requesting run may be retried: the same identity makes it the same replay, not a second one.
@@ -137,5 +129,4 @@ def unfinished(events: EventLog) -> list[Replay]:
 
 
 def close(events: EventLog, replay: Replay) -> None:
-    """Record that a replay is complete."""
     events.append([Event(kind=DONE, dataset=replay.dataset, identity=f"{replay.identity}-done")])

@@ -6,10 +6,9 @@ from typing import Any
 
 import dagster as dg
 
-from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.computation import partitions_of
-from blogdata.orchestration.dataset import deps, described
+from blogdata.orchestration.dataset import Calendar, deps, described
 from blogdata.orchestration.names import asset_key, op_of
 from blogdata.orchestration.refresh import op_failing_after_output
 from blogdata.orchestration.refresh_request import Request
@@ -68,11 +67,7 @@ def served_step(
 def requested(
     request: Request, contract: Contract, sources: Sequence[str], there: Callable[[], Collection[str]]
 ) -> list[str] | None:
-    """Find the partitions that a run was asked to serve; None if it serves whatever is due.
-
-    Args:
-        there: Looks up the partitions that these have published; called only if any were asked for.
-    """
+    """Find the partitions that a run was asked to serve, among those published; None if it serves whatever is due."""
     if request.span:
         window = Window.parsed(request.span)
         return [key for key in there() if window.holds(key, contract.grain)]

@@ -13,10 +13,10 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import record_deliveries
 from blogdata.lake.commit import PARTITION_ROWS, kept
 from blogdata.lake.lake import Lake
-from blogdata.orchestration.calendar import Calendar
 from blogdata.orchestration.checks import LEDGER
 from blogdata.orchestration.completeness import complete_results, complete_specs
 from blogdata.orchestration.computation import Context, access_of, evaluation, log_event
+from blogdata.orchestration.dataset import Calendar
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.partition_faults import joined
@@ -46,35 +46,27 @@ GRANTING = partial(sink_roles.granting, roles=ROLES)
 
 @dataclass(frozen=True, kw_only=True)
 class Sink:
-    """Datasets that PostgreSQL serves together: each partition is replaced in one transaction.
-
-    Args:
-        served: Contracts of the served datasets; they have the same partitions, and the tables have their names.
-    """
+    """Datasets with the same partitions that PostgreSQL serves together: each is replaced in one transaction."""
 
     contract: Contract
     served: Sequence[Contract]
 
     @property
     def key(self) -> dg.AssetKey:
-        """Asset key of the sink."""
         return asset_key(self.contract.dataset)
 
     @property
     def schema(self) -> str:
-        """PostgreSQL schema of the tables."""
         assert isinstance(self.contract.write, Serve)
         return self.contract.write.schema
 
     def asset(self, calendar: Calendar, version: str) -> dg.AssetsDefinition:
-        """Build the asset; it requires the resources `lake` and `postgres`."""
-
         def deliver(context: dg.AssetExecutionContext, partitions: list[str]) -> Iterator[Any]:
             receipts, refused = self._deliver_all(context, partitions)
             for partition, receipt in receipts.items():
                 context.add_asset_metadata(_figures(receipt), asset_key=self.key, partition_key=partition)
             if refused:
-                yield from (check for check in self._refused_check(refused))
+                yield from self._refused_check(refused)
                 raise failed(self._refused(refused))
             yield dg.MaterializeResult(asset_key=self.key, check_results=self._judged(context, receipts))
 
@@ -90,8 +82,6 @@ class Sink:
         )
 
     def step(self) -> dg.OpDefinition:
-        """Build the op of the job `refresh`; it serves the partitions found by :meth:`due`."""
-
         def deliver(context: dg.OpExecutionContext) -> None:
             receipts, refused = self._deliver_all(context, self.due(context))
             for partition, receipt in receipts.items():
@@ -105,18 +95,11 @@ class Sink:
         return served_step(self.contract, RESOURCES, deliver)
 
     def due(self, context: Context) -> Sequence[str]:
-        """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones.
-
-        Raises:
-            RetryRequested: The database does not answer.
-            Failure: No database is configured, or the fault is permanent.
-        """
-        access = access_of(context)
+        """Find the partitions to serve: those in `span`, the requested ones with `only_again`, else the stale ones."""
+        access, request = access_of(context), context.resources.request
         names = [contract.dataset for contract in self.served]
         try:
-            asked = requested(
-                context.resources.request, self.contract, names, lambda: published_by_all(access.events, names)
-            )
+            asked = requested(request, self.contract, names, lambda: published_by_all(access.events, names))
             if asked is not None:
                 return asked
             with context.resources.postgres.connection() as connection:
@@ -150,10 +133,8 @@ class Sink:
 
     def _deliver(self, context: Context, partition: str) -> Receipt:
         assert isinstance(self.contract.write, Serve)
-        without = self.contract.write.without
-        parts = [
-            _served_table(context.resources.lake, contract, partition, without=without) for contract in self.served
-        ]
+        access, without = access_of(context), self.contract.write.without
+        parts = [_served_table(access, contract, partition, without) for contract in self.served]
         delivery = SinkDelivery(partition=partition, parts=parts, run_id=context.run.run_id)
         with context.resources.postgres.connection() as connection:
             return transactional_sink.deliver(connection, self.schema, delivery, GRANTING)
@@ -212,14 +193,11 @@ def unserved(
     ]
 
 
-def _served_table(
-    access: LakeResource, declared: Contract, partition: str, *, without: Collection[str] = ()
-) -> ServedTable:
+def _served_table(access: LakeResource, declared: Contract, partition: str, without: Collection[str]) -> ServedTable:
     dataset = declared.dataset
     table = access.lake.caught_up(dataset)
     contract = carried(declared, table)
     left = tuple(column for column in contract.columns if f"{dataset}.{column.name}" not in without)
-    contract = replace(contract, columns=left)
     entry = access.events.publications(dataset, [partition]).get(partition)
     if table is None or entry is None:
         raise input_not_published(dataset, [partition], [dataset])
@@ -230,11 +208,10 @@ def _served_table(
             where=partition,
             next_step="the step is retried and reads the newer version",
         )
-    batches = access.batches(dataset, version, contract.partition_column or "", partition)
     return ServedTable(
-        contract=contract,
+        contract=replace(contract, columns=left),
         table_id=str(table.metadata().id),
         version=entry.version,
         rows=entry.rows_out,
-        batches=batches,
+        batches=access.batches(dataset, version, contract.partition_column or "", partition),
     )

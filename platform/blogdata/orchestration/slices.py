@@ -47,7 +47,9 @@ def additions(step: Step, companions: Sequence[Contract] = ()) -> Additions:
     All inputs are pinned before anything is looked up: what is published later is no part of what the step reads.
     """
     contract, slices = step.contract, slices_of(step.contract)
-    if slices is None or not step.stale or not _may_add(step):
+    if step.engine is not Engine.TRANSACTION or step.run.attempt >= _WHOLE_FROM:
+        return Additions()
+    if slices is None or not step.stale or not step.exists(contract.dataset):
         return Additions()
     inputs = [read.dataset for read in contract.reads if read.dataset != contract.dataset]
     pinned = {dataset: step.pin(dataset) for dataset in inputs if step.exists(dataset)}
@@ -117,11 +119,6 @@ def _continues(entry: Entry, code_version: str, contract: str) -> bool:
     """Return whether this code would compute the published rows of a partition as they were computed."""
     same = (entry.code_version, entry.contract) == (code_version, contract)
     return same and not entry.judged_by and (entry.added is None or entry.added.times < MOST)
-
-
-def _may_add(step: Step) -> bool:
-    """Return whether the engine can add rows, and no others have written the table at each of the first tries."""
-    return step.engine is Engine.TRANSACTION and step.run.attempt < _WHOLE_FROM and step.exists(step.contract.dataset)
 
 
 def _intact(step: Step, contract: Contract, keys: Collection[str]) -> set[str]:

@@ -61,8 +61,7 @@ class Changes:
 class Upstream(Provenance):
     """The figures of the layer above that a publication is audited against; the step itself adds what it read.
 
-    Args:
-        copy: Name of the immutable copy, for a dataset that keeps copies; built from attributes that never change.
+    `copy` names the immutable copy, for a dataset that keeps copies; built from attributes that never change.
     """
 
     copy: str | None = None
@@ -116,20 +115,11 @@ class Step:
         return self._access.landing_zone
 
     def read(self, dataset: str) -> DataFrame:
-        """Read a dataset at its pinned version: the newest one when the step first used it.
-
-        Raises:
-            DatasetMissing: The dataset has never been published.
-        """
+        """Read a dataset at its pinned version: the newest one when the step first used it."""
         return self.lake.read(self.spark, dataset, self.pin(dataset))
 
     def pin(self, dataset: str) -> int:
-        """Pin an input to its newest version on first use, and return the pinned version.
-
-        Raises:
-            DatasetMissing: The dataset has never been published.
-            NotDeclared: No contract of the step reads it.
-        """
+        """Pin an input to its newest version on first use, and return the pinned version."""
         if dataset not in self.inputs:
             version = self.lake.version(dataset)
             if version is None:
@@ -148,12 +138,7 @@ class Step:
         return self._there[dataset]
 
     def token_key(self, name: str) -> str:
-        """Read the key that tokens of the dataset follow from; which one it was is recorded in the commit.
-
-        Raises:
-            KeyReplaced: The published rows have tokens by another key.
-            PlatformError: As :func:`blogdata.orchestration.keys.current`.
-        """
+        """Read the key that tokens of the dataset follow from; which one it was is recorded in the commit."""
         if name not in self._keys:
             key = keys.current(self.deployment.settings(), name)
             if keys.ROTATING not in self.accepted:
@@ -179,11 +164,6 @@ class Step:
         Returns:
             Dataset to its commit. For periods merged in order, it is the last commit, with the ledger entries of all
             executions, including later ones that ran again.
-
-        Raises:
-            ReplayTooLong: More later executions would run again than the contract allows; nothing was written.
-            FrozenPeriod: A partition is frozen, and no person has lifted that guard.
-            PlatformError: As `publish` of Audit-Write-Audit-Publish, and of the pattern that writes.
         """
         if isinstance(rows, FullDelivery):
             return self._of_one(self._merge_delivery(rows))

@@ -25,12 +25,6 @@ class StorageUnreachable(PlatformError):
 
 @contextmanager
 def translated(settings: Settings) -> Iterator[None]:
-    """Translate storage errors inside the block.
-
-    Raises:
-        StorageFailed: Dagster's storage failed inside the block.
-        StorageUnreachable: It is in PostgreSQL, which does not answer.
-    """
     for file, problem in dagster_home.damaged(settings, whole=False):
         # Before Dagster is at work: it logs what it cannot store.
         raise _failed(problem, str(file), dagster_home.MENDED)

@@ -1,7 +1,6 @@
 """Runs streams: each micro-batch is audited and published exactly once, even if it is interrupted and retried.
 
-Spark processes a micro-batch in a Python worker process on the server's host, so the project has to be installed
-there. An error raised in the worker is raised again in the client with its original type.
+Spark processes a micro-batch in a Python worker process on the server's host: the project has to be installed there.
 """
 
 from __future__ import annotations
@@ -53,17 +52,12 @@ class StreamLost(PlatformError):
     """Raised when another process has taken the stream over."""
 
 
-class LakeBehind(PlatformError):
-    """Raised when the lake lacks what a stream has published."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where a stream publishes, and for which run; it is sent to the worker process.
 
     Args:
-        probe: Folder with a folder `dataset/number` for each publication that a test steps through; None in
-            production.
+        probe: Folder with a folder `dataset/number` for each publication that a test steps through.
         home: Home of the deployment, which knows who was forgotten; None: nobody was.
     """
 
@@ -88,18 +82,12 @@ class MicroBatch:
 
     @property
     def spark(self) -> SparkSession:
-        """Spark session of the batch."""
         return self.lines.sparkSession
-
-    @cached_property
-    def writer(self) -> str:
-        """Writer name under which the checkpoint's batches are published."""
-        return self.checkpoint.writer
 
     @property
     def label(self) -> str:
         """Value of the column `batch` in its rows."""
-        return f"{self.writer}/{self.number}"
+        return f"{self.checkpoint.writer}/{self.number}"
 
     @cached_property
     def files(self) -> Sequence[BatchFile]:
@@ -137,9 +125,6 @@ class MicroBatch:
             frame: The columns of the contract except `batch`; others are not published.
             turn: What :func:`next_turn` returned before the table was read.
             files: Partition to landed file to its lines and bytes, which its rows must have.
-
-        Raises:
-            PlatformError: As `publish`.
         """
         from pyspark.sql import functions as F
 
@@ -155,7 +140,7 @@ class MicroBatch:
                 probe=str(probe) if probe and probe.is_dir() else None,
             ),
             change=AppendBatch(
-                stream=self.writer,
+                stream=self.checkpoint.writer,
                 batch=self.number,
                 turn=turn,
                 notes={READ: f"landing.{self.sources[0].table}", **left_out_notes(self.files), **notes},
@@ -191,7 +176,6 @@ class Stream:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the published datasets, in order."""
         return tuple(contract.dataset for contract in self.contracts)
 
     def spec(self, landing: Path) -> StreamSpec:
@@ -249,19 +233,7 @@ def run(
     new_checkpoint: bool = False,
     stop: threading.Event | None = None,
 ) -> None:
-    """Run a stream: process all available input and end, or poll until stopped.
-
-    Args:
-        every_seconds: Trigger interval; None: process the available input and end.
-
-    Raises:
-        ConfigurationError: Without the engine's jar landed lines cannot be streamed.
-        StreamBusy, StreamLost: Another process is running the stream, or has taken it over.
-        LakeBehind: The lake lacks what the newest checkpoint has published.
-        IncompatibleCheckpoint, CheckpointDamaged: Its checkpoint cannot be resumed.
-        StreamWorkerLate: The worker process did not connect in time; transient.
-        PlatformError: An error of one of its batches.
-    """
+    """Run a stream: process all available input and end, or poll every so many seconds until stopped."""
     if place.engine is not Engine.TRANSACTION:
         raise ConfigurationError(
             what="without the engine's jar landed lines cannot be streamed",
@@ -309,7 +281,7 @@ def _require_published(checkpoint: Checkpoint, stream: Stream, lake: Lake) -> No
         if known and (table is None or str(table.metadata().id) != known["id"] or table.version() < known["version"]):
             behind.append(name)
     if behind:
-        raise LakeBehind(
+        raise PlatformError(
             what=f"the lake lacks what the stream '{stream.name}' has published: {', '.join(behind)} gone or older",
             where=lake.root,
             next_step=Remedy(
@@ -355,7 +327,6 @@ class _Claim:
             raise self._lost()
 
     def close(self) -> None:
-        """Release the claim."""
         turns.claims(self._lake, f"stream {self._name}").release([self._name], self._owner)
 
     def _lost(self) -> StreamLost:

@@ -45,13 +45,7 @@ def packed(error: PlatformError) -> str:
 
 @contextmanager
 def unpacked(name: str) -> Iterator[None]:
-    """Raise an error of a stream's batch with its original type.
-
-    Raises:
-        StreamWorkerLate: The worker process did not connect in time; transient.
-        StreamFailed: The stream ended with an unexpected error.
-        PlatformError: The error that a batch raised.
-    """
+    """Raise an error of a stream's batch with its original type."""
     try:
         yield
     except PySparkException as error:
@@ -67,7 +61,6 @@ def unpacked(name: str) -> Iterator[None]:
 
 
 def unforeseen(name: str, error: Exception, batch: str = "") -> StreamFailed:
-    """Build the error for a stream that ended unexpectedly."""
     return StreamFailed(
         what=f"the stream '{name}' ended: {batch}{foreign.unquoted(error)}",
         where=name,

@@ -14,9 +14,8 @@ from blogdata.lake.commit import ROWS, Commit, Entry
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.checks import LEDGER, check_specs, failed_checks, ledger_result, passed_checks
-from blogdata.orchestration.computation import RESOURCES, run_context
+from blogdata.orchestration.computation import RESOURCES, access_of, run_context
 from blogdata.orchestration.dataset import deps, described
-from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.landing import bounds_of
 from blogdata.orchestration.names import asset_key
 from blogdata.orchestration.retries import reported
@@ -44,8 +43,7 @@ def streamed(stream: Stream, *, version: str) -> dg.AssetsDefinition:
         pool=pool_of(f"stream.{stream.name}"),
     )
     def tick(context: dg.AssetExecutionContext) -> Iterator[Any]:
-        access: LakeResource = context.resources.lake
-        run = run_context(context, version)
+        access, run = access_of(context), run_context(context, version)
         before = {name: access.lake.version(name) for name in stream.datasets}
         settings = context.resources.deployment.settings()
         place = Place(
@@ -97,8 +95,7 @@ def _report(
         }
         for line in left_out:
             context.log.warning(line)
-        _, passed = passed_checks(key, contract, step, commit)
-        results = [failed.get(check.check_name, check) for check in passed]
+        results = [failed.get(check.check_name, check) for check in passed_checks(key, contract, step, commit)]
         version = dg.DataVersion(str(commit.version))
         yield dg.MaterializeResult(asset_key=key, metadata=metadata, check_results=results, data_version=version)
     elif fault is not None:
@@ -123,11 +120,7 @@ def _unchanged_checks(key: dg.AssetKey, step: Step) -> Iterator[dg.AssetCheckRes
 
 
 def added(lake: Lake, dataset: str, since: int | None) -> list[Commit]:
-    """List the commits a stream appended to a dataset after a version, oldest first.
-
-    Args:
-        since: Table version to start after; None if there was no table.
-    """
+    """List the commits a stream appended to a dataset after a version (None: there was no table), oldest first."""
     newer = takewhile(lambda commit: since is None or commit.version > since, appended(lake, dataset))
     return list(newer)[::-1]
 

@@ -19,7 +19,6 @@ _LOOK_AGAIN_SECONDS = 1.0
 
 
 def claims(lake: Lake, dataset: str) -> Claims:
-    """Return the claims on a dataset's partitions."""
     return Claims(lake, dataset, alive=owners.alive)
 
 
@@ -32,8 +31,7 @@ def is_executed(lake: Lake, task: Task) -> bool:
 def claimed(lake: Lake, task: Task, keys: Collection[str], log: Logger, *, waits: bool = True) -> Iterator[set[str]]:
     """Claim partitions of a task, or its whole table if its periods are executed in order (Single Runner).
 
-    Yields:
-        Keys of the claimed partitions; empty only if other runs hold all of them and this one does not wait.
+    Yields none only if other runs hold all of them and this one does not wait.
     """
     held, owner, waiting = claims(lake, task.main), owners.this_run(), False
     wanted = {WHOLE_TABLE} if task.in_order else set(keys)

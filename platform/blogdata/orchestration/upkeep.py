@@ -1,26 +1,139 @@
-"""The maintenance of a deployment: every action, in the order in which they are taken, and what is maintained.
+"""Keeps the tables of the lake tidy: a list of actions, each of which decides without Spark whether it has work to do.
 
-The maintenance action that compacts the tables of datasets (Compactor).
-
-The maintenance actions that remove files that nobody can need any more: data files, and old files of the logs.
+An action works on one dataset at a time, under a claim, so that a run that publishes the dataset meanwhile loses
+nothing. A dataset that another run is publishing is left for the next time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from blogdata.errors import PlatformError
+from blogdata.evidence.claims import PARTITION_STATE, Claims
+from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.held_versions import first_needed, held_versions
 from blogdata.lake import members, unneeded
 from blogdata.lake.lake import Lake
 from blogdata.lake.shares import shared_files
-from blogdata.orchestration.maintenance import BUSY, OWN, Action, Done, Due, Inspection, Upkeep
+from blogdata.orchestration import owners
 from blogdata.patterns.ingestion import compactor
 from blogdata.planning.finality import lookback_of, newest_ended
 from blogdata.publish.contract import Contract
-from blogdata.publish.target import Engine
+from blogdata.publish.target import Engine, RunContext, Target
 from blogdata.publish.write_faults import ConcurrentWrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+OWN = tuple(
+    Contract(dataset=name, description=what, owner="team:platform", columns=())
+    for name, what in (
+        (EVENTS, "The event log"),
+        (PARTITION_STATE, "Claims on partitions"),
+    )
+)
+"""The platform's own tables; the action that compacts leaves them to what writes them."""
+BUSY = "another run is publishing it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What an action decides by."""
+
+    lake: Lake
+    events: EventLog
+    now: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upkeep(Inspection):
+    """A run that maintains tables; `spark` opens the session, once there is something to do that needs it."""
+
+    run: RunContext
+    spark: Callable[[], AbstractContextManager[SparkSession]]
+    engine: Engine = Engine.TRANSACTION
+    probe: str | None = None
+
+    def target(self, contract: Contract) -> Target:
+        return Target(lake=self.lake, contract=contract, run=self.run, engine=self.engine, probe=self.probe)
+
+    @contextmanager
+    def claimed(self, contract: Contract, partitions: Sequence[str]) -> Iterator[list[str]]:
+        """Claim partitions of a dataset; none if another run publishes anything of it."""
+        # A companion is published under the claim of its main dataset.
+        claims, owner = Claims(self.lake, contract.main, alive=owners.alive), owners.this_run()
+        taken = [] if claims.held() else claims.take(partitions, owner)
+        try:
+            yield taken
+        finally:
+            claims.release(taken, owner)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Due:
+    """Work that an action has found; no partitions if it concerns the table as a whole."""
+
+    dataset: str
+    action: str
+    partitions: tuple[str, ...] = ()
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """Work that an action has done, or why it has left it for the next time."""
+
+    due: Due
+    files: int = 0
+    bytes: int = 0
+    left: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Maintenance of a dataset that an error has ended; that of the other datasets goes on."""
+
+    dataset: str
+    error: PlatformError
+
+
+class Action(Protocol):
+    """One kind of maintenance."""
+
+    name: str
+
+    def due(self, seen: Inspection, contract: Contract) -> Due | None:
+        """Decide, without Spark, whether there is work on a dataset; None if there is none."""
+
+    def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
+        """Do the work."""
+
+
+def look(seen: Inspection, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Due | Fault]:
+    """Find the work that is due, without Spark and without a claim."""
+    for contract in contracts:
+        try:
+            yield from (due for action in actions if (due := action.due(seen, contract)) is not None)
+        except PlatformError as error:
+            yield Fault(dataset=contract.dataset, error=error)
+
+
+def maintain(upkeep: Upkeep, actions: Sequence[Action], contracts: Iterable[Contract]) -> Iterator[Done | Fault]:
+    """Do what is due, dataset by dataset, in the order of the actions; each one sees what those before it have left."""
+    for contract in contracts:
+        try:
+            for action in actions:
+                if (due := action.due(upkeep, contract)) is not None:
+                    yield action.do(upkeep, contract, due)
+        except PlatformError as error:
+            yield Fault(dataset=contract.dataset, error=error)
 
 
 class Vacuuming:
@@ -36,7 +149,6 @@ class Vacuuming:
         return _due(contract, self.name, _data_files(seen, contract))
 
     def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
-        """Remove the files; no commit is made."""
         unneeded.remove(_data_files(upkeep, contract))
         return Done(due=due)
 
@@ -54,7 +166,6 @@ class LogCleaning:
         return _due(contract, self.name, self._files(seen, contract))
 
     def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:
-        """Remove the files."""
         unneeded.remove(self._files(upkeep, contract))
         return Done(due=due)
 

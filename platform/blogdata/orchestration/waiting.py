@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import dagster as dg
 
@@ -25,7 +25,6 @@ _SHOWN_FAILED = 500
 
 
 def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
-    """Return the check spec of a dataset."""
     return dg.AssetCheckSpec(
         WAITING,
         asset=key,
@@ -34,13 +33,11 @@ def waiting_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
 
 
 def waiting_result(access: LakeResource, graph: Graph, contract: Contract) -> dg.AssetCheckResult:
-    """Run the check of a dataset on its current state."""
     planner = Planner(graph=graph, look=Snapshot(access.landing_zone, access.events))
     return waiting_check(contract, planner.waiting(graph.task_of(contract.dataset)))
 
 
 def waiting_check(contract: Contract, waiting: Mapping[str, PlatformError]) -> dg.AssetCheckResult:
-    """Return the check result for known waiting partitions."""
     reasons = by_reason(waiting)
     return dg.AssetCheckResult(
         check_name=WAITING,
@@ -56,18 +53,12 @@ def waiting_check(contract: Contract, waiting: Mapping[str, PlatformError]) -> d
 
 
 def _told(reasons: Mapping[str, Mapping[str, PlatformError]]) -> str:
-    told = [f"{_named([*found])}: {_in_one_line(next(iter(found.values())))}" for found in reasons.values()]
-    more = [f"{len(told) - _REASONS} more reasons"] if len(told) > _REASONS else []
-    return ". ".join([*told[:_REASONS], *more])
-
-
-def _named(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
-    return ", ".join(key or "the table" for key in keys[:_NAMED]) + more
-
-
-def _in_one_line(error: PlatformError) -> str:
-    return " ".join(f"{error.what} ({error.where}); {error.next_step}".split())
+    told = []
+    for found in list(reasons.values())[:_REASONS]:
+        error, more = next(iter(found.values())), f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        named = ", ".join(key or "the table" for key in list(found)[:_NAMED]) + more
+        told.append(f"{named}: {' '.join(f'{error.what} ({error.where}); {error.next_step}'.split())}")
+    return ". ".join([*told, *([f"{len(reasons) - _REASONS} more reasons"] if len(reasons) > _REASONS else [])])
 
 
 def show_failed(context: dg.OpExecutionContext, task: Task, partitions: Collection[str]) -> None:
