@@ -62,7 +62,6 @@ def send(settings: Settings, box: Outbox, write: Feed) -> int:
 
     Raises:
         Undelivered: The partner takes nothing now, or does not answer; transient.
-        Refused: The partner refuses a request for good.
         ConfigurationError: Its key cannot be read.
     """
     url, name, total = settings.partner.url, settings.partner.secret, 0
@@ -110,9 +109,6 @@ def take(
 
     Returns:
         The account of the partition; None if it was published again meanwhile, and is to be taken once more.
-
-    Raises:
-        RowsUnaccounted: The rows are not those of the ledger; nothing was taken.
     """
     source, entry = _published(events, dataset, [partition])[partition]
     every = [row for batch in batches() for row in batch.to_pylist()]

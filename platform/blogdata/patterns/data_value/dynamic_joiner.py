@@ -75,9 +75,6 @@ def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
         A row for each pair that belongs together, and one for each row without a partner: the `on` columns, the other
         columns of both sides (null of a side that is missing), and the `side` column. Of streams, a row without a
         partner is returned when the watermarks have passed the time in which one could come.
-
-    Raises:
-        ColumnClash: Both sides have a column of the same name that is not one of `on`, or one is named like `side`.
     """
     others = {
         name: [column for column in frame.columns if column not in spec.on]

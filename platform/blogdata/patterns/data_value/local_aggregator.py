@@ -61,9 +61,6 @@ def aggregate(
 
     Returns:
         One row per group: the `by` columns and the measures, as the Distributed Aggregator computes them.
-
-    Raises:
-        RowsNotTogether: The table's own log does not promise that the rows of a group lie in one partition.
     """
     column = _partition_column(stored, by)
     rows = stored.lake.row_counts(stored.dataset, column, stored.version, partitions=stored.partitions)

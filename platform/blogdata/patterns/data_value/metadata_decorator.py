@@ -55,9 +55,6 @@ def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -
         dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING,
         job STRING, trigger STRING, event STRING (JSON, the context of the event that started the run, or null),
         attempt INT, published_at TIMESTAMP, current BOOLEAN (true for the newest publication of a partition).
-
-    Raises:
-        DatasetMissing: No event log exists, because nothing was ever published.
     """
     selected = [f"{expression} AS {name}" for name, expression in CONTEXT.items()]
     return lake.read(spark, EVENTS, version).where(IS_PUBLICATION).selectExpr(*selected)

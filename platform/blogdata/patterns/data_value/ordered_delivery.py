@@ -40,7 +40,6 @@ class Receiver(Protocol):
 
         Raises:
             Undelivered: None was taken, or nobody knows which.
-            Refused: The target will never take it.
         """
 
 
@@ -62,7 +61,6 @@ def deliver(orderer: Orderer, outbox: Outbox, target: Receiver, *, patience: flo
 
     Raises:
         Undelivered: The target does not take a request, or does not answer; what it did not take waits.
-        Refused: The target refused a request for good.
     """
     count = 0
     while records := orderer.next():

@@ -143,11 +143,7 @@ class Outbox(SqliteStore):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the only process that takes or sends; the death of the process ends it.
-
-        Raises:
-            OutboxBusy: Another process does.
-        """
+        """Be the only process that takes or sends; the death of the process ends it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.with_suffix(".lock").open("w") as lock:
             try:
@@ -165,11 +161,7 @@ class Outbox(SqliteStore):
         return {row["partition"]: row["source"] for row in self._file.read("SELECT partition, source FROM partitions")}
 
     def take(self, partition: str, source: str, rows: Iterable[Row], *, rows_in: int, private: int) -> OutboxLine:
-        """Take all rows of a partition that may be sent, in place of what it had before, and return its account.
-
-        Raises:
-            RowsUnaccounted: The figures do not add up; nothing was taken.
-        """
+        """Take all rows of a partition that may be sent, in place of what it had before, and return its account."""
         with self._file.writing() as connection:
             query = "SELECT id, state, digest FROM records WHERE partition = ?"
             known = {row["id"]: row for row in connection.execute(query, (partition,))}

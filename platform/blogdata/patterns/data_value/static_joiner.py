@@ -54,10 +54,6 @@ def join_as_of(
 
     Returns:
         One row per fact: its columns, the versions' columns except `on` (null without a match), and `matched_column`.
-
-    Raises:
-        ColumnClash: A column of the versions, or `matched_column`, has the name of a column of the facts; or
-            `matched_column` that of a column of the versions.
     """
     added = _added(facts, versions, on, matched_column)
     ranges = _ranges(versions, on, valid_from, valid_to, disjoint)

@@ -216,10 +216,6 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
 
     Returns:
         A checkpoint that matches the spec and is undamaged.
-
-    Raises:
-        IncompatibleCheckpoint: The newest checkpoint was created with another spec.
-        CheckpointDamaged: The newest checkpoint is damaged and cannot be resumed.
     """
     there = checkpoints(root, spec.name)
     if renew or not there:
@@ -287,20 +283,12 @@ def _instant(milliseconds: int) -> datetime:
 
 
 def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
-    """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used.
-
-    Raises:
-        CheckpointDamaged: A file is not what Spark wrote.
-    """
+    """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used."""
     return [row for checkpoint in checkpoints(root) if checkpoint.identity for row in checkpoint.rows()]
 
 
 def parsed(file: Path, text: str) -> dict[str, Any]:
-    """Parse a line of a checkpoint's file as a JSON object.
-
-    Raises:
-        CheckpointDamaged: The line is not JSON, or not an object.
-    """
+    """Parse a line of a checkpoint's file as a JSON object."""
     try:
         value = json.loads(text)
     except ValueError as error:

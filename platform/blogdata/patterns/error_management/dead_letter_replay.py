@@ -93,9 +93,6 @@ def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
 
     Returns:
         One correction per position; a later line replaces an earlier one.
-
-    Raises:
-        ReplayRefused: A line is not a valid correction.
     """
     corrections = []
     for number, line in enumerate(lines, start=1):
@@ -157,9 +154,6 @@ def land_corrections(
         The files of the corrections; the same corrections again have the same files.
 
     Raises:
-        ReplayRefused: A position is not that of a dead letter.
-        HourIncomplete: The file of a dead letter no longer exists, or its hour is not flagged as complete.
-        CorrectionAwaited: A file that would be replaced belongs to a planned, uncommitted batch.
         LinkRefused: The hour lies behind a link that leads out of the landing zone.
     """
     corrections = _last_ones(corrections)

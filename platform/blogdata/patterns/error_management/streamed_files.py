@@ -108,9 +108,6 @@ class StreamedFiles:
         Returns:
             The files of an uncommitted batch, each with its size and modification time, if there are any; otherwise the
             paths of the files that are in no batch yet.
-
-        Raises:
-            CheckpointDamaged: A checkpoint file is not what Spark wrote.
         """
         if checkpoint is not None and (unfinished := checkpoint.unfinished()):
             return [f"{path} {_state(Path(path))}" for path in unfinished]
@@ -119,11 +116,7 @@ class StreamedFiles:
         return sorted(there - seen)
 
     def unread(self, checkpoint: Checkpoint, landing: Path) -> list[Path]:
-        """List the landed files that no committed batch contains, without Spark.
-
-        Raises:
-            CheckpointDamaged: A checkpoint file is not what Spark wrote.
-        """
+        """List the landed files that no committed batch contains, without Spark."""
         read = checkpoint.every_file() - set(checkpoint.unfinished())
         return sorted(file for file in self._files(landing) if str(file) not in read)
 
@@ -134,14 +127,7 @@ class StreamedFiles:
     def batch_files(
         self, checkpoint: Checkpoint, batch: int, landing: Path, bounds: Bounds, *, at: int = 0
     ) -> Sequence[BatchFile]:
-        """List the files of a batch from the checkpoint, and count their lines and bytes.
-
-        Raises:
-            CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
-            LandedFileGone: A file no longer exists.
-            LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
-            LandedFileRefused: The format of a file is not read, or it exceeds the bounds.
-        """
+        """List the files of a batch from the checkpoint, and count their lines and bytes."""
         paths = [Path(path) for path in checkpoint.files(batch, at)]
         stray = {path: str(link) for path in paths if (link := leading_out(path, landing) or irregular(path))}
         read = [path for path in paths if path not in stray]

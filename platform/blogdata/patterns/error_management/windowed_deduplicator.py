@@ -42,9 +42,6 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     Returns:
         The winners with the input's columns and occurrences BIGINT (rows of the identity, itself included)
         and conflicts BIGINT (rows of the identity with another payload than the winner's).
-
-    Raises:
-        MissingKeyColumn: A column of the key or order is not in the frame.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -75,9 +72,6 @@ def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
 
     Returns:
         The losing rows, with the input's columns; as many as the sum of `conflicts`.
-
-    Raises:
-        MissingKeyColumn: A column of the key or order is not in the frame.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -107,9 +101,6 @@ def first_come(
     Returns:
         Every row of the batch, once, with verdict STRING: one of :class:`Verdict`. Each row that is not first is
         compared with the first one, not with the one before it.
-
-    Raises:
-        MissingKeyColumn: A column of the key or order is not in the frame.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F

@@ -120,7 +120,6 @@ def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> C
 
     Raises:
         ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
-        PlatformError: As :func:`blogdata.publish.compaction.compact`.
     """
     keys = [key for key in partitions if key != WHOLE_TABLE]
     return compaction.compact(spark, target, keys, small=SMALL_BYTES, most=TARGET_BYTES)

@@ -60,9 +60,6 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
 
     Args:
         last_rows: Rows of the last load; None or 0 when there was none.
-
-    Raises:
-        FullLoadRefused: No rows, too few or too many.
     """
     last = last_rows or 0
     if rows == 0:
@@ -105,8 +102,6 @@ def land(
     """Land all rows of a table, read at one state of it, as a complete delivery.
 
     Raises:
-        TableRefused: The table is not there, lacks a field, or has a type that is not adapted.
-        DeliveryMixed: The folder has other files.
         LinkRefused: The folder is behind a link that leads out of the landing zone.
     """
     target = folder / f"{folder.parent.name}.json"

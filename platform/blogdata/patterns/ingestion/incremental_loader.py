@@ -118,8 +118,6 @@ def load(
         What it found.
 
     Raises:
-        TableRefused: The table is not there, lacks a column, or has a type that is not adapted.
-        LandedEntryRefused: A file with the name of a loaded window has a line that is no row of the table.
         LinkRefused: A window's folder is a link that leads out of the landing zone.
     """
     from psycopg import sql

@@ -33,7 +33,6 @@ def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
 
     Raises:
         LandedFileVanished: A file no longer exists; transient.
-        LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
     """
     for file in files:
         name = str(file.relative_to(root))

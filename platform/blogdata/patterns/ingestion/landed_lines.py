@@ -95,8 +95,6 @@ def measure(file: Path, bounds: Bounds | None = None, *, engine: bool = True) ->
 
     Raises:
         LandedFileVanished: The file no longer exists; transient.
-        LandedFileUnreadable: The file is truncated or corrupt, or may not be read.
-        LandedFileRefused: Its format is not read, or it exceeds the bounds.
     """
     with faults_of(file):
         if not engine:
@@ -110,7 +108,6 @@ def faults_of(file: Path) -> Iterator[None]:
 
     Raises:
         LandedFileVanished: The file no longer exists; transient.
-        LandedFileUnreadable: The file is truncated or corrupt, or may not be read.
     """
     try:
         yield
@@ -226,7 +223,6 @@ def measure_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None)
 
     Raises:
         LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
-        PlatformError: As `measure`.
     """
     sizes = []
     for found in judge_all(files, root, bounds):

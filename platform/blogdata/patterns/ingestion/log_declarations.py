@@ -211,9 +211,6 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> LogFormat
 
     Args:
         own: Whether it is the deployment's own: a host that comes first may then be an address.
-
-    Raises:
-        LogFormatUnusable: A field of a request is missing, or cannot be told from what follows it.
     """
     if declaration.startswith(HEADER):
         return _compile_columns(name, declaration)
@@ -318,11 +315,7 @@ def _compile_columns(name: str, declaration: str) -> LogFormat:
 
 
 def compile_object(name: str, declaration: str) -> JsonFormat:
-    """Compile an object as the server's configuration has it, with variables or directives as values.
-
-    Raises:
-        LogFormatUnusable: It is not JSON, or a field of a request is missing.
-    """
+    """Compile an object as the server's configuration has it, with variables or directives as values."""
     quoted = _UNQUOTED.sub(r'"\1"', declaration.replace('\\"', '"'))
     try:
         document = json.loads(quoted)

@@ -249,11 +249,7 @@ class LogFormats:
 
 @cache
 def formats(declared: tuple[str, ...] = ()) -> LogFormats:
-    """Compile the formats that a deployment reads.
-
-    Raises:
-        LogFormatUnusable: A declaration cannot be compiled.
-    """
+    """Compile the formats that a deployment reads."""
     declared = tuple(declaration_in(one) for one in declared)
     own = [compile_text(OWN, one, own=True) for one in declared if not one.startswith("{")]
     named = [compile_text(name, declaration) for name, declaration in TEXTS.items()]

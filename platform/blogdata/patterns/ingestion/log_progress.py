@@ -100,11 +100,7 @@ def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
 
 
 def require_same(log: Path, own: Sequence[tuple[int, Path]]) -> None:
-    """Refuse a log without progress that does not have at a part's place what is in the part.
-
-    Raises:
-        LogRewritten: It does not.
-    """
+    """Refuse a log without progress that does not have at a part's place what is in the part."""
     with content(log) as file:
         position = 0
         for offset, path in own:
@@ -119,11 +115,7 @@ def require_same(log: Path, own: Sequence[tuple[int, Path]]) -> None:
 
 
 def require_new(log: Path) -> None:
-    """Refuse a log without progress that begins with what was taken from another one.
-
-    Raises:
-        LogTaken: It does; its lines would be taken twice.
-    """
+    """Refuse a log without progress that begins with what was taken from another one."""
     digest, position = hashlib.sha256(), 0
     with content(log) as file:
         for covered, sha256, name in sorted(_others(log)):

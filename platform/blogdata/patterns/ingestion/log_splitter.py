@@ -153,7 +153,6 @@ def split_by_hour(
 
     Raises:
         LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
-        PlatformError: It cannot be split: it is damaged, or it is no longer or already the log that was split before.
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
     try:

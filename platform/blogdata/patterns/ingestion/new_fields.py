@@ -122,7 +122,6 @@ def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looke
     Raises:
         LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
         LandedFileVanished: A file no longer exists; transient.
-        LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
     """
     require_within(files, root)
     counted, lines = Counter[str](), 0

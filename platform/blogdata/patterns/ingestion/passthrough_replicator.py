@@ -86,8 +86,6 @@ def replicate(source: Path, target: Path) -> Replica:
 
     Raises:
         SourceMissing: The source cannot be read.
-        SourceChanged: It was truncated or rewritten meanwhile, each time it was tried.
-        CorruptCopy: The copy, read back, differs from what was copied; it is removed.
     """
     partial = hidden(target)
     try:
@@ -175,9 +173,6 @@ def land(
         folder: Target folder in the landing zone; created if absent. A link in it that leads out of the landing
             zone does not count as a copy: it is replaced.
         prepare: Called with a new copy before it is compared with the landed ones; it may overwrite lines of it.
-
-    Raises:
-        PlatformError: Nothing of it landed: it cannot be read, it was rewritten meanwhile, or another log begins in it.
     """
     require_within([folder], folder.parent)
     opened(source).close()

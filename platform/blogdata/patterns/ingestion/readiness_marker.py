@@ -122,11 +122,7 @@ def scan(
 
 
 def mark(folder: Path, *, allow_empty: bool = False) -> None:
-    """Flag a folder as complete; an existing flag is rewritten, so that it is newer than all data.
-
-    Raises:
-        NothingToMark: The folder has no data file, and `allow_empty` is false.
-    """
+    """Flag a folder as complete; an existing flag is rewritten, so that it is newer than all data."""
     if not allow_empty and not (folder.is_dir() and any(is_data(path.name) for path in folder.iterdir())):
         raise NothingToMark(
             what="there is no data to be marked as complete",

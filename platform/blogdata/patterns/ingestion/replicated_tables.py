@@ -54,7 +54,6 @@ def copy_table(store: Store, table: str, version: int, target: Path) -> None:
 
     Raises:
         SourceMoved: Files of that version were removed meanwhile; a newer version can be copied.
-        CorruptCopy: The copy is not the same table.
     """
     folder = store.folder(table)
     assert folder is not None

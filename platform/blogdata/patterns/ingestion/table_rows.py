@@ -69,11 +69,7 @@ class SourceTable:
 
 @contextmanager
 def snapshot(connection: psycopg.Connection) -> Iterator[None]:
-    """Read everything inside the block at one state of the database, and change nothing of it.
-
-    Raises:
-        TableRefused: The database refuses a query for another reason than a lost connection, such as a missing right.
-    """
+    """Read everything inside the block at one state of the database, and change nothing of it."""
     import psycopg
 
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -101,12 +97,7 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
 def describe(
     connection: psycopg.Connection, name: str, announced: Collection[Field], *, delta: str | None = None
 ) -> SourceTable:
-    """Look up the columns of a table.
-
-    Raises:
-        TableRefused: It is not there, lacks an announced column, or a column has a type that is not adapted, or is no
-            boolean, or no time, although it is announced as one.
-    """
+    """Look up the columns of a table."""
     from psycopg import sql
 
     quoted = sql.Identifier(*name.split(".")).as_string(connection)

@@ -49,7 +49,6 @@ class Partitions:
 
         Raises:
             SourceMissing: A file cannot be read.
-            SourceChanged: A file was rewritten while it was copied.
             LinkRefused: An hour is a link that leads out of the landing zone.
         """
         wanted = set(hours)

@@ -46,9 +46,6 @@ def reported(folders: Iterable[Path]) -> list[Reported]:
 
     Args:
         folders: Folders with a folder of each result; one that is not there has none.
-
-    Raises:
-        ReportUnreadable: A file is not what a writer of OpenLineage leaves.
     """
     found = [_reported(file) for folder in folders for file in sorted(folder.glob("*/[!.]*.json"))]
     return sorted(found, key=lambda one: one.ended_at)
