@@ -105,11 +105,7 @@ def take(
     partition: str,
     batches: Callable[[], Iterable[pa.RecordBatch]],
 ) -> OutboxLine | None:
-    """Take the newest publication of a partition into the outbox.
-
-    Returns:
-        The account of the partition; None if it was published again meanwhile, and is to be taken once more.
-    """
+    """Take the newest publication of a partition into the outbox; None if it was published again meanwhile."""
     source, entry = _published(events, dataset, [partition])[partition]
     every = [row for batch in batches() for row in batch.to_pylist()]
     rows = [_row(row, write) for row in every if row[write.unless] is False]

@@ -69,11 +69,7 @@ class Measure:
 
 
 def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
-    """Aggregate by some columns; null values form a group.
-
-    Returns:
-        One row per group: the `by` columns and the measures.
-    """
+    """Aggregate by some columns: one row per group, with these and the measures; null values form a group."""
     return frame.groupBy(*by).agg(*[_whole(measure).alias(measure.name) for measure in measures])
 
 

@@ -36,8 +36,6 @@ class HttpTarget:
 
     Args:
         key: Bearer token, read again if it is refused; None if the target needs none.
-        timeout: Seconds to wait for an answer.
-        record: Returns what is sent of a record.
     """
 
     def __init__(

@@ -57,11 +57,7 @@ DUCKDB = Dialect(
 
 
 def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> list[str]:
-    """Build the SQL of all views for one engine.
-
-    Returns:
-        SQL statements, to be run in order; running them again is safe.
-    """
+    """Build the SQL of all views for one engine, to be run in order; running it again is safe."""
     views = dict(_views(lake, contracts, dialect))
     schemas = sorted({name.split(".", 1)[0] for name in views})
     return [
@@ -72,11 +68,7 @@ def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> l
 
 
 def write(lake: Lake, contracts: Sequence[Contract]) -> list[Path]:
-    """Write the SQL of all views to files at the lake's root, one per engine.
-
-    Returns:
-        Paths of the files; empty if the lake is in an object store.
-    """
+    """Write the SQL of all views to files at the lake's root, one per engine; none in an object store."""
     files: list[Path] = []
     if "://" in lake.root:
         return files

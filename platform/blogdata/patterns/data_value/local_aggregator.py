@@ -82,11 +82,7 @@ def aggregate(
 
 
 def dealt(rows: Mapping[str, int], tasks: int) -> list[tuple[str, ...]]:
-    """Deal partitions to tasks, the largest first, each to the task with the fewest rows so far.
-
-    Returns:
-        The keys of each task; no task is without partitions.
-    """
+    """Deal partitions to tasks, the largest first, each to the task with the fewest rows so far; no task is without."""
     loads = [(0, number) for number in range(min(tasks, len(rows)))]
     keys: list[list[str]] = [[] for _ in loads]
     for key in sorted(rows, key=lambda key: (-rows[key], key)):

@@ -54,10 +54,7 @@ class Orderer(Protocol):
 
 
 def deliver(orderer: Orderer, outbox: Outbox, target: Receiver, *, patience: float) -> int:
-    """Deliver all records of an orderer, and return how many were taken.
-
-    Args:
-        patience: Seconds for which a request is tried.
+    """Deliver all records of an orderer, each request tried for `patience` seconds, and return how many were taken.
 
     Raises:
         Undelivered: The target does not take a request, or does not answer; what it did not take waits.

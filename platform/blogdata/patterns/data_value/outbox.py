@@ -218,11 +218,7 @@ class Outbox(SqliteStore):
             )
 
     def forget(self, keys: Iterable[str], *, before: Callable[[Forgotten], None] = lambda _: None) -> Forgotten:
-        """Delete all records of some keys, as if their rows had never been taken, and return what was deleted.
-
-        Args:
-            before: Is told of it before it is deleted.
-        """
+        """Delete all records of some keys, as if their rows had never been taken; `before` is told of it beforehand."""
         if not self.path.exists():
             return Forgotten()
         with self._file.writing() as connection:

@@ -29,11 +29,7 @@ class NotWrappable(PlatformError):
 
 
 def beside(frame: DataFrame, computed: Mapping[str, Column]) -> DataFrame:
-    """Put computed columns beside the columns of a frame.
-
-    Returns:
-        One row per input row: the raw columns, then the computed ones.
-    """
+    """Put computed columns behind the raw columns of a frame."""
     _require(computed, taken=frame.columns)
     return frame.select(*frame.columns, *(column.alias(name) for name, column in computed.items()))
 

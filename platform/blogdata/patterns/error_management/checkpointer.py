@@ -74,7 +74,6 @@ class PlannedBatch:
     """A batch as recorded in the checkpoint.
 
     Args:
-        number: Batch number, counted from zero.
         positions: End offset of each source, in the source's own format; None for a source without data yet.
         watermark: Event time up to which a query that keeps state has let its rows go; None: it has none yet.
     """
@@ -213,9 +212,6 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
 
     Args:
         renew: Begin a new checkpoint. The old one is left as it is; what is published already is not published again.
-
-    Returns:
-        A checkpoint that matches the spec and is undamaged.
     """
     there = checkpoints(root, spec.name)
     if renew or not there:
@@ -233,11 +229,7 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
 
 
 def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
-    """List the existing checkpoints, sorted by stream and number.
-
-    Args:
-        stream: List only the checkpoints of this stream; None lists all.
-    """
+    """List the existing checkpoints of a stream, or of all, sorted by stream and number."""
     found = [
         Checkpoint(stream=file.parent.parent.name, number=int(named[1]), folder=file.parent)
         for file in root.glob(f"*/v*/{_SPEC}")

@@ -81,13 +81,7 @@ def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:
 def error_above_share(
     *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, selection: str, then: str | Remedy
 ) -> TooManyDeadLetters | None:
-    """Check whether the share of rejected rows is too large.
-
-    Args:
-        max_share: Largest share (0 to 1) that is still accepted.
-
-    Returns:
-        The error to raise, or None.
+    """Return the error of too large a share of rejected rows; None if at most `max_share` (0 to 1) are.
 
     Raises:
         ConfigurationError: `max_share` is not a share, or more rows are rejected than there are.
@@ -127,7 +121,6 @@ def error_for_partition(
     """Check whether a partition has too many rejected rows to be used downstream.
 
     Args:
-        max_share: Largest share (0 to 1) that is still accepted.
         dataset: Dataset that stores the rejected rows with their `reasons`, and no other rows, for the message.
 
     Returns:

@@ -91,8 +91,7 @@ class LandedCorrections:
 def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
     """Read corrections, one JSON object per line with source_file, source_offset and payload (text or an object).
 
-    Returns:
-        One correction per position; a later line replaces an earlier one.
+    Of several for one position the last one counts.
     """
     corrections = []
     for number, line in enumerate(lines, start=1):
@@ -149,9 +148,6 @@ def land_corrections(
     Args:
         awaited: Returns the paths of the files in planned, uncommitted batches of a stream; called only when a file
             would be replaced.
-
-    Returns:
-        The files of the corrections; the same corrections again have the same files.
 
     Raises:
         LinkRefused: The hour lies behind a link that leads out of the landing zone.

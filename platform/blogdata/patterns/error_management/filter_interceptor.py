@@ -58,11 +58,7 @@ def first_match(filters: Sequence[Filter]) -> Column:
 
 
 def shares(entries: Mapping[str, Entry]) -> dict[str, float]:
-    """Compute the share of input rows that each filter removed.
-
-    Returns:
-        Filter to share, 0 to 1; empty when there were no rows.
-    """
+    """Compute the share of input rows (0 to 1) that each filter removed; empty when there were no rows."""
     rows = sum(entry.rows_in for entry in entries.values())
     removed: dict[str, int] = {}
     for entry in entries.values():

@@ -83,14 +83,7 @@ class StreamProgress:
         allowed: timedelta,
         strategy: Strategy = Strategy.MAX,
     ) -> StreamProgress:
-        """Compute the progress after a batch.
-
-        Args:
-            readings: Source and its greatest believable event time; one or more of each.
-
-        Returns:
-            The progress after the batch; its watermark is never before this one's.
-        """
+        """Compute the progress after a batch, from the greatest believable event times of its sources."""
         seen = dict(self.seen)
         for source, time in readings:
             seen[source] = _later(seen.get(source), time)
@@ -123,7 +116,6 @@ def progress(
     Args:
         readings: One per source and partition, in any order; several for the same one are combined. A reading more
             than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
-        allowed: Allowed lateness, not negative.
 
     Returns:
         A watermark for every key of the readings and of `keys`, never going back from one key to the next.

@@ -52,8 +52,6 @@ class BatchFile:
 
     Args:
         hour: Arrival hour, from its folder; None if it is not read.
-        size: Its lines and bytes, counted without Spark.
-        left_out: Why it is not read; None for a file that is read.
     """
 
     name: str
@@ -101,9 +99,6 @@ class StreamedFiles:
 
     def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
         """List what a query would ingest first, without Spark; the list changes when that input changes.
-
-        Args:
-            checkpoint: Checkpoint of the stream; None if it has none.
 
         Returns:
             The files of an uncommitted batch, each with its size and modification time, if there are any; otherwise the

@@ -62,13 +62,7 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
 
 
 def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
-    """Find the rows that lost to a winner with another payload.
-
-    Args:
-        frame: The window given to :func:`deduplicate`.
-        key: As given to :func:`deduplicate`.
-        order: As given to :func:`deduplicate`.
-        payload: As given to :func:`deduplicate`.
+    """Find the rows that lost to a winner with another payload; arguments as given to :func:`deduplicate`.
 
     Returns:
         The losing rows, with the input's columns; as many as the sum of `conflicts`.
@@ -94,9 +88,6 @@ def first_come(
     batch: DataFrame, published: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column
 ) -> DataFrame:
     """Classify the rows of a batch: first of their identity, duplicate of it, or in conflict with it.
-
-    Args:
-        payload: Column of both frames that all rows of one identity must agree on.
 
     Returns:
         Every row of the batch, once, with verdict STRING: one of :class:`Verdict`. Each row that is not first is

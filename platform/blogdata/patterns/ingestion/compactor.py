@@ -55,8 +55,6 @@ class DataFile:
 
     Args:
         partition: Key of its partition; :data:`WHOLE_TABLE` for a table without a partition column.
-        bytes: Its size in bytes.
-        written_at: When it was written, UTC.
     """
 
     partition: str
@@ -66,11 +64,7 @@ class DataFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Scattered:
-    """A partition with too many small files.
-
-    Args:
-        bytes: Their size in bytes.
-    """
+    """A partition with too many small files."""
 
     partition: str
     files: int
@@ -92,11 +86,7 @@ def files(table: DeltaTable) -> list[DataFile]:
 
 
 def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> list[Scattered]:
-    """Decide which partitions are compacted.
-
-    Returns:
-        The partitions, in order of their keys; after their compaction none of them is due.
-    """
+    """Decide which partitions are compacted, in order; after their compaction none of them is due."""
     of: dict[str, list[DataFile]] = {}
     for file in found:
         of.setdefault(file.partition, []).append(file)
@@ -110,13 +100,10 @@ def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], b
 
 
 def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> Compaction | None:
-    """Merge the small files of some partitions, in one audited commit.
+    """Merge the small files of some partitions, in one audited commit; None if there was nothing to do.
 
     Args:
         partitions: Keys of the partitions, claimed by the run; :data:`WHOLE_TABLE` alone for an unpartitioned table.
-
-    Returns:
-        What was compacted; None if there was nothing to do.
 
     Raises:
         ConcurrentWrite: Another run rewrote the same files meanwhile; transient.

@@ -56,11 +56,7 @@ class FullLoadRefused(PlatformError):
 
 
 def guard(last_rows: int | None, rows: int, *, where: str) -> None:
-    """Refuse a load whose number of rows is implausible.
-
-    Args:
-        last_rows: Rows of the last load; None or 0 when there was none.
-    """
+    """Refuse a load whose number of rows is implausible."""
     last = last_rows or 0
     if rows == 0:
         problem = f"the source has 0 rows, the last load had {last}"

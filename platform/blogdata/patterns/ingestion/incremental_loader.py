@@ -114,9 +114,6 @@ def load(
         untimed_in: The window in which rows without a usable time land that have not landed yet; None: they are not
             read.
 
-    Returns:
-        What it found.
-
     Raises:
         LinkRefused: A window's folder is a link that leads out of the landing zone.
     """

@@ -28,9 +28,6 @@ class Line(NamedTuple):
 def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
     """Read the lines of landed files, plain or compressed; those that were erased are none.
 
-    Args:
-        files: The files; none lies behind a link that leads out of the landing zone.
-
     Raises:
         LandedFileVanished: A file no longer exists; transient.
     """

@@ -25,11 +25,7 @@ class LandedEntryRefused(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
-    """An entry that can be neither read nor passed over.
-
-    Args:
-        path: Its path; bytes that are not UTF-8 are escaped.
-    """
+    """An entry that can be neither read nor passed over."""
 
     path: str
     why: str

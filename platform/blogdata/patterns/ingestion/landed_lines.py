@@ -89,10 +89,6 @@ class LandedSize:
 def measure(file: Path, bounds: Bounds | None = None, *, engine: bool = True) -> LandedSize:
     """Count the lines and bytes of a file, plain or compressed, in constant memory.
 
-    Args:
-        bounds: What it may need; None for the defaults.
-        engine: Whether Spark will read it by the engine, as in :func:`read`.
-
     Raises:
         LandedFileVanished: The file no longer exists; transient.
     """
@@ -191,14 +187,7 @@ def _beyond(file: Path, what: str, setting: str) -> LandedFileRefused:
 def judge_all(
     files: Sequence[Path], root: Path, bounds: Bounds | None = None, *, engine: bool = True
 ) -> list[LandedSize | PlatformError]:
-    """Measure several files in parallel, and judge each by itself.
-
-    Args:
-        bounds: What each may need; None for the defaults.
-        engine: As in :func:`measure`.
-
-    Returns:
-        For each file its size, or the error that :func:`measure` raised.
+    """Measure several files in parallel; each has its size, or the error that :func:`measure` raised.
 
     Raises:
         LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
@@ -216,14 +205,7 @@ def judge_all(
 
 
 def measure_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -> list[LandedSize]:
-    """Measure several files in parallel.
-
-    Args:
-        bounds: What each may need; None for the defaults.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
-    """
+    """Measure several files in parallel."""
     sizes = []
     for found in judge_all(files, root, bounds):
         if isinstance(found, PlatformError):
@@ -238,8 +220,6 @@ def read(
     """Read files as lines; names are never patterns.
 
     Args:
-        files: The files; without any, the frame is empty.
-        bounds: What each may need; None for the defaults.
         engine: Use the engine's `landed-lines` relation; otherwise Spark's text source and a window per file.
 
     Returns:

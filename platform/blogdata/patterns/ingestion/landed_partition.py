@@ -32,7 +32,6 @@ class LandedFile:
     """A data file of a partition, or its flag.
 
     Args:
-        size: Bytes.
         mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
         ctime_ns: When its content, its name or anything else about it was last changed here; nobody can set it.
     """
@@ -56,10 +55,8 @@ class LandedPartition:
     Args:
         key: `2026-01-31T05` or `2026-01-31`. Shorter if a refused entry stands in place of a day of hours
             (`2026-01-31`) or of the whole table (empty).
-        lacks: Why it is not complete; None if it is.
         files: Its data files, sorted by name, those in its folders too, without what is refused.
         fingerprint: Changes when a file is added, removed or rewritten, unless the rewrite preserves size and time.
-        flag: Its flag; None without one.
     """
 
     key: str

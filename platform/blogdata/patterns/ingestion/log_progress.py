@@ -39,7 +39,6 @@ class Taken:
 
     Args:
         covered: Bytes of the (decompressed) log that were taken as complete lines.
-        sha256: Digest of these bytes, hexadecimal.
         hour: Hour of the last complete line; None without one.
         erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
     """

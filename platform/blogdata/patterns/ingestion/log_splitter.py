@@ -210,11 +210,7 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
 
 
 def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int, int]:
-    """Read a log to its end; return the end of its last complete line, and its size.
-
-    Args:
-        digest: Gets the bytes that were taken before.
-    """
+    """Return the end of the last complete line of a log, and its size; `digest` gets what was taken before."""
     covered = taken.covered if taken else 0
     with content(log) as file:
         position = end = log_progress.take(file, covered, digest)

@@ -52,11 +52,7 @@ class Looked:
 
 @dataclass(frozen=True, kw_only=True)
 class NewField:
-    """A field that nobody announced.
-
-    Args:
-        seen_at: When it was first seen, UTC.
-    """
+    """A field that nobody announced."""
 
     dataset: str
     name: str
@@ -79,11 +75,7 @@ def seen(events: EventLog, dataset: str) -> list[NewField]:
 
 
 def record(events: EventLog, found: Sequence[NewField], *, run_id: str) -> list[NewField]:
-    """Record the fields that were never seen before.
-
-    Returns:
-        Those that are new.
-    """
+    """Record the fields that were never seen before, and return these."""
     if not found:
         return []
     known = {field.name for field in seen(events, found[0].dataset)}

@@ -37,19 +37,12 @@ def is_published(partition: Arrival, recorded: str | None) -> bool:
 def is_stale(partition: Arrival, recorded: str | None) -> bool:
     """Return whether a publication was made from other files, by their names and sizes; if only times differ, see
     :func:`is_touched`.
-
-    Args:
-        recorded: As for :func:`is_published`.
     """
     return not is_published(partition, recorded) and _parsed(partition, recorded).sizes != partition.sizes
 
 
 def is_touched(partition: LandedPartition, recorded: str | None, published_at: datetime | None) -> bool:
-    """Return whether published files were changed or copied since, although their names and sizes are the same.
-
-    Args:
-        recorded: As for :func:`is_published`.
-    """
+    """Return whether published files were changed or copied since, although their names and sizes are the same."""
     seen = _parsed(partition, recorded)
     if seen.fingerprint != partition.fingerprint:
         return seen.sizes == partition.sizes

@@ -138,9 +138,6 @@ def overdue(
     """Find the partitions that have data but are not complete after their deadline.
 
     Under convention (b), one that is still being written to is not included: it becomes complete by itself.
-
-    Args:
-        deadline: How long after its end a partition may stay incomplete.
     """
     return [
         partition
@@ -152,13 +149,9 @@ def overdue(
 
 
 def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta) -> list[str]:
-    """List the partitions missing between existing ones after their deadline.
+    """List the keys of the partitions missing between existing ones after their deadline.
 
-    Args:
-        deadline: How long after its end a partition may be absent.
-
-    Returns:
-        Their keys, without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
+    Without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
     """
     there = [one.key for one in partitions if (one.files or one.links or one.ready) and start_of_key(one.key, grain)]
     hidden = tuple(one.key for one in partitions if one.links and not start_of_key(one.key, grain))

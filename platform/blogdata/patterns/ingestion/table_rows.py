@@ -143,14 +143,7 @@ def describe(
 
 
 def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes]) -> int:
-    """Write the result of a query as :func:`read` returns it, each row as a line.
-
-    Args:
-        query: Such as of :func:`as_json`.
-
-    Returns:
-        The number of lines.
-    """
+    """Write the result of a query as :func:`read` returns it, each row as a line; return the number of lines."""
     lines = 0
     for row in read(connection, query):
         file.write(row + b"\n")
@@ -159,11 +152,7 @@ def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes])
 
 
 def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:
-    """Read the result of a query of one text column that contains no raw control character, as JSON does not.
-
-    Yields:
-        Each row; only one is in memory.
-    """
+    """Read the result of a query of one text column that contains no raw control character, as JSON does not."""
     from psycopg import sql
 
     with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as rows:

@@ -38,14 +38,10 @@ class Partitions:
         return [part.key for part in scan(self.source, Grain.HOUR) if part.ready and any(self._left(part))]
 
     def load(self, hours: Iterable[str], *, prepare: Callable[[Path], object] = lambda _: None) -> dict[str, int]:
-        """Land the files of some hours; hours that are not complete are left out.
+        """Land the files of some hours, and return how many of each; hours that are not complete are left out.
 
         Args:
-            hours: The hours, `2026-01-05T10`; no other folder is read.
             prepare: Called with each landed file before its hour is complete; it may overwrite lines of it.
-
-        Returns:
-            Hour to the number of files that landed.
 
         Raises:
             SourceMissing: A file cannot be read.

@@ -37,11 +37,7 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRead:
-    """A query that named a column that is being retired: removing the column would break it.
-
-    Args:
-        at: When, UTC.
-    """
+    """A query that named a column that is being retired: removing the column would break it."""
 
     dataset: str
     column: str
@@ -82,11 +78,7 @@ def readers(
     landing: str,
     now: datetime,
 ) -> list[Reader]:
-    """Find who reads a column: datasets by their newest publications, deliveries to databases, and recorded queries.
-
-    Args:
-        now: Current time, timezone-aware; recorded queries count for a while.
-    """
+    """Find who reads a column: datasets by their newest publications, deliveries to databases, and recorded queries."""
     return [
         *_datasets(lake, contracts, dataset, column, landing),
         *_deliveries(events, contracts, dataset, column),

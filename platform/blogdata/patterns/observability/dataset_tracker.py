@@ -119,9 +119,6 @@ def track(
 
     Args:
         reported: Results outside the lake, oldest first; one with the name of a dataset is none.
-
-    Returns:
-        All datasets with their owners, and the edges between them, sorted.
     """
     newest: dict[tuple[str, str], int | None] = {}
     published = set()
@@ -179,14 +176,11 @@ def export_openlineage(
     folder: Path,
     reported: Sequence[Reported] = (),
 ) -> int:
-    """Write every publication that is not exported yet as OpenLineage run events.
+    """Write every publication that is not exported yet as OpenLineage run events, and return how many were.
 
     Args:
         folder: Output folder. One file per publication, with a START and a COMPLETE event, one per line:
             `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for a delivery to a database.
-
-    Returns:
-        Number of publications written; files that exist already are not written again.
     """
     written = 0
     for contract in contracts.values():

@@ -90,11 +90,7 @@ def measure(positions: Iterable[Position], now: datetime) -> Distance:
 
 
 def detect(dataset: str, sources: Iterable[Offsets], *, within: timedelta, now: datetime) -> Reading:
-    """Compare the distance of a reader to its inputs with the bound.
-
-    Returns:
-        The reading of the input with the longest wait; unknown if no input can be measured.
-    """
+    """Compare the distance of a reader to its inputs with the bound; the input with the longest wait counts."""
     measured = [(measure(source.positions(), now), source) for source in sources]
     if not measured:
         return unknown(LAG, dataset, "none of its inputs can be measured yet")

@@ -25,9 +25,7 @@ class PublishedVersion:
     """One publication to export, either a commit of a table or a delivery to a database.
 
     Args:
-        job: Job of the run; None if unknown.
         inputs: Dataset to the version that was read; None if it has no versions.
-        bytes: Size of the published rows; None if unknown.
     """
 
     dataset: str
@@ -43,11 +41,7 @@ class PublishedVersion:
 
 
 def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract], namespace: str) -> Sequence[str]:
-    """Build the two events that OpenLineage requires for a run.
-
-    Returns:
-        A START and a COMPLETE event as JSON texts.
-    """
+    """Build the START and the COMPLETE event that OpenLineage requires for a run, as JSON texts."""
     inputs = [
         {
             "namespace": namespace,

@@ -30,7 +30,6 @@ class Reported:
     """A result, as its writer has reported it.
 
     Args:
-        owner: Its owner; None if the events name none.
         inputs: Dataset to the version that was read; None if it has none.
     """
 
@@ -42,11 +41,7 @@ class Reported:
 
 
 def reported(folders: Iterable[Path]) -> list[Reported]:
-    """Read the reported results, oldest first.
-
-    Args:
-        folders: Folders with a folder of each result; one that is not there has none.
-    """
+    """Read the reported results of some folders, oldest first; a folder that is not there has none."""
     found = [_reported(file) for folder in folders for file in sorted(folder.glob("*/[!.]*.json"))]
     return sorted(found, key=lambda one: one.ended_at)
 

@@ -66,11 +66,7 @@ GROWTH = {Grain.HOUR: timedelta(weeks=2), Grain.DAY: timedelta(weeks=2), Grain.W
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """A measure of one partition beside its expectation.
-
-    Args:
-        verdict: What is wrong; empty if nothing is.
-    """
+    """A measure of one partition beside its expectation."""
 
     partition: str
     verdict: str
@@ -91,14 +87,7 @@ class Deviation:
 
 
 def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grain, tolerance: float) -> list[Deviation]:
-    """Compare the rows of some partitions with those of comparable earlier ones.
-
-    Args:
-        tolerance: Largest relative deviation, as in :class:`blogdata.publish.watch.Skew`.
-
-    Returns:
-        One deviation per partition whose expected volume is known, by time.
-    """
+    """Compare the rows of partitions with those of comparable earlier ones; none whose expected volume is unknown."""
     past = _Past(rows, grain, tolerance)
     found = []
     for partition in sorted(set(partitions) & rows.keys()):
@@ -127,11 +116,7 @@ def has_weeks(rows: Mapping[str, int], partition: str, grain: Grain) -> bool:
 
 
 def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str]) -> list[Deviation]:
-    """Compare the relative deviation of keys in some partitions with the usual one of earlier partitions.
-
-    Returns:
-        One deviation per partition that has enough rows and a history, by time.
-    """
+    """Compare the relative deviation of keys with the usual one, of partitions with enough rows and a history."""
     keys = max((len(each) for each in counts.values()), default=0)
     measured = {
         partition: _relative_deviation(each, keys) for partition, each in counts.items() if sum(each) >= LEAST_ROWS
@@ -151,11 +136,7 @@ def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str])
 
 
 def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading:
-    """Sum up the deviations of a dataset's partitions.
-
-    Returns:
-        The reading of the partition that deviates most; unknown if nothing could be judged.
-    """
+    """Return the reading of the partition that deviates most; unknown if nothing could be judged."""
     if not deviations:
         return unknown(SKEW, dataset, "too few comparable partitions, or too few rows")
     bound = TIMES_USUAL if spec.tolerance is None else 1 / (1 - spec.tolerance)
