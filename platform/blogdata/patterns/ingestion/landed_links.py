@@ -58,7 +58,7 @@ def stray(link: str | os.PathLike[str], zone: str) -> StrayLink | None:
 
 
 def leading_out(file: Path, landing: Path) -> StrayLink | None:
-    """Return the first link through which a landed file's path leaves the landing zone, or the path itself without one."""
+    """Return the link through which a landed file's path leaves the landing zone, or the path itself without one."""
     zone = os.path.realpath(landing)
     if _within(os.path.realpath(file), zone):
         return None
