@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import openlineage_events
+from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, deliveries, record_deliveries
 from blogdata.lake.lake import Lake
@@ -20,7 +21,6 @@ from blogdata.patterns.observability.dataset_tracker import (
     export_openlineage,
     track,
 )
-from blogdata.patterns.observability.reported_results import ReportUnreadable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.run import RunContext
@@ -260,7 +260,7 @@ def test_events_that_no_writer_leaves_are_refused_by_name(tmp_path: Path, conten
     file.parent.mkdir()
     file.write_text(content)
     file.with_name(".part.json").write_text("")
-    with pytest.raises(ReportUnreadable, match="no completed run with one result") as raised:
+    with pytest.raises(PlatformError, match="no completed run with one result") as raised:
         reported_results.reported([tmp_path])
     assert raised.value.where == str(file)
 

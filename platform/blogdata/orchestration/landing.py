@@ -13,7 +13,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry
 from blogdata.orchestration.step import Step, Upstream
-from blogdata.patterns.ingestion import landed_content, new_fields, published_files, vanished_lines
+from blogdata.patterns.ingestion import landed_content, landed_partition, new_fields, vanished_lines
 from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
@@ -217,7 +217,7 @@ class Landed:
     def _is_changed(self, key: str, entry: Entry) -> bool:
         """Return whether a publication was made from other files of the same partition."""
         of_another_day = entry.partition == WHOLE_TABLE and delivered_on(entry) != key
-        return not of_another_day and not published_files.is_published(self.partitions[key], entry.landed)
+        return not of_another_day and not landed_partition.is_published(self.partitions[key], entry.landed)
 
     def accounts(self) -> dict[str, Account]:
         """Return the lines per partition, counted independently of Spark, and how many of them were erased."""
@@ -233,7 +233,7 @@ class Landed:
 
     def states(self) -> dict[str, str]:
         """Return what a publication records of each partition's landed files."""
-        return {key: published_files.state_of(partition) for key, partition in self.partitions.items()}
+        return {key: landed_partition.state_of(partition) for key, partition in self.partitions.items()}
 
 
 def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> list[LandedPartition]:

@@ -14,8 +14,7 @@ from blogdata.lake.commit import Entry
 from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.fifo_orderer import Fifo
-from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import deliver
+from blogdata.patterns.data_value.ordered_delivery import MOST_RECORDS, HttpTarget, deliver
 from blogdata.patterns.data_value.outbox import Delivery, Outbox, OutboxLine, Row, RowsUnaccounted
 from blogdata.patterns.security.pseudo_anonymizer import token_of
 from blogdata.publish.partitions import Grain, key_of

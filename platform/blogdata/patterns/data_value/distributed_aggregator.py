@@ -29,8 +29,6 @@ from enum import Enum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
-
 DEFAULT_LG_K = 12
 SET = "grouping_set"
 """Column with the name of the grouping set of a row: a null of a column that is not in the set is no value."""
@@ -58,14 +56,6 @@ class Measure:
     how: How = How.COUNT
     column: str | None = None
     lg_k: int = DEFAULT_LG_K
-
-    def __post_init__(self) -> None:
-        if self.column is None and self.how is not How.COUNT:
-            raise ConfigurationError(
-                what=f"the measure {self.name} is {self.how.value} of nothing",
-                where="measures",
-                next_step="name the column to aggregate",
-            )
 
 
 def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:

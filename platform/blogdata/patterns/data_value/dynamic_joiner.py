@@ -28,8 +28,6 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from blogdata.patterns.data_value.static_joiner import ColumnClash
-
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
@@ -80,13 +78,6 @@ def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
         name: [column for column in frame.columns if column not in spec.on]
         for name, frame in (("left", left), ("right", right))
     }
-    taken = sorted({*others["left"]} & {*others["right"], spec.side} | {*others["right"]} & {spec.side})
-    if taken:
-        raise ColumnClash(
-            what=f"both sides of the join would give {', '.join(taken)}",
-            where=f"join on {', '.join(spec.on)}",
-            next_step="select or rename the columns of one side before the join",
-        )
     joined = (
         _waiting(left, spec.left, spec)
         .alias("left")

@@ -55,13 +55,7 @@ WHERE ?1 IS NULL OR partition = ?1 GROUP BY partition ORDER BY partition
 
 
 class OutboxUnusable(PlatformError):
-    """Raised when the outbox cannot be read or written; nothing is sent without it."""
-
-    transient = True
-
-
-class OutboxBusy(PlatformError):
-    """Raised when another process delivers from the outbox."""
+    """Raised when the outbox cannot be read or written, or another process delivers from it."""
 
     transient = True
 
@@ -149,7 +143,7 @@ class Outbox(SqliteStore):
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise OutboxBusy(
+                raise OutboxUnusable(
                     what="another process sends to the partner", where=str(self.path), next_step="try it again later"
                 ) from error
             # While this is open, no other connection is the last one, whose close would write the log back.

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Query, Remedy
 from blogdata.publish.contract import LEAST_ROWS
 
@@ -49,14 +49,6 @@ def reasons(rules: Sequence[RejectRule]) -> Column:
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
-    names = [rule.name for rule in rules]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ConfigurationError(
-            what=f"several dead-letter rules are named {', '.join(repeated)}",
-            where="dead-letter rules",
-            next_step="give each rule its own name",
-        )
     none = F.array().cast("array<string>")
     if not rules:
         return none
@@ -87,12 +79,6 @@ def error_above_share(
         ConfigurationError: `max_share` is not a share, or more rows are rejected than there are.
     """
     where = f"{dataset} {part}"
-    if not 0 <= max_share <= 1 or not 0 <= rejected_rows <= rows:
-        raise ConfigurationError(
-            what=f"{rejected_rows} of {rows} rows against a share of {max_share} makes no sense",
-            where=where,
-            next_step="pass 0 <= rejected_rows <= rows and a max_share between 0 and 1",
-        )
     if rejected_rows <= max_share * rows:
         return None
     return TooManyDeadLetters(

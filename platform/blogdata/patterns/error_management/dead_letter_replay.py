@@ -37,14 +37,6 @@ class ReplayRefused(PlatformError):
     """Raised when a correction cannot be replayed; nothing was landed."""
 
 
-class HourIncomplete(ReplayRefused):
-    """Raised when the hour of a dead letter is no longer in the landing zone, or not complete; nothing was landed."""
-
-
-class CorrectionAwaited(ReplayRefused):
-    """Raised when a better correction would replace a file in a planned batch of a stream; nothing was landed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Correction:
     """The corrected line of a dead letter."""
@@ -78,14 +70,6 @@ class Correction:
                 next_step="take source_file and source_offset from the dead letter as they are",
             )
         return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class LandedCorrections:
-    """Result of a replay; files are relative to the landing zone."""
-
-    files: tuple[str, ...]
-    landed: tuple[str, ...]
 
 
 def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
@@ -140,8 +124,10 @@ def land_corrections(
     letters: Contract,
     awaited: Callable[[], Collection[str]] = tuple,
     convention: Convention = "flag",
-) -> LandedCorrections:
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
+
+    Returns all files of the corrections, and those that changed, relative to the landing zone.
 
     After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
 
@@ -181,7 +167,7 @@ def land_corrections(
             (landing / place).stat().st_mtime_ns > flagged for place in contents if (landing / place).parent == folder
         ):
             mark(folder)
-    return LandedCorrections(files=tuple(contents), landed=tuple(changed))
+    return tuple(contents), tuple(changed)
 
 
 def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
@@ -193,7 +179,7 @@ def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[s
     replaced = {str(earlier) for file in files for earlier in _earlier(file) if earlier != file}
     needed = sorted(replaced.intersection(awaited())) if replaced else []
     if needed:
-        raise CorrectionAwaited(
+        raise ReplayRefused(
             what=f"{len(needed)} earlier correction(s) belong to a batch that the stream has planned and not done, "
             "and would be gone from it",
             where=needed[0],
@@ -210,7 +196,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
     require_within([landing / file for file in files], landing)
     gone = [file for file in files if not (landing / file).is_file()]
     if gone:
-        raise HourIncomplete(
+        raise ReplayRefused(
             what=f"{len(gone)} file(s) with dead letters are not in the landing zone any more, the first is {gone[0]}",
             where=str(landing),
             next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
@@ -219,7 +205,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
     unflagged = [file for file in files if not (landing / _folder(file) / FLAG).is_file()]
     # Without flags it is enough that the hour has been published, which its dead letters prove.
     if unflagged and convention == "flag":
-        raise HourIncomplete(
+        raise ReplayRefused(
             what=f"the hour of {unflagged[0]} has no {FLAG}",
             where=str(landing),
             next_step="wait for the producer, or put the flag there once the files are whole",

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Entry
 
 if TYPE_CHECKING:
@@ -44,13 +43,6 @@ def first_match(filters: Sequence[Filter]) -> Column:
     """
     from pyspark.sql import functions as F
 
-    names = [one.name for one in filters]
-    if not names or len(set(names)) < len(names):
-        raise ConfigurationError(
-            what=f"the filters {names} are not a list of distinct names",
-            where="filters",
-            next_step="pass at least one filter, and give each its own name",
-        )
     chain = F.when(filters[0].removes, F.lit(filters[0].name))
     for one in filters[1:]:
         chain = chain.when(one.removes, F.lit(one.name))

@@ -23,7 +23,6 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from blogdata.errors import ConfigurationError
 from blogdata.publish.partitions import Grain, start_of
 
 if TYPE_CHECKING:
@@ -123,12 +122,6 @@ def progress(
     Raises:
         ConfigurationError: The allowed lateness is negative, or a key is not an hour.
     """
-    if allowed < timedelta(0):
-        raise ConfigurationError(
-            what=f"an allowed lateness of {allowed} is negative",
-            where="late data detection",
-            next_step="pass a duration of zero or more",
-        )
     ignored = tuple(one for one in readings if _implausible(one))
     by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
     for one in readings:

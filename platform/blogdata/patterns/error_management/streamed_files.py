@@ -42,10 +42,6 @@ _NAMED = 5
 _NOTHING = LandedSize(lines=0, bytes=0)
 
 
-class LandedFileGone(PlatformError):
-    """Raised when a file of a planned batch no longer exists when the batch is processed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
     """A file of a batch.
@@ -129,7 +125,7 @@ class StreamedFiles:
         try:
             sizes = dict(zip(read, measure_all(read, landing, bounds), strict=True))
         except LandedFileVanished as error:
-            raise LandedFileGone(
+            raise PlatformError(
                 what="a landed file that belongs to a batch is gone",
                 where=error.where,
                 next_step=Remedy(

@@ -22,14 +22,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from blogdata.errors import PlatformError
-
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-
-class MissingKeyColumn(PlatformError):
-    """Raised when the frame to deduplicate lacks a column of the key or order."""
 
 
 def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
@@ -46,7 +40,6 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    _require(frame, [*key, *order])
     together = Window.partitionBy(*key)
     in_order = together.orderBy(*order)
     # Computed before the shuffle, so that columns used only by the payload need not be shuffled.
@@ -70,7 +63,6 @@ def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    _require(frame, [*key, *order])
     in_order = Window.partitionBy(*key).orderBy(*order)
     judged = frame.withColumn("_winner", F.first(payload).over(in_order))
     return judged.filter(~payload.eqNullSafe(F.col("_winner"))).drop("_winner")
@@ -96,8 +88,6 @@ def first_come(
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    _require(batch, [*key, *order])
-    _require(published, key)
     known = published.select(*key, payload.alias("_payload"), F.lit(True).alias("_known"))
     rows = batch.select("*", payload.alias("_payload"), F.lit(False).alias("_known"))
     in_order = Window.partitionBy(*key).orderBy(F.desc("_known"), *order)
@@ -111,13 +101,3 @@ def first_come(
         .otherwise(F.lit(Verdict.CONFLICT.value))
     )
     return held.where(~F.col("_known")).select(*batch.columns, verdict.alias("verdict"))
-
-
-def _require(frame: DataFrame, names: Sequence[str]) -> None:
-    missing = sorted(set(names) - set(frame.columns))
-    if missing:
-        raise MissingKeyColumn(
-            what=f"the frame has no column {', '.join(missing)}",
-            where=f"a frame of {', '.join(frame.columns)}",
-            next_step="name columns of the frame in key and order",
-        )

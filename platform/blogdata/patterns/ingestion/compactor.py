@@ -62,15 +62,6 @@ class DataFile:
     written_at: datetime
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scattered:
-    """A partition with too many small files."""
-
-    partition: str
-    files: int
-    bytes: int
-
-
 def files(table: DeltaTable) -> list[DataFile]:
     """List the data files of a table at its opened version, from its log alone."""
     columns = table.metadata().partition_columns
@@ -85,17 +76,17 @@ def files(table: DeltaTable) -> list[DataFile]:
     ]
 
 
-def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> list[Scattered]:
-    """Decide which partitions are compacted, in order; after their compaction none of them is due."""
+def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> dict[str, list[DataFile]]:
+    """Map the partitions to compact to their small files, in order; after their compaction none of them is due."""
     of: dict[str, list[DataFile]] = {}
     for file in found:
         of.setdefault(file.partition, []).append(file)
-    scattered = []
+    scattered = {}
     for key, there in sorted(of.items()):
         small = [file for file in there if file.bytes < SMALL_BYTES]
         at_rest = max(file.written_at for file in there) <= now - AT_REST
         if len(small) >= CROWDED or (len(small) >= MANY and at_rest and is_final(key)):
-            scattered.append(Scattered(partition=key, files=len(small), bytes=sum(file.bytes for file in small)))
+            scattered[key] = small
     return scattered
 
 

@@ -73,10 +73,6 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
     )
 
 
-class DeliveryMixed(PlatformError):
-    """Raised when a day already has files of another producer, so that its rows would come twice."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Load:
     """A table as it landed."""
@@ -128,7 +124,7 @@ def _require_alone(target: Path) -> None:
         if is_data(path.name) and path != target
     )
     if others:
-        raise DeliveryMixed(
+        raise table_rows.TableRefused(
             what=f"the day has files of another producer: {', '.join(others[:3])}",
             where=str(target.parent),
             next_step="nothing was loaded; take them away, or take the table out of the section [tables]",

@@ -7,6 +7,7 @@ partition and is named. A producer such as Spark writes a folder `part.json/`: i
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,15 +45,24 @@ class Obstacle:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LandedEntry:
-    """A data file of a partition, or its flag."""
+class LandedFile:
+    """A data file of a partition, or its flag.
+
+    Args:
+        mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
+        ctime_ns: When its content, its name or anything else about it was last changed here; nobody can set it.
+    """
 
     name: str
-    found: os.DirEntry[str]
+    size: int
+    mtime_ns: int
+    ctime_ns: int
 
-    def stat(self) -> os.stat_result:
-        """Return size and times; those of the target for a link."""
-        return self.found.stat()
+    @property
+    def came_ns(self) -> int:
+        """When it came into its folder with this content, at the latest, nanoseconds since 1970."""
+        # A time of modification that is still to come was set by somebody whose clock is ahead.
+        return self.ctime_ns if self.mtime_ns > time.time_ns() else max(self.mtime_ns, self.ctime_ns)
 
 
 def printable(name: str) -> str:
@@ -84,11 +94,6 @@ def irregular(file: Path) -> Obstacle | None:
     return None if is_one else Obstacle(path=printable(str(file)), why="is neither a file nor a folder")
 
 
-def walk(folder: str, zone: str, *, flag: str) -> Iterator[LandedEntry | StrayLink | Obstacle]:
-    """List the entries of a partition's folder."""
-    return _walk(folder, (), zone, flag)
-
-
 def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
     """List the entries of a landed table that lie in no partition, by path: they are not read."""
     found = []
@@ -104,7 +109,10 @@ def astray(folder: str, zone: str, prefixes: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def _walk(folder: str, above: tuple[str, ...], zone: str, flag: str) -> Iterator[LandedEntry | StrayLink | Obstacle]:
+def walk(
+    folder: str, zone: str, *, flag: str, above: tuple[str, ...] = ()
+) -> Iterator[LandedFile | StrayLink | Obstacle]:
+    """List the entries of a partition's folder, which lies below some of its folders, `above`."""
     try:
         with os.scandir(folder) as listing:
             entries = [entry for entry in listing if is_data(entry.name) or (entry.name == flag and not above)]
@@ -124,15 +132,16 @@ def _walk(folder: str, above: tuple[str, ...], zone: str, flag: str) -> Iterator
 
 def _look(
     entry: os.DirEntry[str], above: tuple[str, ...], zone: str, flag: str
-) -> Iterator[LandedEntry | StrayLink | Obstacle]:
+) -> Iterator[LandedFile | StrayLink | Obstacle]:
     # Java cannot open such a file.
     if not _is_utf8(entry.name):
         yield Obstacle(path=printable(entry.path), why="has a name that is not UTF-8")
     elif entry.is_symlink() and (link := stray(entry, zone)):
         yield link
     elif entry.name == flag or entry.is_file():
-        entry.stat()
-        yield LandedEntry(name="/".join((*above, entry.name)), found=entry)
+        # Of a link it is the state of its target.
+        stat, name = entry.stat(), "/".join((*above, entry.name))
+        yield LandedFile(name=name, size=stat.st_size, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns)
     elif not entry.is_dir():
         yield Obstacle(path=entry.path, why="is neither a file nor a folder")
     elif entry.is_symlink():
@@ -140,4 +149,4 @@ def _look(
     elif len(above) == DEEPEST:
         yield Obstacle(path=entry.path, why=f"lies more than {DEEPEST} folders deep")
     else:
-        yield from _walk(entry.path, (*above, entry.name), zone, flag)
+        yield from walk(entry.path, zone, flag=flag, above=(*above, entry.name))

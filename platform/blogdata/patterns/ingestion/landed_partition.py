@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from blogdata.patterns.ingestion.landed_entries import Obstacle
+from blogdata.patterns.ingestion.landed_entries import LandedFile, Obstacle
 from blogdata.patterns.ingestion.landed_links import StrayLink
+from blogdata.publish.contract import Arrival
 
 
 class Lack(str, Enum):
@@ -25,27 +25,6 @@ class Lack(str, Enum):
     """It contains, or is, a link that is not followed, such as one that leads out of the landing zone."""
     ENTRY = "entry"
     """It contains, or is, something that cannot be read, such as a folder without permission."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LandedFile:
-    """A data file of a partition, or its flag.
-
-    Args:
-        mtime_ns: When it was last written, nanoseconds since 1970; a copier may preserve the time of the original.
-        ctime_ns: When its content, its name or anything else about it was last changed here; nobody can set it.
-    """
-
-    name: str
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-
-    @property
-    def came_ns(self) -> int:
-        """When it came into its folder with this content, at the latest, nanoseconds since 1970."""
-        # A time of modification that is still to come was set by somebody whose clock is ahead.
-        return self.ctime_ns if self.mtime_ns > time.time_ns() else max(self.mtime_ns, self.ctime_ns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +70,34 @@ class LandedPartition:
 def digest(text: str) -> str:
     """Return a digest of names of files, which need not be valid UTF-8, and of what is known of them."""
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def state_of(partition: Arrival) -> str:
+    """Return what a publication records of the files of a partition."""
+    return f"{partition.fingerprint}.{partition.sizes}.{partition.changes}"
+
+
+def is_published(partition: Arrival, recorded: str | None) -> bool:
+    """Return whether a publication was made from the files of a partition, by their names, sizes and times.
+
+    Args:
+        recorded: The state that was recorded; for a table that is written whole, after the key and a colon.
+    """
+    return _parsed(partition, recorded)[0] == partition.fingerprint
+
+
+def is_stale(partition: Arrival, recorded: str | None) -> bool:
+    """Return whether a publication was made from other files, by their names and sizes (not :func:`is_touched`)."""
+    fingerprint, sizes, _ = _parsed(partition, recorded)
+    return fingerprint != partition.fingerprint and sizes != partition.sizes
+
+
+def is_touched(partition: LandedPartition, recorded: str | None) -> bool:
+    """Return whether published files were changed or copied since, although their names and sizes are the same."""
+    fingerprint, sizes, changes = _parsed(partition, recorded)
+    return changes != partition.changes if fingerprint == partition.fingerprint else sizes == partition.sizes
+
+
+def _parsed(partition: Arrival, recorded: str | None) -> list[str]:
+    """Return fingerprint, sizes and changes; empty texts if nothing was recorded."""
+    return [*(recorded or "").removeprefix(f"{partition.key}:").split("."), "", ""][:3]

@@ -39,12 +39,8 @@ UNENDED = ".part"
 HourOf = Callable[[bytes], str | None]
 
 
-class LogUnreadable(PlatformError):
-    """Raised when a compressed log is damaged."""
-
-
 class LogNotSplit(PlatformError):
-    """Raised when the parts of a log cannot be written, such as when a file is in the way of an hour's folder."""
+    """Raised when a compressed log is damaged, or its parts cannot be written: a file is in the way, say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +177,7 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
         end, size = _survey(log, taken, digest)
         hour = since or _first_hour(log, hour_of, newest) or newest
     except DAMAGED as error:
-        raise LogUnreadable(
+        raise LogNotSplit(
             what=f"the log cannot be read to its end: {error}",
             where=str(log),
             next_step="land an undamaged copy of it, or a decompressed one",
@@ -304,9 +300,7 @@ def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
     for before, after in run.passed:
         hours = between(following(before, Grain.HOUR), after, Grain.HOUR)[:-1]
         silent += [hour for hour in hours if len(hours) <= LONGEST_SILENCE_HOURS and _is_bare(landing, hour)]
-    for hour in silent:
-        mark(_folder(landing, hour), allow_empty=True)
-    for hour in dict.fromkeys(run.parts.values()):
+    for hour in [*silent, *dict.fromkeys(run.parts.values())]:
         mark(_folder(landing, hour))
     return tuple(silent)
 

@@ -40,7 +40,16 @@ from blogdata.patterns.ingestion import log_comparison
 from blogdata.patterns.ingestion.landed_formats import DAMAGED
 from blogdata.patterns.ingestion.landed_links import require_within
 from blogdata.patterns.ingestion.log_comparison import Known
-from blogdata.patterns.ingestion.whole_files import BLOCK, alone, checksum, content, hidden, opened, shortened
+from blogdata.patterns.ingestion.whole_files import (
+    BLOCK,
+    SourceMissing,
+    alone,
+    checksum,
+    content,
+    hidden,
+    opened,
+    shortened,
+)
 
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
 _ATTEMPTS = 3
@@ -59,12 +68,6 @@ class SourceChanged(PlatformError):
     """Raised when a file was truncated or rewritten while it was copied."""
 
     transient = True
-
-
-class SourceDamaged(PlatformError):
-    """Raised when a compressed log cannot be read to its end; nothing of it lands."""
-
-    exit_code: ClassVar[int] = 2
 
 
 class LinesRepeated(PlatformError):
@@ -245,7 +248,7 @@ def _is_empty(copy: Path, source: Path) -> bool:
         with content(copy) as file:
             return sum(map(len, iter(lambda: file.read(BLOCK), b""))) == 0
     except DAMAGED as error:
-        raise SourceDamaged(
+        raise SourceMissing(
             what=f"the file cannot be read: {error}",
             where=str(source),
             next_step="name an undamaged copy of it, or a decompressed one; if it is being written, land it later",

@@ -8,7 +8,7 @@ no flag, by convention a partition is complete once a later one has data and it 
 The same fingerprint is the same delivery, so a consumer that stores it starts once. A copier may preserve the time of
 modification, but not that of the last change (`ctime`): a file came at the later of the two. Other times alone may be a
 copy, a `chmod`, a hard link or a rewrite of the same size: only the content tells
-(:mod:`blogdata.patterns.ingestion.published_files`).
+(:mod:`blogdata.patterns.ingestion.landed_partition`).
 
 The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
 (:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
@@ -31,11 +31,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import ConfigurationError
 from blogdata.patterns.ingestion import landed_entries
-from blogdata.patterns.ingestion.landed_entries import LandedEntry, Obstacle, is_data, printable
+from blogdata.patterns.ingestion.landed_entries import LandedFile, Obstacle, printable
 from blogdata.patterns.ingestion.landed_links import StrayLink, stray
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, digest
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, digest
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain, between, following, key_of, start_of
 
@@ -49,10 +49,6 @@ LONGEST_GAP = timedelta(days=31)
 """A longer gap has no missing partitions: the producer was off, or the data after it are another producer's."""
 _LONGEST_NOTE = 64
 """Characters that are read of the file :data:`ENDED`."""
-
-
-class NothingToMark(PlatformError):
-    """Raised when a folder without data is to be flagged as complete."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,14 +117,8 @@ def scan(
     return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
 
 
-def mark(folder: Path, *, allow_empty: bool = False) -> None:
+def mark(folder: Path) -> None:
     """Flag a folder as complete; an existing flag is rewritten, so that it is newer than all data."""
-    if not allow_empty and not (folder.is_dir() and any(is_data(path.name) for path in folder.iterdir())):
-        raise NothingToMark(
-            what="there is no data to be marked as complete",
-            where=str(folder),
-            next_step="write the data first, or say that an empty partition is meant (allow_empty)",
-        )
     write_whole(folder / FLAG, b"")
 
 
@@ -260,9 +250,9 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
         if isinstance(entry, StrayLink | Obstacle):
             links.append(entry)
         elif entry.name == FLAG:
-            flag = _file(entry)
+            flag = entry
         else:
-            files.append(_file(entry))
+            files.append(entry)
     files.sort(key=lambda file: file.name)
     links.sort(key=lambda link: link.path)
     known = [f"{file.name}\t{file.size}\t{file.mtime_ns}" for file in files] + [str(link) for link in links]
@@ -275,11 +265,6 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
         fingerprint=digest("\n".join(known)),
         flag=flag,
     )
-
-
-def _file(entry: LandedEntry) -> LandedFile:
-    stat = entry.stat()
-    return LandedFile(name=entry.name, size=stat.st_size, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns)
 
 
 def _lack(refused: Sequence[StrayLink | Obstacle], flag: LandedFile | None) -> Lack | None:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from blogdata.patterns.ingestion.landed_entries import is_data
+from blogdata.patterns.ingestion.landed_entries import LandedFile, is_data
 from blogdata.patterns.ingestion.landed_links import require_within
-from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.passthrough_replicator import replicate
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan
 from blogdata.patterns.ingestion.whole_files import alone

@@ -21,10 +21,6 @@ FOLDER = "openlineage"
 """Folder of the events beside the results: `<dataset>/<version>.json`, with one event per line."""
 
 
-class ReportUnreadable(PlatformError):
-    """Raised when a file of OpenLineage events has no completed run with its result."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Reported:
     """A result, as its writer has reported it.
@@ -65,7 +61,7 @@ def _reported(file: Path) -> Reported:
             file=file,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReportUnreadable(
+        raise PlatformError(
             what=f"this is no completed run with one result in OpenLineage: {error!r}",
             where=str(file),
             next_step="have its writer leave it again, or remove it",
