@@ -224,7 +224,7 @@ def left(folder: Path, dataset: str, version: str, *, read: int, hour: int, owne
     )
     file = folder / dataset / f"{version}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(openlineage.run_events(publication, {dataset: contract}, "blogdata")))
+    file.write_text("\n".join(openlineage.run_events(publication, {dataset: contract})))
 
 
 def test_results_outside_the_lake_are_tracked_by_what_their_writers_leave(tmp_path: Path) -> None:

@@ -68,9 +68,8 @@ def named_in(file: Path, landing: Path) -> Iterator[Named]:
     """Read whom the lines of a landed file name, without those that are erased."""
     reader = Reader(file, landing)
     with faults_of(file):
-        for offset, line in erased_lines.lines(file):
-            raw = erased_lines.raw_of(offset, line)
-            if raw and not erased_lines.is_erased(raw):
+        for offset, raw in erased_lines.kept(file):
+            if raw:
                 yield reader.named(offset, raw)
 
 

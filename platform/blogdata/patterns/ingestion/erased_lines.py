@@ -52,6 +52,15 @@ def raw_of(offset: int, line: bytes) -> bytes:
     return raw if offset else raw.removeprefix(MARK)
 
 
+def kept(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Read the lines of a file that were not erased, with their byte offsets, as :func:`raw_of` returns them."""
+    for offset, line in lines(file):
+        raw = raw_of(offset, line)
+        # A byte order mark alone is no line.
+        if not is_erased(raw) and (offset or line != MARK):
+            yield offset, raw
+
+
 def count(file: Path) -> tuple[int, int]:
     """Count the erased lines of a file, and their bytes as if the last line ended in a line feed, too."""
     sizes = [len(raw) + 1 for offset, line in lines(file) if is_erased(raw := raw_of(offset, line))]

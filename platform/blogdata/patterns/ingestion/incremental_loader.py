@@ -207,7 +207,7 @@ class _Loading:
         """Land the lines that have not landed."""
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        for file, line in _landed_lines(files):
+        for file, line in ((each, line) for each in files for _, line in erased_lines.kept(each)):
             digest = _digest(line)
             if left[digest]:
                 left[digest] -= 1
@@ -282,14 +282,6 @@ def _folder_of(key: str | None, grain: Grain) -> str:
     """Return the folder of a window below that of its table; of any window without a key, as a pattern."""
     day, hour = (key[:10], key[11:]) if key else ("*", "*")
     return f"date={day}" if grain is Grain.DAY else f"date={day}/hour={hour}"
-
-
-def _landed_lines(files: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:
-    for file in files:
-        for _, raw in erased_lines.lines(file):
-            line = raw.removesuffix(b"\n")
-            if not erased_lines.is_erased(line):
-                yield file, line
 
 
 def _number(file: Path) -> str:

@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+
+from pydantic import TypeAdapter, ValidationError
 
 from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
-from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, shortened, skip, write_whole
+from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, shortened, skip, write_whole
 from blogdata.publish.partitions import Grain
 
 PROGRESS = ".replicated"
@@ -54,6 +55,9 @@ class Taken:
     def digests(self) -> tuple[str, ...]:
         """The digests that the bytes taken may have, before and after lines of them were erased."""
         return (self.sha256,) if self.erased_sha256 is None else (self.sha256, self.erased_sha256)
+
+
+_TAKEN = TypeAdapter(Taken)
 
 
 def file_of(log: Path) -> Path:
@@ -118,7 +122,7 @@ def require_new(log: Path) -> None:
     digest, position = hashlib.sha256(), 0
     with content(log) as file:
         for covered, sha256, name in sorted(_others(log)):
-            position += take(file, covered - position, digest)
+            position += digested(file, covered - position, digest)
             if position < covered:
                 return
             if digest.hexdigest() == sha256:
@@ -139,15 +143,6 @@ def rewritten(log: Path) -> LogRewritten:
     )
 
 
-def take(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:
-    """Add the next bytes of a file to a digest, up to a number of them; return how many there were."""
-    taken = 0
-    while taken < count and (block := file.read(min(BLOCK, count - taken))):
-        digest.update(block)
-        taken += len(block)
-    return taken
-
-
 def _in_hours(landing: Path, names: str, since: str) -> list[Path]:
     days = [day for day in landing.glob("visits/date=*") if day.name >= f"date={since[:10]}"]
     return [path for day in days for path in day.glob(f"hour=*/{names}")]
@@ -157,17 +152,11 @@ def _read(file: Path) -> Taken | None:
     if not file.is_file():
         return None
     try:
-        found = json.loads(file.read_bytes())
-        # Earlier releases kept more.
-        known = {name: found[name] for name in Taken.__dataclass_fields__ if name in found}
-        numbers = [known[name] for name in ("covered", "source_size", "source_mtime_ns")]
-        hour, sha256, erased = known["hour"], known["sha256"], known.get("erased_sha256")
-    except (ValueError, TypeError, KeyError):
+        found = _TAKEN.validate_json(file.read_bytes(), strict=True)
+    except ValidationError:
         return None
-    is_hour = hour is None or (isinstance(hour, str) and start_of_key(hour, Grain.HOUR) is not None)
-    are_numbers = all(type(number) is int for number in numbers) and numbers[0] >= 0
-    are_digests = isinstance(sha256, str) and (erased is None or isinstance(erased, str))
-    return Taken(**known) if are_numbers and is_hour and are_digests else None
+    is_hour = found.hour is None or start_of_key(found.hour, Grain.HOUR) is not None
+    return found if is_hour and found.covered >= 0 else None
 
 
 def _others(log: Path) -> Iterator[tuple[int, str, str]]:

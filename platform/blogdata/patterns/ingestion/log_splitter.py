@@ -26,7 +26,7 @@ from blogdata.patterns.ingestion.landed_formats import DAMAGED
 from blogdata.patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
 from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
-from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, hidden, same_bytes, skip
+from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, hidden, same_bytes, skip
 from blogdata.publish.partitions import Grain, between, following, key_of
 
 LOGS = "access_logs"
@@ -209,7 +209,7 @@ def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int,
     """Return the end of the last complete line of a log, and its size; `digest` gets what was taken before."""
     covered = taken.covered if taken else 0
     with content(log) as file:
-        position = end = log_progress.take(file, covered, digest)
+        position = end = digested(file, covered, digest)
         if taken and (position < covered or digest.hexdigest() not in taken.digests):
             raise log_progress.rewritten(log)
         while block := file.read(BLOCK):

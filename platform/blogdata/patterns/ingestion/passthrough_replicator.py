@@ -46,6 +46,7 @@ from blogdata.patterns.ingestion.whole_files import (
     alone,
     checksum,
     content,
+    digested,
     hidden,
     opened,
     shortened,
@@ -138,9 +139,7 @@ def _still_begins(file: IO[bytes], before: os.stat_result, size: int, sha256: st
         return True
     file.seek(0)
     again = hashlib.sha256()
-    while size and (block := file.read(min(BLOCK, size))):
-        again.update(block)
-        size -= len(block)
+    digested(file, size, again)
     return again.hexdigest() == sha256
 
 

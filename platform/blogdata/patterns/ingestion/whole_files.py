@@ -72,6 +72,15 @@ def skip(file: IO[bytes], count: int) -> None:
         count -= len(block)
 
 
+def digested(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:
+    """Add the next bytes of a file to a digest, up to a number of them; return how many there were."""
+    taken = 0
+    while taken < count and (block := file.read(min(BLOCK, count - taken))):
+        digest.update(block)
+        taken += len(block)
+    return taken
+
+
 def hidden(target: Path) -> Path:
     """Return the hidden name under which a file is written until it is whole; its folder is created."""
     target.parent.mkdir(parents=True, exist_ok=True)

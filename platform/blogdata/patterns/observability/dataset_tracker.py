@@ -38,9 +38,6 @@ from blogdata.publish.changes import READ
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed, Serve
 
-NAMESPACE = "blogdata"
-"""Namespace of the jobs and datasets in a catalog."""
-
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class LineageEdge:
@@ -188,7 +185,7 @@ def export_openlineage(
             file = folder / contract.dataset / f"{name}.json"
             if file.exists():
                 continue
-            lines = openlineage.run_events(publication(), contracts, NAMESPACE)
+            lines = openlineage.run_events(publication(), contracts)
             write_whole(file, "".join(f"{line}\n" for line in lines).encode())
             written += 1
     for one in reported:

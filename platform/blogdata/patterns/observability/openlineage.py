@@ -15,6 +15,8 @@ from typing import Any
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.publish.contract import Contract
 
+NAMESPACE = "blogdata"
+"""Namespace of the jobs and datasets in a catalog."""
 PRODUCER = "urn:blogdata:dataset-tracker"
 SPEC = "https://openlineage.io/spec"
 RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -40,27 +42,24 @@ class PublishedVersion:
     columns: Mapping[str, Sequence[ColumnSource]] = field(default_factory=dict)
 
 
-def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract], namespace: str) -> Sequence[str]:
+def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract]) -> Sequence[str]:
     """Build the START and the COMPLETE event that OpenLineage requires for a run, as JSON texts."""
     inputs = [
         {
-            "namespace": namespace,
+            "namespace": NAMESPACE,
             "name": dataset,
-            "facets": {
-                **_described(contracts.get(dataset)),
-                **({} if version is None else _version(str(version))),
-            },
+            "facets": {**_described(contracts.get(dataset)), **({} if version is None else _version(str(version)))},
         }
         for dataset, version in sorted(publication.inputs.items())
     ]
     size = {} if publication.bytes is None else {"size": publication.bytes}
     output = {
-        "namespace": namespace,
+        "namespace": NAMESPACE,
         "name": publication.dataset,
         "facets": {
             **_described(contracts.get(publication.dataset)),
             **_version(publication.version),
-            **_column_lineage(publication.columns, namespace),
+            **_column_lineage(publication.columns),
         },
         "outputFacets": {
             "outputStatistics": _facet("1-0-0", "OutputStatisticsOutputDatasetFacet", rowCount=publication.rows, **size)
@@ -70,10 +69,10 @@ def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract],
         "producer": PRODUCER,
         "schemaURL": RUN_EVENT,
         "run": {
-            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{publication.dataset}@{publication.version}")),
-            "facets": _parent(publication, namespace),
+            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{NAMESPACE}/{publication.dataset}@{publication.version}")),
+            "facets": _parent(publication),
         },
-        "job": {"namespace": namespace, "name": publication.dataset, "facets": {}},
+        "job": {"namespace": NAMESPACE, "name": publication.dataset, "facets": {}},
     }
     start = {"eventType": "START", "eventTime": _time(publication.started_at), "inputs": inputs, "outputs": []}
     complete = {
@@ -85,10 +84,10 @@ def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract],
     return [json.dumps({**common, **event}) for event in (start, complete)]
 
 
-def _parent(publication: PublishedVersion, namespace: str) -> dict[str, Any]:
+def _parent(publication: PublishedVersion) -> dict[str, Any]:
     if publication.job is None:
         return {}
-    run, job = {"runId": _uuid(publication.run_id)}, {"namespace": namespace, "name": publication.job}
+    run, job = {"runId": _uuid(publication.run_id)}, {"namespace": NAMESPACE, "name": publication.job}
     return {"parent": _facet("1-0-1", "ParentRunFacet", run=run, job=job)}
 
 
@@ -109,11 +108,11 @@ def _version(version: str) -> dict[str, Any]:
     return {"version": _facet("1-0-0", "DatasetVersionDatasetFacet", datasetVersion=version)}
 
 
-def _column_lineage(columns: Mapping[str, Sequence[ColumnSource]], namespace: str) -> dict[str, Any]:
+def _column_lineage(columns: Mapping[str, Sequence[ColumnSource]]) -> dict[str, Any]:
     fields = {
         column: {
             "inputFields": [
-                {"namespace": namespace, "name": source.dataset, "field": source.column} for source in found
+                {"namespace": NAMESPACE, "name": source.dataset, "field": source.column} for source in found
             ]
         }
         for column, found in columns.items()
