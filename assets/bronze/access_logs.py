@@ -13,8 +13,8 @@ from blogdata.orchestration.computation import Context, access_of
 from blogdata.orchestration.pending_logs import split_pending
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import failure
-from blogdata.patterns.ingestion.landed_entries import printable
 from blogdata.patterns.ingestion.landed_links import LinkRefused
+from blogdata.patterns.ingestion.landed_partition import printable
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import touched
 from blogdata.planning.snapshot import Snapshot

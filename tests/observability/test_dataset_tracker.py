@@ -14,7 +14,7 @@ from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, deliveries, record_deliveries
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.observability import openlineage, reported_results
+from blogdata.patterns.observability import openlineage
 from blogdata.patterns.observability.dataset_tracker import (
     Lineage,
     LineageEdge,
@@ -234,7 +234,7 @@ def test_results_outside_the_lake_are_tracked_by_what_their_writers_leave(tmp_pa
     left(folders[0], "sales.forecast", "a", read=5, hour=1)
     left(folders[0], "sales.forecast", "b", read=4, hour=3)
     left(folders[0], "gold.stats", "b", read=9, hour=4)
-    found = reported_results.reported(folders)
+    found = openlineage.reported(folders)
     graph = track(lake, EventLog(lake), CONTRACTS, landing=landing, reported=found)
     assert graph.edges == (
         LineageEdge(source="gold.stats", target="sales.forecast", version=4),
@@ -261,7 +261,7 @@ def test_events_that_no_writer_leaves_are_refused_by_name(tmp_path: Path, conten
     file.write_text(content)
     file.with_name(".part.json").write_text("")
     with pytest.raises(PlatformError, match="no completed run with one result") as raised:
-        reported_results.reported([tmp_path])
+        openlineage.reported([tmp_path])
     assert raised.value.where == str(file)
 
 

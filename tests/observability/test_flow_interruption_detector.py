@@ -12,8 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion.landed_entries import LandedFile
-from blogdata.patterns.ingestion.landed_partition import LandedPartition
+from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector as detector
 from blogdata.patterns.observability.reading import Reading
 from blogdata.publish.partitions import Grain

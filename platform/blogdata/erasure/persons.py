@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.patterns.ingestion import erased_lines
-from blogdata.patterns.ingestion.landed_entries import is_data
 from blogdata.patterns.ingestion.landed_lines import Bounds, faults_of, judge_all
+from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.suppression.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
 
 TABLES = ("users", "visits", "ads", "access_logs")

@@ -1,12 +1,8 @@
 """The lake's views as SQL that Spark or DuckDB runs without the platform.
 
-There is a consumer view of each published dataset that is shared, a view with all columns of each dataset whose wide
-ones another dataset has and does not encrypt, a view of the context table, and a view of each dataset that lives in
-several tables (members). The last kind names member tables and their versions, so it must be written again when other
-members become visible; all other views show the newest rows at query time.
-
-Why not tables: a Delta table that lists the files of another one with fewer columns, as Spark's shallow clone does,
-needs paths outside of its folder. Spark follows these; DuckDB and delta-rs's reader for pyarrow do not.
+There are consumer views of shared datasets, views with all columns of datasets whose wide ones another dataset has, one
+of the context table, and one of each dataset that lives in several tables. The last kind names member tables with their
+versions, so it is written again when other members become visible; the others show the newest rows at query time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Ordered delivery: records of one key reach a target in their order, each once, through failures and crashes.
+"""Ordered delivery: records of one key reach an HTTP API in their order, each once, through failures and crashes.
 
-An orderer (:mod:`.bin_pack_orderer`, :mod:`.fifo_orderer`) decides which records go into the next request. The outbox
-(:mod:`.outbox`) numbers them durably before they are sent, and notes what was taken before it sends the next ones of
-their keys. Whatever may have been taken is sent again under its number, which the target recognizes.
-
-The target is an HTTP API with a bulk call that may be taken in part. It keeps each record once by its key and number,
-however often it is sent. Its answer 200 names the records that it did not take; 408, 429, 5xx, a time-out and a lost
-connection say nothing; other answers are refusals.
+An orderer (:mod:`.bin_pack_orderer`, :mod:`.fifo_orderer`) decides which records go into the next request; the outbox
+(:mod:`.outbox`) numbers them durably. The API may take a bulk call in part, and keeps each record once by its key and
+number. Its answer 200 names the records that it did not take; 408, 429, 5xx, a time-out and a lost connection say
+nothing, and the request is sent again under the same numbers; other answers are refusals.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """The outbox of an ordered delivery: records wait in one SQLite file, and it knows after any crash what was sent.
 
-A partition of the source is taken in one transaction: its new records wait, and those that are gone or changed do not
-any more, if they were not sent. Before records are sent, their numbers are committed, and after the answer, what was
-taken. So a process that dies leaves, at most, records whose outcome is not known (`sending`): the next one sends them
-again under the same numbers, before any others of their keys, and the target keeps each number of a key once. What a
-number was given to is sent as it was then, and not at all once its row is gone.
+Numbers are committed before records are sent, and after the answer, what was taken. So a process that dies leaves
+records whose outcome is not known (`sending`): the next one sends them first, under the same numbers, and the target
+keeps each number of a key once. What a number was given to is sent as it was then, and not at all once its row is gone.
 
 A record whose key has had a later one already is a *correction*: it is sent with this mark, before the new records of
-the key, and takes the next number, so that the target applies it to what it has. Corrections of a key are in the order
-of their times, too.
+the key, and takes the next number, so that the target applies it to what it has.
 """
 
 from __future__ import annotations

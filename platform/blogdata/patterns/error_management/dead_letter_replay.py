@@ -1,9 +1,8 @@
 """Replays of dead letters (see Dead-Letter): a corrected line is landed in the arrival hour of the line it corrects.
 
-The correction is a landed file of its own, named after the position of the dead letter. Replaying twice, or with a
-better correction, therefore replaces the file instead of adding a row. Where a stream reads the file, its name also
+The correction is a file named after the position of the dead letter, so a better correction replaces it. The name also
 contains a hash of the payload, because a stream reads no name twice. A file in a planned batch is not replaced before
-that batch is committed. The file is read like any landed file; the `source_file` of its rows shows the replay.
+that batch is committed.
 
 The trap: an hour whose landed files are gone. Bronze is computed from the landed files, so the hour would consist of
 the correction alone.

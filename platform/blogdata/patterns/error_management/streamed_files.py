@@ -16,7 +16,6 @@ from blogdata.lake.commit import Commit
 from blogdata.lake.store_faults import LandedFileVanished
 from blogdata.patterns.error_management.checkpointer import Checkpoint
 from blogdata.patterns.ingestion.erased_lines import is_kept
-from blogdata.patterns.ingestion.landed_entries import irregular
 from blogdata.patterns.ingestion.landed_lines import (
     LONGEST,
     WITHIN,
@@ -27,6 +26,7 @@ from blogdata.patterns.ingestion.landed_lines import (
     relative_to,
 )
 from blogdata.patterns.ingestion.landed_links import leading_out
+from blogdata.patterns.ingestion.landed_partition import irregular
 from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain, start_of

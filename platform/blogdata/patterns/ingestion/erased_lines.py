@@ -1,8 +1,4 @@
-"""Lines of landed files that the In-Place Overwriter has erased: they keep their place and are no rows.
-
-Nothing but ASCII's DEL stands in such a line. On a paper tape this character has all holes punched, over whatever was
-there.
-"""
+"""Lines of landed files that the In-Place Overwriter has erased, to DELs: they keep their place and are no rows."""
 
 from __future__ import annotations
 

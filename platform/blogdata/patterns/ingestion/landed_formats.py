@@ -1,7 +1,6 @@
 """Opens a file for its decompressed content: its first bytes determine the compression, never its name.
 
-The engine's `LandedContent.java` knows the same formats by the same bytes;
-:func:`blogdata.patterns.ingestion.landed_lines.read` uses it, and the independent count uses this module.
+The engine's `LandedContent.java` knows the same formats by the same bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reads landed text files line by line, with the byte offset of every line, and counts the lines without Spark.
+"""Reads landed text files line by line, with the byte offset of every line.
 
-A second, independent reader counts the lines and bytes of each file, so that the ledger can compare Spark's output with
-its input, file by file. It also judges the files: none reaches Spark that cannot be read, or that exceeds the bounds.
+A second, independent reader counts the lines and bytes of each file without Spark, so that the ledger can compare
+output with input, file by file. It also judges the files: none reaches Spark that cannot be read or exceeds the bounds.
 """
 
 from __future__ import annotations

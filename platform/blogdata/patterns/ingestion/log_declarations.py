@@ -2,9 +2,6 @@
 
 The expressions are Java's (Spark); :func:`in_python` makes them Python's, with the same meaning.
 
-Whether a line begins with the virtual host or with the visitor's address is decided once, for all formats: a host that
-is read as an address would make the whole blog one visitor.
-
 Sources: nginx, "Module ngx_http_log_module"; Apache HTTP Server, "Module mod_log_config"; W3C, "Extended Log File
 Format"; Amazon CloudFront, "Standard log file fields"; IIS, "W3C logging"; RFC 3164 for the prefix of syslog.
 """

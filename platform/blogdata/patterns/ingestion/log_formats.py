@@ -1,8 +1,7 @@
 """The formats of access logs: those that have a name, and those that a deployment declares.
 
-A format is the string that the server's own configuration has, the `#Fields` line of a log in columns, or where the
-fields are in an object (:mod:`.log_declarations`). Each line is read by the first format that it fits. A further named
-format is a further entry of :data:`TEXTS` or :data:`OBJECTS`, and nothing else.
+Each line is read by the first format that it fits. A further named format is a further entry of :data:`TEXTS` or
+:data:`OBJECTS`, and nothing else.
 
 Sources: Caddy, "Structured logging" and "log (Caddyfile directive)"; Traefik, "Access logs: list of available fields".
 """

@@ -1,7 +1,7 @@
-"""How much of an access log is split: a small file beside the log, and the parts themselves.
+"""How much of an access log is split, in a small file beside it.
 
-The file lies in the landing zone, where producers write, too: it is believed only if it has the form that
-:func:`write` gives it. If it is lost or damaged, the log is split again from its beginning, into the same parts.
+Producers write in the landing zone, too: without a file of the expected form, the log is split again from its
+beginning, into the same parts.
 """
 
 from __future__ import annotations

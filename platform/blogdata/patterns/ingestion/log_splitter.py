@@ -1,8 +1,7 @@
 """Replicates a growing access log, byte for byte, into the hours in which its lines were logged.
 
-Part of the Passthrough Replicator, whose card explains the reasons. The progress of a log is stored in a small file
-beside it and written last (:mod:`.log_progress`): after a crash at any moment, the same call again produces the same
-parts.
+Part of the Passthrough Replicator, whose card has the reasons. The progress of a log is written last
+(:mod:`.log_progress`): after a crash at any moment, the same call again produces the same parts.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from typing import IO
 from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_entries import Obstacle, printable, unreadable
 from blogdata.patterns.ingestion.landed_formats import DAMAGED
 from blogdata.patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
+from blogdata.patterns.ingestion.landed_partition import Obstacle, printable, unreadable
 from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
 from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, hidden, same_bytes, skip
@@ -140,8 +139,7 @@ def split_by_hour(
     """Split a landed log into landing/visits/date=/hour=; a later call splits only what was appended since.
 
     The hour of a line is the latest hour logged so far in the file. A line whose time cannot be read, or lies
-    after `now`, stays with the line before it; such lines at the start go with the first readable line. The name of a
-    part contains the time at which it was first taken (Keyed Idempotency), which distinguishes it from later parts.
+    after `now`, stays with the line before it; such lines at the start go with the first readable line.
 
     Args:
         hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.

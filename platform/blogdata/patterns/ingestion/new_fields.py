@@ -1,9 +1,8 @@
 """Finds and records fields of landed files that their producer never announced (Schema Compatibility Enforcer).
 
-A new field breaks nothing: it stays in the raw line. But somebody should know of it, before a consumer asks for it or
-before it turns out to be personal. Spread samples of the files are read, without Spark and in bounded time: a field
-that few lines have may be found later or not at all. The names come from outside, so their number and length are
-bounded, and what cannot be printed is replaced. Each is an event, once, when it was first seen.
+A new field breaks nothing, but somebody should know of it before it turns out to be personal. Samples of the files are
+read, in bounded time: a field that few lines have may be found later. The names come from outside, so their number and
+length are bounded, and what cannot be printed is replaced. Each is an event, once, when it was first seen.
 """
 
 from __future__ import annotations

@@ -167,7 +167,6 @@ def land(
 
     A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name; so
     is one that the log begins within, such as the copy of several logs in one file.
-    Processes that land at the same time do so one after the other.
 
     Args:
         source: The file, compressed or not; a link is followed, because a person has named it. It is read more than

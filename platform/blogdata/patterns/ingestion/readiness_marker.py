@@ -32,10 +32,9 @@ from pathlib import Path
 from typing import Literal
 
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.ingestion import landed_entries
-from blogdata.patterns.ingestion.landed_entries import LandedFile, Obstacle, printable
+from blogdata.patterns.ingestion import landed_partition
 from blogdata.patterns.ingestion.landed_links import StrayLink, stray
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, digest
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, Obstacle, digest, printable
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain, between, following, key_of, start_of
 
@@ -88,7 +87,7 @@ class LandingZone:
     def astray(self, table: str, grain: Grain) -> list[str]:
         """List the entries of a landed table that lie in no partition, by path."""
         prefixes = ("date=", "hour=") if grain is Grain.HOUR else ("date=",)
-        return landed_entries.astray(os.fspath(self.folder / table), os.path.realpath(self.folder), prefixes)
+        return landed_partition.astray(os.fspath(self.folder / table), os.path.realpath(self.folder), prefixes)
 
 
 def scan(
@@ -198,7 +197,7 @@ def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple
     try:
         link = stray(table, zone) if table.is_symlink() else None
     except OSError as error:
-        yield "", landed_entries.unreadable(os.fspath(table), error)
+        yield "", landed_partition.unreadable(os.fspath(table), error)
         return
     if link is not None:
         yield "", link
@@ -226,7 +225,7 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, _Place
     except FileNotFoundError:
         return []
     except OSError as error:
-        return [("", landed_entries.unreadable(folder, error))]
+        return [("", landed_partition.unreadable(folder, error))]
     return sorted(found, key=lambda child: child[0])
 
 
@@ -246,7 +245,7 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     files: list[LandedFile] = []
     links: list[StrayLink | Obstacle] = []
     flag = None
-    for entry in landed_entries.walk(folder, zone, flag=FLAG):
+    for entry in landed_partition.walk(folder, zone, flag=FLAG):
         if isinstance(entry, StrayLink | Obstacle):
             links.append(entry)
         elif entry.name == FLAG:

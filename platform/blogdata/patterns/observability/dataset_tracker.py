@@ -33,7 +33,7 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.patterns.observability import openlineage
 from blogdata.patterns.observability.fine_grained_tracker import sources
-from blogdata.patterns.observability.reported_results import Reported, newest_of_each
+from blogdata.patterns.observability.openlineage import Reported, newest_of_each
 from blogdata.publish.changes import READ
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed, Serve
