@@ -57,12 +57,7 @@ def released(settings: Settings, now: datetime) -> str:
 
 
 def send(settings: Settings, box: Outbox, write: Feed) -> int:
-    """Send what is due, and return the number of records that the partner took. The caller is alone at the outbox.
-
-    Raises:
-        Undelivered: The partner takes nothing now, or does not answer; transient.
-        ConfigurationError: Its key cannot be read.
-    """
+    """Send what is due, and return the number of records that the partner took. The caller is alone at the outbox."""
     url, name, total = settings.partner.url, settings.partner.secret, 0
     assert url is not None, "without a partner there is no feed"
     before = released(settings, datetime.now(timezone.utc))

@@ -31,11 +31,7 @@ from pyspark.sql import functions as F
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One input of the join.
-
-    Args:
-        time: Its event time column (TIMESTAMP, never null); no column of the other side has this name.
-    """
+    """One input of the join; no column of the other side has the name of its event time column."""
 
     name: str
     time: str

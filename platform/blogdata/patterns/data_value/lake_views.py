@@ -25,11 +25,7 @@ from blogdata.publish.privacy import CONSUMERS, visible
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """The SQL syntax in which engines differ.
-
-    Args:
-        table: Expression for a Delta table; `{path}` is its quoted path.
-    """
+    """The SQL syntax in which engines differ; `{path}` is the quoted path of a Delta table."""
 
     file: str
     quote: str

@@ -51,11 +51,7 @@ class Orderer(Protocol):
 
 
 def deliver(orderer: Orderer, outbox: Outbox, target: HttpTarget, *, patience: float) -> int:
-    """Deliver all records of an orderer, each request tried for `patience` seconds, and return how many were taken.
-
-    Raises:
-        Undelivered: The target does not take a request, or does not answer; what it did not take waits.
-    """
+    """Deliver all records of an orderer, each request tried for `patience` seconds, and return how many were taken."""
     count = 0
     while records := orderer.next():
         outbox.number(records)
@@ -94,11 +90,7 @@ class KeyRefused(Refused):
 
 
 class HttpTarget:
-    """Sends records to `POST <url>/v1/events:batch`.
-
-    Args:
-        key: Bearer token, read again if it is refused; None if the target needs none.
-    """
+    """Sends records to `POST <url>/v1/events:batch`, with a bearer token that is read again if it is refused."""
 
     def __init__(
         self, url: str, *, key: SecretInUse | None, timeout: float, record: Callable[[Delivery], Mapping[str, object]]
@@ -117,11 +109,7 @@ class HttpTarget:
         self._connection.close()
 
     def send(self, records: Sequence[Delivery]) -> Collection[int]:
-        """Send records in one request, and return the indexes of those that were not taken.
-
-        Raises:
-            Undelivered: None was taken, or nobody knows which.
-        """
+        """Send records in one request, and return the indexes of those that were not taken."""
         body = json.dumps({"records": [self._record(one) for one in records]}, sort_keys=True).encode()
         if self._key is None:
             return self._post(body, len(records), None)

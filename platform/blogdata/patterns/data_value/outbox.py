@@ -63,11 +63,7 @@ class RowsUnaccounted(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A row that may be sent.
-
-    Args:
-        at: Its event time, in microseconds since 1970.
-    """
+    """A row that may be sent, with its event time in microseconds since 1970."""
 
     identity: Sequence[str]
     key: str

@@ -208,11 +208,7 @@ class Checkpoint:
 
 
 def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Checkpoint:
-    """Open the newest checkpoint of a stream; create one if there is none or `renew` is set.
-
-    Args:
-        renew: Begin a new checkpoint. The old one is left as it is; what is published already is not published again.
-    """
+    """Open the newest checkpoint of a stream; create one if there is none, or `renew` is set."""
     there = checkpoints(root, spec.name)
     if renew or not there:
         number = there[-1].number + 1 if there else 1

@@ -41,11 +41,7 @@ class TooManyDeadLetters(PlatformError):
 
 
 def reasons(rules: Sequence[RejectRule]) -> Column:
-    """Build the array of the names of all broken rules, in rule order; empty for a good row.
-
-    Raises:
-        ConfigurationError: Two rules have the same name.
-    """
+    """Build the array of the names of all broken rules, in rule order; empty for a good row."""
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
@@ -73,11 +69,7 @@ def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:
 def error_above_share(
     *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, selection: str, then: str | Remedy
 ) -> TooManyDeadLetters | None:
-    """Return the error of too large a share of rejected rows; None if at most `max_share` (0 to 1) are.
-
-    Raises:
-        ConfigurationError: `max_share` is not a share, or more rows are rejected than there are.
-    """
+    """Return the error of too large a share of rejected rows; None if at most `max_share` (0 to 1) are."""
     where = f"{dataset} {part}"
     if rejected_rows <= max_share * rows:
         return None
@@ -105,9 +97,6 @@ def error_for_partition(
     then: str | Remedy,
 ) -> TooManyDeadLetters | None:
     """Check whether a partition has too many rejected rows to be used downstream.
-
-    Args:
-        dataset: Dataset that stores the rejected rows with their `reasons`, and no other rows, for the message.
 
     Returns:
         The error to raise, or None. A partition with fewer than :data:`LEAST_ROWS` rows is judged together with the

@@ -36,11 +36,7 @@ class Filter:
 
 
 def first_match(filters: Sequence[Filter]) -> Column:
-    """Build the Column with the name of the first filter that removes the row; null if none does.
-
-    Raises:
-        ConfigurationError: No filter, or two with the same name.
-    """
+    """Build the Column with the name of the first filter that removes the row; null if none does."""
     from pyspark.sql import functions as F
 
     chain = F.when(filters[0].removes, F.lit(filters[0].name))

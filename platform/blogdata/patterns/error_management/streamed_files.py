@@ -44,11 +44,7 @@ _NOTHING = LandedSize(lines=0, bytes=0)
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
-    """A file of a batch.
-
-    Args:
-        hour: Arrival hour, from its folder; None if it is not read.
-    """
+    """A file of a batch, with its arrival hour; None if the file is not read."""
 
     name: str
     hour: str | None

@@ -55,11 +55,7 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
 
 
 def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
-    """Find the rows that lost to a winner with another payload; arguments as given to :func:`deduplicate`.
-
-    Returns:
-        The losing rows, with the input's columns; as many as the sum of `conflicts`.
-    """
+    """Find the losing rows with another payload than the winner: the `conflicts` of :func:`deduplicate`."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

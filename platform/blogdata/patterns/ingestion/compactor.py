@@ -51,11 +51,7 @@ AT_REST = timedelta(hours=1)
 
 @dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """A data file of a table, as its log has it.
-
-    Args:
-        partition: Key of its partition; :data:`WHOLE_TABLE` for a table without a partition column.
-    """
+    """A data file, as a table's log has it; its partition is :data:`WHOLE_TABLE` in an unpartitioned table."""
 
     partition: str
     bytes: int

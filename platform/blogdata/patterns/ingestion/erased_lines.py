@@ -30,11 +30,7 @@ def is_kept() -> Column:
 
 
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Read the lines of a file, plain or compressed, with their byte offsets; with line feeds and byte order mark.
-
-    Raises:
-        OSError: The file cannot be read; or another of :data:`blogdata.patterns.ingestion.landed_formats.DAMAGED`.
-    """
+    """Read the lines of a file, plain or compressed, with their byte offsets; with line feeds and byte order mark."""
     offset = 0
     with content(file) as stream:
         while line := stream.readline(LONGEST):

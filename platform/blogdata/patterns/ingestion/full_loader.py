@@ -91,11 +91,7 @@ def land(
     *,
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
-    """Land all rows of a table, read at one state of it, as a complete delivery.
-
-    Raises:
-        LinkRefused: The folder is behind a link that leads out of the landing zone.
-    """
+    """Land all rows of a table, read at one state of it, as a complete delivery."""
     target = folder / f"{folder.parent.name}.json"
     require_within([target], landing)
     with alone(folder.parent):

@@ -75,11 +75,7 @@ Shape = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaTable:
-    """A table with a delta column, and how its rows land.
-
-    Args:
-        delta: Column with the time at which a row was written or changed, TIMESTAMPTZ; it should have an index.
-    """
+    """A table, its column with the time (TIMESTAMPTZ) at which a row was written or changed, and how its rows land."""
 
     name: str
     delta: str

@@ -23,11 +23,7 @@ class Line(NamedTuple):
 
 
 def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
-    """Read the lines of landed files, plain or compressed; those that were erased are none.
-
-    Raises:
-        LandedFileVanished: A file no longer exists; transient.
-    """
+    """Read the lines of landed files, plain or compressed; those that were erased are none."""
     for file in files:
         name = str(file.relative_to(root))
         with faults_of(file):

@@ -87,11 +87,7 @@ def stored_as(file: Path) -> str | None:
 
 
 def content(file: Path) -> IO[bytes]:
-    """Open a file for reading its decompressed content.
-
-    Raises:
-        OSError: The file cannot be opened. Reading it may raise any of :data:`DAMAGED`.
-    """
+    """Open a file for reading its decompressed content, which may raise any of :data:`DAMAGED`."""
     packed = stored_as(file)
     if packed is None:
         return file.open("rb")

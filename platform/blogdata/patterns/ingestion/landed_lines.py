@@ -87,11 +87,7 @@ class LandedSize:
 
 
 def measure(file: Path, bounds: Bounds | None = None, *, engine: bool = True) -> LandedSize:
-    """Count the lines and bytes of a file, plain or compressed, in constant memory.
-
-    Raises:
-        LandedFileVanished: The file no longer exists; transient.
-    """
+    """Count the lines and bytes of a file, plain or compressed, in constant memory, as :func:`read` will read it."""
     with faults_of(file):
         if not engine:
             _require_named_for_spark(file)
@@ -100,11 +96,7 @@ def measure(file: Path, bounds: Bounds | None = None, *, engine: bool = True) ->
 
 @contextmanager
 def faults_of(file: Path) -> Iterator[None]:
-    """Raise what reading a landed file raises as typed errors that name it.
-
-    Raises:
-        LandedFileVanished: The file no longer exists; transient.
-    """
+    """Raise what reading a landed file raises as typed errors that name it; one that has vanished is transient."""
     try:
         yield
     except FileNotFoundError as error:
@@ -187,11 +179,7 @@ def _beyond(file: Path, what: str, setting: str) -> LandedFileRefused:
 def judge_all(
     files: Sequence[Path], root: Path, bounds: Bounds | None = None, *, engine: bool = True
 ) -> list[LandedSize | PlatformError]:
-    """Measure several files in parallel; each has its size, or the error that :func:`measure` raised.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
-    """
+    """Measure several files in parallel; each has its size, or the error that :func:`measure` raised."""
     require_within(files, root)
 
     def judged(file: Path) -> LandedSize | PlatformError:

@@ -223,8 +223,7 @@ def state_of(partition: Arrival) -> str:
 def is_published(partition: Arrival, recorded: str | None) -> bool:
     """Return whether a publication was made from the files of a partition, by their names, sizes and times.
 
-    Args:
-        recorded: The state that was recorded; for a table that is written whole, after the key and a colon.
+    What a table that is written whole has recorded begins with the key and a colon.
     """
     return _parsed(partition, recorded)[0] == partition.fingerprint
 

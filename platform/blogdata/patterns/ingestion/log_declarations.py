@@ -157,11 +157,7 @@ class LogFormat:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonFormat:
-    """A log format of JSON objects.
-
-    Args:
-        paths: Fields to the keys of the places where the value may be; the first one that has any counts.
-    """
+    """A log format of JSON objects: the keys of the places where each field may be; the first that has any counts."""
 
     name: str
     paths: Mapping[str, tuple[tuple[str | int, ...], ...]]

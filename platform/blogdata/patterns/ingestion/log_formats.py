@@ -137,11 +137,7 @@ _FARTHEST = timedelta(hours=18)
 
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """Where a line that fits no format departs from the nearest one.
-
-    Args:
-        field: Its first field that does not fit; `end` if the line goes on after the last one.
-    """
+    """Where a line that fits no format departs from the nearest one: its first field that does not fit, or `end`."""
 
     format: str
     field: str

@@ -72,11 +72,7 @@ def write(log: Path, taken: Taken) -> None:
 
 
 def read(log: Path) -> Taken | None:
-    """Read the progress of a log; None if there is none, or none that can be believed.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Read the progress of a log; None if there is none, or none that can be believed."""
     return _read(file_of(log))
 
 

@@ -144,9 +144,6 @@ def split_by_hour(
     Args:
         hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
         now: Current time, timezone-aware; its hour is used for a log without a readable time.
-
-    Raises:
-        LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
     try:

@@ -109,10 +109,6 @@ def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looke
     Args:
         files: JSON Lines, or CSV with `;` and a header (`.csv`), plain or compressed; access logs are left out.
         announced: The fields that the producer has announced; the fields of an announced struct are looked at, too.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
-        LandedFileVanished: A file no longer exists; transient.
     """
     require_within(files, root)
     counted, lines = Counter[str](), 0

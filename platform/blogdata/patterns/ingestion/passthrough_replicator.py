@@ -86,11 +86,7 @@ class Replica:
 
 
 def replicate(source: Path, target: Path) -> Replica:
-    """Copy a file byte for byte; the target appears only when it is complete and verified.
-
-    Raises:
-        SourceMissing: The source cannot be read.
-    """
+    """Copy a file byte for byte; the target appears only when it is complete and verified."""
     partial = hidden(target)
     try:
         replica = _copied(source, partial)

@@ -52,11 +52,7 @@ _LONGEST_NOTE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class LandingZone:
-    """A landing zone, and the convention that makes its partitions complete.
-
-    Args:
-        convention: `flag`, or `next_exists` for producers that write no flag; a flag counts under both.
-    """
+    """A landing zone whose producers write flags, or none (`next_exists`); a flag counts under both conventions."""
 
     folder: Path
     convention: Convention = "flag"
@@ -104,9 +100,6 @@ def scan(
         table: Folder with date=YYYY-MM-DD folders, which contain hour=HH folders if the grain is HOUR; it lies in the
             landing zone.
         now: Current time, timezone-aware; None for the machine's clock.
-
-    Returns:
-        The existing partitions; files whose names begin with `_` or `.` are not data.
     """
     zone = os.path.realpath(table.parent)
     found = [

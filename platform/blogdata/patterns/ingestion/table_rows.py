@@ -50,11 +50,7 @@ class TableRefused(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceTable:
-    """A table, or a view, as the server describes it.
-
-    Args:
-        adapted: Each column to the type it is cast to before it becomes JSON; None: as it is.
-    """
+    """A table, or a view; `adapted`: each column to the type it is cast to before it becomes JSON (None: as it is)."""
 
     name: str
     adapted: dict[str, str | None]

@@ -36,11 +36,7 @@ def checksum(path: Path) -> str:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading its raw bytes.
-
-    Raises:
-        SourceMissing: There is no such file, or it may not be read.
-    """
+    """Open a file for reading its raw bytes."""
     try:
         return path.open("rb")
     except OSError as error:
@@ -57,11 +53,7 @@ def unreadable(path: Path, error: OSError, *, kind: str = "file") -> SourceMissi
 
 
 def content(path: Path) -> IO[bytes]:
-    """Open a file for reading its decompressed content.
-
-    Raises:
-        SourceMissing: There is no such file, or it may not be read.
-    """
+    """Open a file for reading its decompressed content."""
     opened(path).close()
     return landed_formats.content(path)
 

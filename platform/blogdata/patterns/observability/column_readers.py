@@ -24,11 +24,7 @@ COLUMN_READ = "column read"
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Somebody who reads a column.
-
-    Args:
-        owner: Who can change that, as `team:name`; for a query the person who asked.
-    """
+    """Somebody who reads a column, and who can change that: `team:name`, for a query the person who asked."""
 
     name: str
     owner: str

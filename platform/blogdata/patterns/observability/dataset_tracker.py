@@ -50,10 +50,7 @@ class LineageEdge:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A dataset, its owner, and the teams that use it outside of the lineage.
-
-    The owner is None for a source outside the platform.
-    """
+    """A dataset, its owner (None outside the platform), and the teams that use it outside of the lineage."""
 
     dataset: str
     owner: str | None

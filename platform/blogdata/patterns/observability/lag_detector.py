@@ -33,11 +33,7 @@ BEHIND = "behind"
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """How far a reader is behind in one partition of its input.
-
-    Args:
-        since: When the oldest of them came; None if nothing is unread.
-    """
+    """How far a reader is behind in one partition of its input, since when; None if nothing is unread."""
 
     partition: str
     behind: int

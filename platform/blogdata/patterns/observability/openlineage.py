@@ -26,11 +26,7 @@ RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedVersion:
-    """One publication to export, either a commit of a table or a delivery to a database.
-
-    Args:
-        inputs: Dataset to the version that was read; None if it has no versions.
-    """
+    """One publication to export, either a commit of a table or a delivery to a database; inputs may have no version."""
 
     dataset: str
     version: str
@@ -144,11 +140,7 @@ FOLDER = "openlineage"
 
 @dataclass(frozen=True, kw_only=True)
 class Reported:
-    """A result, as its writer has reported it.
-
-    Args:
-        inputs: Dataset to the version that was read; None if it has none.
-    """
+    """A result, as its writer has reported it; inputs may have no version."""
 
     dataset: str
     owner: str | None

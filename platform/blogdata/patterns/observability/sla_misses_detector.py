@@ -102,11 +102,7 @@ def detect(
     newest: int = 1,
     running: Sequence[Running] = (),
 ) -> Reading:
-    """Return the worst kind of what is later than promised, or slower than usual; unknown if nothing can be judged.
-
-    Args:
-        jobs: Publications of the dataset, oldest first.
-    """
+    """Return the worst kind of what is later than promised, or slower than usual; unknown if nothing can be judged."""
     usual = median([job.seconds for job in jobs]) if len(jobs) >= LEAST_JOBS else 0.0
     misses = [miss for one in deliveries if (miss := _late(one, promise, usual, now))]
     misses += [miss for one in running if (miss := _long(one, jobs, now))]
