@@ -64,7 +64,7 @@ def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) 
 
 
 def aggregate_sets(frame: DataFrame, sets: Mapping[str, Sequence[str]], measures: Sequence[Measure]) -> DataFrame:
-    """Aggregate by several sets of columns in one pass: :data:`SET`, all columns (null if not of the set), the measures."""
+    """Aggregate by several sets of columns in one pass: :data:`SET`, all columns (null if not of it), measures."""
     by = list(dict.fromkeys(column for columns in sets.values() for column in columns))
     # The engine's number of a set has a bit for each grouping column, the last one the lowest, set if it is left out.
     number = {
