@@ -41,7 +41,7 @@ def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int
 def later_arrivals(
     arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str, until: int
 ) -> dict[str, list[str]]:
-    """Map event partitions of which only rows of later arrivals came since they were published to these, sorted."""
+    """Find the event partitions that lack nothing but rows of later arrivals, each with these, sorted."""
     found = {}
     for key, rows in _rows_by_arrival(arrivals, breakdown, integrated).items():
         seen = integrated[key].inputs.get(source, -1)

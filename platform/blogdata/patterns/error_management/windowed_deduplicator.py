@@ -55,7 +55,7 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
 
 
 def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
-    """Find the losing rows with another payload than the winner: the `conflicts` of :func:`deduplicate`."""
+    """Find the rows that lost to a winner with another payload, which :func:`deduplicate` counts as `conflicts`."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

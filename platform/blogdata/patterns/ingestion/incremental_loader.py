@@ -32,8 +32,9 @@ Source: Data Engineering Design Patterns, ch. 2.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -43,8 +44,9 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.patterns.ingestion import erased_lines, table_rows
 from blogdata.patterns.ingestion.landed_links import require_within
-from blogdata.patterns.ingestion.landed_partition import Obstacle, is_data
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
+from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition, Obstacle, is_data
+from blogdata.patterns.ingestion.passthrough_replicator import replicate
+from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan
 from blogdata.patterns.ingestion.whole_files import alone, hidden
 from blogdata.publish.column_types import Field
 from blogdata.publish.partitions import Grain, between, following, start_of
@@ -52,14 +54,6 @@ from blogdata.publish.partitions import Grain, between, following, start_of
 if TYPE_CHECKING:
     import psycopg
     from psycopg import sql
-
-
-import os
-from collections.abc import Iterable
-
-from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition
-from blogdata.patterns.ingestion.passthrough_replicator import replicate
-from blogdata.patterns.ingestion.readiness_marker import scan
 
 UNTIMED = "-untimed-"
 """Part of the name of files with rows whose time is null or still to come."""
