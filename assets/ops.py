@@ -11,7 +11,7 @@ from blogdata.errors import PlatformError
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.metadata import table
 from blogdata.orchestration.retries import failure
-from blogdata.patterns.observability import dataset_tracker, reported_results
+from blogdata.patterns.observability import dataset_tracker, openlineage
 from blogdata.patterns.observability.dataset_tracker import Lineage
 from quality.contracts import DECLARED
 
@@ -39,7 +39,7 @@ def lineage(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     folder = landing.parent / FOLDER
     try:
         # The checkpoints lie in the deployment's home.
-        reported = reported_results.reported([access.checkpoints_path.parent / TEAM / reported_results.FOLDER])
+        reported = openlineage.reported([access.checkpoints_path.parent / TEAM / openlineage.FOLDER])
         written = dataset_tracker.export_openlineage(
             access.lake, access.events, DECLARED, landing=str(landing), folder=folder, reported=reported
         )

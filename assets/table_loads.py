@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.patterns.ingestion.time_partitions import Partitions
+from blogdata.patterns.ingestion.incremental_loader import Partitions
 from blogdata.planning import clock
 from blogdata.planning.full_deliveries import delivered_on
 from blogdata.publish.partitions import Grain, key_of, previous, start_of

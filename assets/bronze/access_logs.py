@@ -15,8 +15,8 @@ from blogdata.orchestration.computation import Context, access_of
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import failure
 from blogdata.patterns.ingestion import log_formats
-from blogdata.patterns.ingestion.landed_entries import printable
 from blogdata.patterns.ingestion.landed_links import LinkRefused
+from blogdata.patterns.ingestion.landed_partition import printable
 from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
 from blogdata.planning import touched
 from blogdata.planning.snapshot import Snapshot

@@ -14,7 +14,7 @@ from blogdata.orchestration.computation import computes
 from blogdata.orchestration.landing import Landed, newest_day
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.ingestion import full_loader
-from blogdata.patterns.ingestion.published_files import is_published
+from blogdata.patterns.ingestion.landed_partition import is_published
 from blogdata.planning.full_deliveries import changed_rows
 from blogdata.planning.snapshot import landed as landed_in
 from blogdata.publish.partitions import Grain

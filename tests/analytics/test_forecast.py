@@ -24,7 +24,7 @@ from analytics.newsletter import PageDay
 from assets.ops import TEAM
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.patterns.observability import dataset_tracker, reported_results
+from blogdata.patterns.observability import dataset_tracker, openlineage
 from quality.contracts import DECLARED
 
 MONDAY = "2026-01-05"
@@ -97,7 +97,7 @@ def test_both_results_are_in_the_platforms_lineage_with_what_they_read(tmp_path:
     for _ in range(2):
         assert run(places, assets.views_forecast).success
         assert run(places, letters, MONDAY).success
-    found = reported_results.reported([home / TEAM / reported_results.FOLDER])
+    found = openlineage.reported([home / TEAM / openlineage.FOLDER])
     assert [(one.dataset, one.owner, one.inputs) for one in found] == [
         ("analytics.views_forecast", "team:analytics", {"gold.daily_report": 1}),
         ("analytics.views_forecast", "team:analytics", {"gold.daily_report": 1}),

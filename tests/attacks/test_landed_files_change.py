@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import published
 from blogdata.orchestration.lake_resource import LakeResource
-from blogdata.patterns.ingestion import landed_content, published_files, readiness_marker, vanished_lines
+from blogdata.patterns.ingestion import landed_content, landed_partition, readiness_marker, vanished_lines
 from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.landed_partition import Lack
 from blogdata.patterns.ingestion.readiness_marker import late_files, scan
@@ -156,7 +156,7 @@ def publish(lake: LakeResource) -> None:
         "bronze.visits",
         "arrival_hour",
         {HOUR: len(rows)},
-        landed={HOUR: published_files.state_of(partition)},
+        landed={HOUR: landed_partition.state_of(partition)},
         measures={HOUR: {"dead": 0, "max_event_time": None}},
         breakdowns={"event_hours": []},
         content=content,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from blogdata.patterns.data_value.http_target import HttpTarget
+from blogdata.patterns.data_value.ordered_delivery import HttpTarget
 from blogdata.patterns.data_value.outbox import Delivery, Outbox, Row
 from data_value.partner_server import Partner, PartnerFaults
 

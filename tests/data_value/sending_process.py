@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
-from blogdata.patterns.data_value.http_target import HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import deliver
+from blogdata.patterns.data_value.ordered_delivery import HttpTarget, deliver
 from blogdata.patterns.data_value.outbox import Outbox
 from data_value.partner_feed import as_it_is
 

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
-from blogdata.patterns.data_value.http_target import HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import MOST_TRIES, Undelivered, deliver
+from blogdata.patterns.data_value.ordered_delivery import MOST_TRIES, HttpTarget, Undelivered, deliver
 from blogdata.patterns.data_value.outbox import Delivery
 from data_value.partner_feed import as_it_is, by_key, expected, outbox, partner, received, rows, target
 from data_value.partner_server import Answering, PartnerFaults

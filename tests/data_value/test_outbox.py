@@ -17,7 +17,7 @@ import pytest
 
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.ordered_delivery import Undelivered, deliver
-from blogdata.patterns.data_value.outbox import Outbox, OutboxBusy, RowsUnaccounted
+from blogdata.patterns.data_value.outbox import Outbox, OutboxUnusable, RowsUnaccounted
 from data_value.partner_feed import PARTITION, by_key, expected, outbox, partner, received, row, rows, target
 from data_value.partner_server import Partner, PartnerFaults
 
@@ -172,5 +172,5 @@ def test_rows_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
 
 def test_two_processes_never_send_at_once(tmp_path: Path) -> None:
     box = outbox(tmp_path)
-    with box.alone(), pytest.raises(OutboxBusy), box.alone():
+    with box.alone(), pytest.raises(OutboxUnusable), box.alone():
         pass

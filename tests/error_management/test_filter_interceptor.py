@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
 from blogdata.patterns.error_management.filter_interceptor import Filter, first_match
 
 
@@ -47,9 +45,3 @@ def test_one_pass_without_cache_or_python_is_enough(spark: SparkSession) -> None
     assert plan.count("Range") == 1
     assert "Python" not in plan
     assert "InMemory" not in plan
-
-
-@pytest.mark.parametrize("names", [[], ["a", "a"]])
-def test_filters_without_names_of_their_own_are_refused(spark: SparkSession, names: list[str]) -> None:
-    with pytest.raises(ConfigurationError, match="distinct names"):
-        first_match([Filter(name=name, removes=F.lit(True)) for name in names])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from blogdata.patterns.ingestion import landed_content, landed_formats, log_splitter, vanished_lines, whole_files
 from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.log_formats import formats
-from blogdata.patterns.ingestion.log_splitter import LogUnreadable, SplitReport, split_all, split_by_hour, unsplit_logs
+from blogdata.patterns.ingestion.log_splitter import LogNotSplit, SplitReport, split_all, split_by_hour, unsplit_logs
 from blogdata.patterns.ingestion.passthrough_replicator import land
 from blogdata.patterns.ingestion.readiness_marker import FLAG
 from ingestion.growing_logs import NOW, line, put
@@ -126,7 +126,7 @@ def test_streams_of_xz_may_have_padding_between_and_behind_them(tmp_path: Path, 
 
 def test_a_damaged_compressed_log_is_refused_whole(tmp_path: Path) -> None:
     put(tmp_path, gzip.compress(line(0) * 500)[:-20], "a.log.gz")
-    with pytest.raises(LogUnreadable, match=r"a\.log\.gz"):
+    with pytest.raises(LogNotSplit, match=r"a\.log\.gz"):
         split(tmp_path, "a.log.gz")
     assert not (tmp_path / "visits").exists()
     assert [path.name for path in unsplit_logs(tmp_path)] == ["a.log.gz"]

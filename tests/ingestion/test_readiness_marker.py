@@ -6,10 +6,8 @@ import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import pytest
-
 from blogdata.patterns.ingestion.landed_partition import Lack
-from blogdata.patterns.ingestion.readiness_marker import NothingToMark, late_files, mark, overdue, scan
+from blogdata.patterns.ingestion.readiness_marker import late_files, mark, overdue, scan
 from blogdata.publish.partitions import Grain
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -47,14 +45,8 @@ def test_names_with_dot_or_underscore_are_no_data(tmp_path: Path) -> None:
     assert [file.name for file in scan(tmp_path, Grain.HOUR)[0].files] == ["a.json"]
 
 
-def test_an_empty_folder_is_marked_only_on_request(tmp_path: Path) -> None:
-    folder = land(tmp_path, "2026-01-05T07", ".a.json.partial")
-    with pytest.raises(NothingToMark, match="hour=07"):
-        mark(folder)
-    with pytest.raises(NothingToMark):
-        mark(tmp_path / "date=2026-01-06")
-    assert not scan(tmp_path, Grain.HOUR)[0].ready
-    mark(folder, allow_empty=True)
+def test_a_flagged_folder_without_data_is_empty(tmp_path: Path) -> None:
+    mark(land(tmp_path, "2026-01-05T07", ".a.json.partial"))
     assert scan(tmp_path, Grain.HOUR)[0].empty
 
 

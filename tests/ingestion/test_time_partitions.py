@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.patterns.ingestion.time_partitions import Partitions
+from blogdata.patterns.ingestion.incremental_loader import Partitions
 
 
 @pytest.fixture

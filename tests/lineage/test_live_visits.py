@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 
 from assets.transforms.live_visits import STREAM
+from blogdata.errors import PlatformError
 from blogdata.evidence.appended import appended
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.stream_faults import StreamFailed
 from blogdata.patterns.error_management.checkpointer import checkpoints, stream_offset_rows
-from blogdata.patterns.error_management.streamed_files import LandedFileGone
 from blogdata.publish.partitions import Grain, key_of
 from lineage import live
 from lineage.conftest import Deploy
@@ -145,7 +145,7 @@ def test_a_missing_file_stops_the_stream_until_restored(deploy: Deploy, tmp_path
     with pytest.raises(StreamFailed):
         tick(made, probe=str(tmp_path / "probe"))
     file.unlink()
-    with pytest.raises(LandedFileGone, match="is gone"):
+    with pytest.raises(PlatformError, match="is gone"):
         tick(made)
     made.land(HOURS[1], lines)
     made.folder("2026-13-45T99").mkdir(parents=True)

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 import openlineage_events
+from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.served import Served, deliveries, record_deliveries
 from blogdata.lake.lake import Lake
 from blogdata.patterns.idempotency.data_overwrite import overwrite_partitions
-from blogdata.patterns.observability import openlineage, reported_results
+from blogdata.patterns.observability import openlineage
 from blogdata.patterns.observability.dataset_tracker import (
     Lineage,
     LineageEdge,
     export_openlineage,
     track,
 )
-from blogdata.patterns.observability.reported_results import ReportUnreadable
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Column, Partitioning
@@ -223,7 +223,7 @@ def left(folder: Path, dataset: str, version: str, *, read: int, hour: int, owne
     )
     file = folder / dataset / f"{version}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(openlineage.run_events(publication, {dataset: contract}, "blogdata")))
+    file.write_text("\n".join(openlineage.run_events(publication, {dataset: contract})))
 
 
 def test_results_outside_the_lake_are_tracked_by_what_their_writers_leave(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_results_outside_the_lake_are_tracked_by_what_their_writers_leave(tmp_pa
     left(folders[0], "sales.forecast", "a", read=5, hour=1)
     left(folders[0], "sales.forecast", "b", read=4, hour=3)
     left(folders[0], "gold.stats", "b", read=9, hour=4)
-    found = reported_results.reported(folders)
+    found = openlineage.reported(folders)
     graph = track(lake, EventLog(lake), CONTRACTS, landing=landing, reported=found)
     assert graph.edges == (
         LineageEdge(source="gold.stats", target="sales.forecast", version=4),
@@ -259,8 +259,8 @@ def test_events_that_no_writer_leaves_are_refused_by_name(tmp_path: Path, conten
     file.parent.mkdir()
     file.write_text(content)
     file.with_name(".part.json").write_text("")
-    with pytest.raises(ReportUnreadable, match="no completed run with one result") as raised:
-        reported_results.reported([tmp_path])
+    with pytest.raises(PlatformError, match="no completed run with one result") as raised:
+        openlineage.reported([tmp_path])
     assert raised.value.where == str(file)
 
 

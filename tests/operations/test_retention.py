@@ -13,7 +13,7 @@ import pytest
 
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
-from blogdata.patterns.ingestion import published_files
+from blogdata.patterns.ingestion import landed_partition
 from blogdata.planning import clock
 from blogdata.publish.partitions import Grain
 from blogdata.services import config
@@ -31,7 +31,7 @@ def home(tmp_path: Path) -> LakeResource:
     made = deployment(tmp_path / "blog")
     for key in HOURS:
         land(made, "visits", key, {"visits.json": "a line"})
-    landed = {part.key: published_files.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
+    landed = {part.key: landed_partition.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
     keys = [key for key, rows in HOURS.items() for _ in range(rows)]
     content = pa.table({"arrival_hour": keys, "row": range(len(keys))})
     publish(made.lake, "bronze.visits", "arrival_hour", HOURS, landed=landed, content=content)

@@ -24,7 +24,7 @@ from blogdata.operations.retention import Retention
 from blogdata.orchestration import owners, turns
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import open_checkpoint
-from blogdata.patterns.ingestion import published_files
+from blogdata.patterns.ingestion import landed_partition
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.planning.arrivals import Arrivals, warnings
 from blogdata.planning.expiry import InputExpired, PartitionExpired, expires, refusals
@@ -274,7 +274,7 @@ def home(tmp_path: Path) -> LakeResource:
     made = deployment(tmp_path / "blog")
     for key in H[:2]:
         land(made, "visits", key, {"visits.json": "a line"})
-    states = {part.key: published_files.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
+    states = {part.key: landed_partition.state_of(part) for part in made.landing_zone.scan("visits", Grain.HOUR)}
     arrive(made.lake, {key: {key: 1} for key in H[:2]}, landed=states)
     return made
 

@@ -19,8 +19,7 @@ import pytest
 
 from alert_servers import web_server
 from blogdata.errors import ConfigurationError
-from blogdata.patterns.data_value.http_target import HttpTarget, KeyRefused
-from blogdata.patterns.data_value.ordered_delivery import Refused
+from blogdata.patterns.data_value.ordered_delivery import HttpTarget, KeyRefused, Refused
 from blogdata.patterns.data_value.outbox import Delivery
 from blogdata.secrets.openbao import OpenBaoRefused, OpenBaoUnavailable
 from blogdata.secrets.secret import Secret

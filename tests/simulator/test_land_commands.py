@@ -21,7 +21,7 @@ from blogdata.cli.land_commands import app
 from blogdata.cli.land_logs import LogNotLanded, LogsRefused, NoAccessLog
 from blogdata.errors import ConfigurationError
 from blogdata.patterns.error_management.checkpointer import StreamSpec, open_checkpoint
-from blogdata.patterns.error_management.dead_letter_replay import CorrectionAwaited
+from blogdata.patterns.error_management.dead_letter_replay import ReplayRefused
 from blogdata.patterns.ingestion.whole_files import SourceMissing
 from blogdata.simulator.landing import LandingOccupied
 
@@ -270,7 +270,7 @@ def test_a_second_correction_waits_for_the_first_batch(tmp_path: Path) -> None:
     }.items():
         (notes / name).parent.mkdir(parents=True, exist_ok=True)
         (notes / name).write_text(text)
-    assert isinstance(correct("/better"), CorrectionAwaited)
+    assert isinstance(correct("/better"), ReplayRefused)
     assert list(dead.parent.glob("replay-*")) == [first]
     (notes / "commits").mkdir()
     (notes / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')

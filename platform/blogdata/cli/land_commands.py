@@ -192,7 +192,7 @@ def replay_corrections(
     lake = Lake(root=str(settings.lake))
     columns = ("source_file", "source_offset")
     dead = lake.columns(judged.letters.dataset, columns, only={"arrival_hour": hours}).to_pylist()
-    result = dead_letter_replay.land_corrections(
+    files, landed = dead_letter_replay.land_corrections(
         corrections,
         [(row["source_file"], row["source_offset"]) for row in dead],
         settings.landing,
@@ -203,10 +203,10 @@ def replay_corrections(
     known = log_formats.formats(settings.logs.formats)
     stale = corrected.stale_after(corrections, judged, zone_of(settings), EventLog(lake), known)
     if as_json:
-        say_json({"files": result.files, "landed": result.landed, "stale": stale})
+        say_json({"files": files, "landed": landed, "stale": stale})
         return
-    there = len(result.files) - len(result.landed)
-    console.print(f"{len(result.landed)} correction(s) landed" + (f", {there} were there already" if there else ""))
+    there = len(files) - len(landed)
+    console.print(f"{len(landed)} correction(s) landed" + (f", {there} were there already" if there else ""))
     if not stale:
         console.print("nothing is stale because of them: they are published")
         return

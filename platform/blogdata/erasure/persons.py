@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.patterns.ingestion import erased_lines
-from blogdata.patterns.ingestion.landed_entries import is_data
 from blogdata.patterns.ingestion.landed_lines import Bounds, faults_of, judge_all
+from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.suppression.landed_persons import Identifiers, Kind, Named, Reader, Values, kind_of
 
 TABLES = ("users", "visits", "ads", "access_logs")
@@ -68,9 +68,8 @@ def named_in(file: Path, landing: Path) -> Iterator[Named]:
     """Read whom the lines of a landed file name, without those that are erased."""
     reader = Reader(file, landing)
     with faults_of(file):
-        for offset, line in erased_lines.lines(file):
-            raw = erased_lines.raw_of(offset, line)
-            if raw and not erased_lines.is_erased(raw):
+        for offset, raw in erased_lines.kept(file):
+            if raw:
                 yield reader.named(offset, raw)
 
 

@@ -13,7 +13,7 @@ from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.lake.commit import WHOLE_TABLE, Account
 from blogdata.orchestration.step import Step, Upstream
-from blogdata.patterns.ingestion import landed_content, new_fields, published_files, vanished_lines
+from blogdata.patterns.ingestion import landed_content, landed_partition, new_fields, vanished_lines
 from blogdata.patterns.ingestion.erased_lines import is_kept
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, judge_all, read
@@ -167,7 +167,7 @@ class Landed:
         losses = []
         for key in self.partitions:
             entry = published.get(WHOLE_TABLE if contract.partitioning is None else key)
-            if entry is None or published_files.is_published(self.partitions[key], entry.landed):
+            if entry is None or landed_partition.is_published(self.partitions[key], entry.landed):
                 continue
             if entry.partition == WHOLE_TABLE and delivered_on(entry) != key:
                 # It was made from another day's delivery.
@@ -202,7 +202,7 @@ class Landed:
 
     def states(self) -> dict[str, str]:
         """Return what a publication records of each partition's landed files."""
-        return {key: published_files.state_of(partition) for key, partition in self.partitions.items()}
+        return {key: landed_partition.state_of(partition) for key, partition in self.partitions.items()}
 
 
 def _scanned(step: Step, table: str, grain: Grain, wanted: Sequence[str]) -> list[LandedPartition]:

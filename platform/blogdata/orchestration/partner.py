@@ -14,8 +14,7 @@ from blogdata.lake.commit import Entry
 from blogdata.patterns.data_value import wrapper
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
 from blogdata.patterns.data_value.fifo_orderer import Fifo
-from blogdata.patterns.data_value.http_target import MOST_RECORDS, HttpTarget
-from blogdata.patterns.data_value.ordered_delivery import deliver
+from blogdata.patterns.data_value.ordered_delivery import MOST_RECORDS, HttpTarget, deliver
 from blogdata.patterns.data_value.outbox import Delivery, Outbox, OutboxLine, Row, RowsUnaccounted
 from blogdata.patterns.security.pseudo_anonymizer import token_of
 from blogdata.publish.partitions import Grain, key_of
@@ -57,11 +56,7 @@ def released(settings: Settings, now: datetime) -> str:
 
 
 def send(settings: Settings, box: Outbox, write: Feed) -> int:
-    """Send what is due, and return the number of records that the partner took. The caller is alone at the outbox.
-
-    Raises:
-        Undelivered: The partner takes nothing now, or does not answer; transient.
-    """
+    """Send what is due, and return the number of records that the partner took. The caller is alone at the outbox."""
     url, name, total = settings.partner.url, settings.partner.secret, 0
     assert url is not None, "without a partner there is no feed"
     before = released(settings, datetime.now(timezone.utc))

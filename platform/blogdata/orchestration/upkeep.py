@@ -239,9 +239,9 @@ class Compacting:
         return Due(
             dataset=contract.dataset,
             action=self.name,
-            partitions=tuple(one.partition for one in found),
-            files=sum(one.files for one in found),
-            bytes=sum(one.bytes for one in found),
+            partitions=tuple(found),
+            files=sum(map(len, found.values())),
+            bytes=sum(file.bytes for small in found.values() for file in small),
         )
 
     def do(self, upkeep: Upkeep, contract: Contract, due: Due) -> Done:

@@ -13,11 +13,9 @@ from pathlib import Path
 
 from blogdata.errors import PlatformError
 from blogdata.evidence.events import EventLog
-from blogdata.patterns.ingestion.landed_entries import Obstacle, printable
 from blogdata.patterns.ingestion.landed_links import StrayLink
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, Obstacle, is_published, printable
 from blogdata.patterns.ingestion.log_splitter import refused_logs
-from blogdata.patterns.ingestion.published_files import is_published
 from blogdata.patterns.ingestion.readiness_marker import FLAG, LandingZone, gaps, late_files, overdue, start_of_key
 from blogdata.planning.clock import EARLIEST, is_possible
 from blogdata.planning.reach import Landed, landed_input

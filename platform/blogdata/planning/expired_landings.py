@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blogdata.patterns.error_management.checkpointer import checkpoints
-from blogdata.patterns.ingestion import published_files
+from blogdata.patterns.ingestion import landed_partition
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.planning.graph import Graph
 from blogdata.planning.observed import StreamedInput
@@ -46,4 +46,4 @@ def _unread(look: Snapshot, stream: StreamedInput) -> list[Path]:
 
 def _has_left(look: Snapshot, contract: Contract, partition: LandedPartition) -> bool:
     entry = look.published(contract.dataset).get(partition.key)
-    return entry is not None and entry.expired is not None and published_files.is_published(partition, entry.landed)
+    return entry is not None and entry.expired is not None and landed_partition.is_published(partition, entry.landed)

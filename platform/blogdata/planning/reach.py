@@ -18,7 +18,7 @@ from blogdata.evidence.executions import due, undone
 from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
-from blogdata.patterns.ingestion import published_files
+from blogdata.patterns.ingestion import landed_partition
 from blogdata.planning.finality import open_periods
 from blogdata.planning.full_deliveries import delivered_on, first_delivery
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
@@ -319,12 +319,12 @@ class Landed:
             entry = published.get(WHOLE_TABLE)
             # A delivery that is gone from the landing zone stays published: an older one does not take its place.
             gone = newest is not None and entry is not None and delivered_on(entry) > newest.key
-            if newest is None or gone or (entry is not None and not published_files.is_stale(newest, entry.landed)):
+            if newest is None or gone or (entry is not None and not landed_partition.is_stale(newest, entry.landed)):
                 return {}
-            return {WHOLE_TABLE: f"{newest.key}:{published_files.state_of(newest)}"}
+            return {WHOLE_TABLE: f"{newest.key}:{landed_partition.state_of(newest)}"}
         # A reverted delivery has its old state again; the replaced version makes the text unique.
         return {
-            partition.key: f"{published_files.state_of(partition)} over {_replaced(partition, published)}"
+            partition.key: f"{landed_partition.state_of(partition)} over {_replaced(partition, published)}"
             for partition in not_published(ready, published)
         }
 
@@ -343,7 +343,7 @@ def not_published(ready: Iterable[Arrival], published: Mapping[str, Entry]) -> l
     return [
         partition
         for partition in ready
-        if partition.key not in published or published_files.is_stale(partition, published[partition.key].landed)
+        if partition.key not in published or landed_partition.is_stale(partition, published[partition.key].landed)
     ]
 
 

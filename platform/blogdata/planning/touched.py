@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from blogdata.errors import PlatformError
 from blogdata.lake.commit import WHOLE_TABLE
-from blogdata.patterns.ingestion import landed_content, published_files
+from blogdata.patterns.ingestion import landed_content, landed_partition
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
@@ -39,7 +39,7 @@ def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]
         # The published lines of what has expired are gone: there is nothing to compare with.
         if entry is None or entry.expired is not None:
             continue
-        if published_files.is_touched(partition, entry.landed, entry.committed_at):
+        if landed_partition.is_touched(partition, entry.landed):
             found[partition.key] = partition
     return found
 
@@ -88,5 +88,5 @@ def _is_same(look: Snapshot, contract: Contract, partition: LandedPartition) -> 
 
 
 def _state(contract: Contract, partition: LandedPartition) -> str:
-    state = published_files.state_of(partition)
+    state = landed_partition.state_of(partition)
     return state if contract.partitioning is not None else f"{partition.key}:{state}"

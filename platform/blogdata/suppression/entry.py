@@ -16,6 +16,7 @@ from blogdata.patterns.ingestion import log_progress
 from blogdata.patterns.ingestion.landed_formats import content
 from blogdata.patterns.ingestion.landed_lines import Bounds, LandedSize, faults_of, judge_all
 from blogdata.patterns.ingestion.log_splitter import LOGS
+from blogdata.patterns.ingestion.whole_files import digested
 from blogdata.patterns.security import in_place_overwriter
 from blogdata.patterns.security.in_place_overwriter import Goes
 from blogdata.services.config import Settings
@@ -123,5 +124,5 @@ def _erase_in_log(log: Path, goes: Goes) -> int:
 def _digest(log: Path, covered: int) -> str:
     digest = hashlib.sha256()
     with content(log) as file:
-        log_progress.take(file, covered, digest)
+        digested(file, covered, digest)
     return digest.hexdigest()

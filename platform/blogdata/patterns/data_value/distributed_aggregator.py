@@ -29,8 +29,6 @@ from enum import Enum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from blogdata.errors import ConfigurationError
-
 DEFAULT_LG_K = 12
 SET = "grouping_set"
 """Column with the name of the grouping set of a row: a null of a column that is not in the set is no value."""
@@ -59,30 +57,14 @@ class Measure:
     column: str | None = None
     lg_k: int = DEFAULT_LG_K
 
-    def __post_init__(self) -> None:
-        if self.column is None and self.how is not How.COUNT:
-            raise ConfigurationError(
-                what=f"the measure {self.name} is {self.how.value} of nothing",
-                where="measures",
-                next_step="name the column to aggregate",
-            )
-
 
 def aggregate(frame: DataFrame, by: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
-    """Aggregate by some columns; null values form a group.
-
-    Returns:
-        One row per group: the `by` columns and the measures.
-    """
+    """Aggregate by some columns: one row per group, with these and the measures; null values form a group."""
     return frame.groupBy(*by).agg(*[_whole(measure).alias(measure.name) for measure in measures])
 
 
 def aggregate_sets(frame: DataFrame, sets: Mapping[str, Sequence[str]], measures: Sequence[Measure]) -> DataFrame:
-    """Aggregate by each of several sets of columns, all in one pass over the rows (GROUPING SETS).
-
-    Returns:
-        One row per set and group: :data:`SET`, all grouping columns (null if not of the set) and the measures.
-    """
+    """Aggregate by several sets of columns in one pass: :data:`SET`, all columns (null if not of it), measures."""
     by = list(dict.fromkeys(column for columns in sets.values() for column in columns))
     # The engine's number of a set has a bit for each grouping column, the last one the lowest, set if it is left out.
     number = {

@@ -28,16 +28,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from blogdata.patterns.data_value.static_joiner import ColumnClash
-
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One input of the join.
-
-    Args:
-        time: Its event time column (TIMESTAMP, never null); no column of the other side has this name.
-    """
+    """One input of the join; no column of the other side has the name of its event time column."""
 
     name: str
     time: str
@@ -75,21 +69,11 @@ def join(left: DataFrame, right: DataFrame, spec: TimedJoin) -> DataFrame:
         A row for each pair that belongs together, and one for each row without a partner: the `on` columns, the other
         columns of both sides (null of a side that is missing), and the `side` column. Of streams, a row without a
         partner is returned when the watermarks have passed the time in which one could come.
-
-    Raises:
-        ColumnClash: Both sides have a column of the same name that is not one of `on`, or one is named like `side`.
     """
     others = {
         name: [column for column in frame.columns if column not in spec.on]
         for name, frame in (("left", left), ("right", right))
     }
-    taken = sorted({*others["left"]} & {*others["right"], spec.side} | {*others["right"]} & {spec.side})
-    if taken:
-        raise ColumnClash(
-            what=f"both sides of the join would give {', '.join(taken)}",
-            where=f"join on {', '.join(spec.on)}",
-            next_step="select or rename the columns of one side before the join",
-        )
     joined = (
         _waiting(left, spec.left, spec)
         .alias("left")

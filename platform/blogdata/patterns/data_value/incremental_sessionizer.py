@@ -101,11 +101,7 @@ _HOUR = "yyyy-MM-dd'T'HH"
 
 
 def fragments(rows: DataFrame, spec: SessionSpec) -> DataFrame:
-    """Aggregate the rows of each session within each hour.
-
-    Returns:
-        One row for each session and hour: the columns `spec.state`, the number of rows, and `_hour` TIMESTAMP.
-    """
+    """Aggregate the rows of each session within each hour: `spec.state`, the number of rows, and `_hour` TIMESTAMP."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

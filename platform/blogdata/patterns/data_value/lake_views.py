@@ -1,12 +1,8 @@
 """The lake's views as SQL that Spark or DuckDB runs without the platform.
 
-There is a consumer view of each published dataset that is shared, a view with all columns of each dataset whose wide
-ones another dataset has and does not encrypt, a view of the context table, and a view of each dataset that lives in
-several tables (members). The last kind names member tables and their versions, so it must be written again when other
-members become visible; all other views show the newest rows at query time.
-
-Why not tables: a Delta table that lists the files of another one with fewer columns, as Spark's shallow clone does,
-needs paths outside of its folder. Spark follows these; DuckDB and delta-rs's reader for pyarrow do not.
+There are consumer views of shared datasets, views with all columns of datasets whose wide ones another dataset has, one
+of the context table, and one of each dataset that lives in several tables. The last kind names member tables with their
+versions, so it is written again when other members become visible; the others show the newest rows at query time.
 """
 
 from __future__ import annotations
@@ -29,11 +25,7 @@ from blogdata.publish.privacy import CONSUMERS, visible
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """The SQL syntax in which engines differ.
-
-    Args:
-        table: Expression for a Delta table; `{path}` is its quoted path.
-    """
+    """The SQL syntax in which engines differ; `{path}` is the quoted path of a Delta table."""
 
     file: str
     quote: str
@@ -57,11 +49,7 @@ DUCKDB = Dialect(
 
 
 def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> list[str]:
-    """Build the SQL of all views for one engine.
-
-    Returns:
-        SQL statements, to be run in order; running them again is safe.
-    """
+    """Build the SQL of all views for one engine, to be run in order; running it again is safe."""
     views = dict(_views(lake, contracts, dialect))
     schemas = sorted({name.split(".", 1)[0] for name in views})
     return [
@@ -72,11 +60,7 @@ def statements(lake: Lake, contracts: Iterable[Contract], dialect: Dialect) -> l
 
 
 def write(lake: Lake, contracts: Sequence[Contract]) -> list[Path]:
-    """Write the SQL of all views to files at the lake's root, one per engine.
-
-    Returns:
-        Paths of the files; empty if the lake is in an object store.
-    """
+    """Write the SQL of all views to files at the lake's root, one per engine; none in an object store."""
     files: list[Path] = []
     if "://" in lake.root:
         return files

@@ -61,9 +61,6 @@ def aggregate(
 
     Returns:
         One row per group: the `by` columns and the measures, as the Distributed Aggregator computes them.
-
-    Raises:
-        RowsNotTogether: The table's own log does not promise that the rows of a group lie in one partition.
     """
     column = _partition_column(stored, by)
     rows = stored.lake.row_counts(stored.dataset, column, stored.version, partitions=stored.partitions)
@@ -85,11 +82,7 @@ def aggregate(
 
 
 def dealt(rows: Mapping[str, int], tasks: int) -> list[tuple[str, ...]]:
-    """Deal partitions to tasks, the largest first, each to the task with the fewest rows so far.
-
-    Returns:
-        The keys of each task; no task is without partitions.
-    """
+    """Deal partitions to tasks, the largest first, each to the task with the fewest rows so far; no task is without."""
     loads = [(0, number) for number in range(min(tasks, len(rows)))]
     keys: list[list[str]] = [[] for _ in loads]
     for key in sorted(rows, key=lambda key: (-rows[key], key)):

@@ -48,16 +48,10 @@ CONTEXT = {
 def context_table(spark: SparkSession, lake: Lake, version: int | None = None) -> DataFrame:
     """Read the run context of every publication as a table that joins to any dataset by dataset and partition.
 
-    Args:
-        version: Version of the event log; None: the newest.
-
     Returns:
         dataset STRING, partition STRING, table_version BIGINT, run_id STRING, code_version STRING,
         job STRING, trigger STRING, event STRING (JSON, the context of the event that started the run, or null),
         attempt INT, published_at TIMESTAMP, current BOOLEAN (true for the newest publication of a partition).
-
-    Raises:
-        DatasetMissing: No event log exists, because nothing was ever published.
     """
     selected = [f"{expression} AS {name}" for name, expression in CONTEXT.items()]
     return lake.read(spark, EVENTS, version).where(IS_PUBLICATION).selectExpr(*selected)

@@ -1,14 +1,11 @@
 """The outbox of an ordered delivery: records wait in one SQLite file, and it knows after any crash what was sent.
 
-A partition of the source is taken in one transaction: its new records wait, and those that are gone or changed do not
-any more, if they were not sent. Before records are sent, their numbers are committed, and after the answer, what was
-taken. So a process that dies leaves, at most, records whose outcome is not known (`sending`): the next one sends them
-again under the same numbers, before any others of their keys, and the target keeps each number of a key once. What a
-number was given to is sent as it was then, and not at all once its row is gone.
+Numbers are committed before records are sent, and after the answer, what was taken. So a process that dies leaves
+records whose outcome is not known (`sending`): the next one sends them first, under the same numbers, and the target
+keeps each number of a key once. What a number was given to is sent as it was then, and not at all once its row is gone.
 
 A record whose key has had a later one already is a *correction*: it is sent with this mark, before the new records of
-the key, and takes the next number, so that the target applies it to what it has. Corrections of a key are in the order
-of their times, too.
+the key, and takes the next number, so that the target applies it to what it has.
 """
 
 from __future__ import annotations
@@ -55,13 +52,7 @@ WHERE ?1 IS NULL OR partition = ?1 GROUP BY partition ORDER BY partition
 
 
 class OutboxUnusable(PlatformError):
-    """Raised when the outbox cannot be read or written; nothing is sent without it."""
-
-    transient = True
-
-
-class OutboxBusy(PlatformError):
-    """Raised when another process delivers from the outbox."""
+    """Raised when the outbox cannot be read or written, or another process delivers from it."""
 
     transient = True
 
@@ -72,11 +63,7 @@ class RowsUnaccounted(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A row that may be sent.
-
-    Args:
-        at: Its event time, in microseconds since 1970.
-    """
+    """A row that may be sent, with its event time in microseconds since 1970."""
 
     identity: Sequence[str]
     key: str
@@ -143,17 +130,13 @@ class Outbox(SqliteStore):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the only process that takes or sends; the death of the process ends it.
-
-        Raises:
-            OutboxBusy: Another process does.
-        """
+        """Be the only process that takes or sends; the death of the process ends it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.with_suffix(".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise OutboxBusy(
+                raise OutboxUnusable(
                     what="another process sends to the partner", where=str(self.path), next_step="try it again later"
                 ) from error
             # While this is open, no other connection is the last one, whose close would write the log back.
@@ -165,11 +148,7 @@ class Outbox(SqliteStore):
         return {row["partition"]: row["source"] for row in self._file.read("SELECT partition, source FROM partitions")}
 
     def take(self, partition: str, source: str, rows: Iterable[Row], *, rows_in: int, private: int) -> OutboxLine:
-        """Take all rows of a partition that may be sent, in place of what it had before, and return its account.
-
-        Raises:
-            RowsUnaccounted: The figures do not add up; nothing was taken.
-        """
+        """Take all rows of a partition that may be sent, in place of what it had before, and return its account."""
         with self._file.writing() as connection:
             query = "SELECT id, state, digest FROM records WHERE partition = ?"
             known = {row["id"]: row for row in connection.execute(query, (partition,))}
@@ -226,11 +205,7 @@ class Outbox(SqliteStore):
             )
 
     def forget(self, keys: Iterable[str], *, before: Callable[[Forgotten], None] = lambda _: None) -> Forgotten:
-        """Delete all records of some keys, as if their rows had never been taken, and return what was deleted.
-
-        Args:
-            before: Is told of it before it is deleted.
-        """
+        """Delete all records of some keys, as if their rows had never been taken; `before` is told of it beforehand."""
         if not self.path.exists():
             return Forgotten()
         with self._file.writing() as connection:

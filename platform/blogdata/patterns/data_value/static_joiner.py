@@ -21,15 +21,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from blogdata.errors import PlatformError
-
 _START, _END, _FOUND = "__start", "__end", "__found"
 _ALWAYS = "0001-01-01T00:00:00Z"
 _NEVER = "9999-12-31T00:00:00Z"
-
-
-class ColumnClash(PlatformError):
-    """Raised when a column added by the join has the name of an existing column."""
 
 
 def join_as_of(
@@ -54,12 +48,8 @@ def join_as_of(
 
     Returns:
         One row per fact: its columns, the versions' columns except `on` (null without a match), and `matched_column`.
-
-    Raises:
-        ColumnClash: A column of the versions, or `matched_column`, has the name of a column of the facts; or
-            `matched_column` that of a column of the versions.
     """
-    added = _added(facts, versions, on, matched_column)
+    added = [name for name in versions.columns if name not in on]
     ranges = _ranges(versions, on, valid_from, valid_to, disjoint)
     left, right = facts.alias("fact"), ranges.alias("version")
     same_key = [F.col(f"fact.{name}") == F.col(f"version.{name}") for name in on]
@@ -83,15 +73,3 @@ def _ranges(versions: DataFrame, on: Sequence[str], valid_from: str, valid_to: s
     # An empty range must not shorten the range of another version.
     lasting = ranges.where(F.col(_START) < F.col(_END))
     return lasting.withColumn(_END, F.least(F.col(_END), F.lead(_START).over(by_start)))
-
-
-def _added(facts: DataFrame, versions: DataFrame, on: Sequence[str], matched_column: str) -> list[str]:
-    added = [name for name in versions.columns if name not in on]
-    taken = sorted(({*added, matched_column} & set(facts.columns)) | ({matched_column} & set(added)))
-    if taken:
-        raise ColumnClash(
-            what=f"the join would add {', '.join(taken)}, which is already there",
-            where=f"join on {', '.join(on)}",
-            next_step="select or rename the columns of the reference data before the join",
-        )
-    return added

@@ -29,24 +29,13 @@ class NotWrappable(PlatformError):
 
 
 def beside(frame: DataFrame, computed: Mapping[str, Column]) -> DataFrame:
-    """Put computed columns beside the columns of a frame.
-
-    Returns:
-        One row per input row: the raw columns, then the computed ones.
-
-    Raises:
-        NotWrappable: Nothing is computed, or under the name of a raw column.
-    """
+    """Put computed columns behind the raw columns of a frame."""
     _require(computed, taken=frame.columns)
     return frame.select(*frame.columns, *(column.alias(name) for name, column in computed.items()))
 
 
 def envelope(record: Mapping[str, Any], computed: Mapping[str, Any], *, field: str) -> dict[str, Any]:
-    """Put a record into an envelope of computed values.
-
-    Raises:
-        NotWrappable: Nothing is computed, or under the name of the field.
-    """
+    """Put a record into an envelope of computed values."""
     _require(computed, taken=[field])
     return {**computed, field: record}
 

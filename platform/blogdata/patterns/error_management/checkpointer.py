@@ -74,7 +74,6 @@ class PlannedBatch:
     """A batch as recorded in the checkpoint.
 
     Args:
-        number: Batch number, counted from zero.
         positions: End offset of each source, in the source's own format; None for a source without data yet.
         watermark: Event time up to which a query that keeps state has let its rows go; None: it has none yet.
     """
@@ -209,18 +208,7 @@ class Checkpoint:
 
 
 def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Checkpoint:
-    """Open the newest checkpoint of a stream; create one if there is none or `renew` is set.
-
-    Args:
-        renew: Begin a new checkpoint. The old one is left as it is; what is published already is not published again.
-
-    Returns:
-        A checkpoint that matches the spec and is undamaged.
-
-    Raises:
-        IncompatibleCheckpoint: The newest checkpoint was created with another spec.
-        CheckpointDamaged: The newest checkpoint is damaged and cannot be resumed.
-    """
+    """Open the newest checkpoint of a stream; create one if there is none, or `renew` is set."""
     there = checkpoints(root, spec.name)
     if renew or not there:
         number = there[-1].number + 1 if there else 1
@@ -237,11 +225,7 @@ def open_checkpoint(root: Path, spec: StreamSpec, *, renew: bool = False) -> Che
 
 
 def checkpoints(root: Path, stream: str | None = None) -> list[Checkpoint]:
-    """List the existing checkpoints, sorted by stream and number.
-
-    Args:
-        stream: List only the checkpoints of this stream; None lists all.
-    """
+    """List the existing checkpoints of a stream, or of all, sorted by stream and number."""
     found = [
         Checkpoint(stream=file.parent.parent.name, number=int(named[1]), folder=file.parent)
         for file in root.glob(f"*/v*/{_SPEC}")
@@ -287,20 +271,12 @@ def _instant(milliseconds: int) -> datetime:
 
 
 def stream_offset_rows(root: Path) -> Sequence[tuple[Any, ...]]:
-    """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used.
-
-    Raises:
-        CheckpointDamaged: A file is not what Spark wrote.
-    """
+    """Build the rows of :data:`STREAM_OFFSETS` for all checkpoints that have been used."""
     return [row for checkpoint in checkpoints(root) if checkpoint.identity for row in checkpoint.rows()]
 
 
 def parsed(file: Path, text: str) -> dict[str, Any]:
-    """Parse a line of a checkpoint's file as a JSON object.
-
-    Raises:
-        CheckpointDamaged: The line is not JSON, or not an object.
-    """
+    """Parse a line of a checkpoint's file as a JSON object."""
     try:
         value = json.loads(text)
     except ValueError as error:

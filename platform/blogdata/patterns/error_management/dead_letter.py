@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError, PlatformError
+from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Query, Remedy
 from blogdata.publish.contract import LEAST_ROWS
 
@@ -41,22 +41,10 @@ class TooManyDeadLetters(PlatformError):
 
 
 def reasons(rules: Sequence[RejectRule]) -> Column:
-    """Build the array of the names of all broken rules, in rule order; empty for a good row.
-
-    Raises:
-        ConfigurationError: Two rules have the same name.
-    """
+    """Build the array of the names of all broken rules, in rule order; empty for a good row."""
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
-    names = [rule.name for rule in rules]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ConfigurationError(
-            what=f"several dead-letter rules are named {', '.join(repeated)}",
-            where="dead-letter rules",
-            next_step="give each rule its own name",
-        )
     none = F.array().cast("array<string>")
     if not rules:
         return none
@@ -81,24 +69,8 @@ def unreadable(name: str, *, source: Column, result: Column) -> RejectRule:
 def error_above_share(
     *, rejected_rows: int, rows: int, max_share: float, dataset: str, part: str, selection: str, then: str | Remedy
 ) -> TooManyDeadLetters | None:
-    """Check whether the share of rejected rows is too large.
-
-    Args:
-        max_share: Largest share (0 to 1) that is still accepted.
-
-    Returns:
-        The error to raise, or None.
-
-    Raises:
-        ConfigurationError: `max_share` is not a share, or more rows are rejected than there are.
-    """
+    """Return the error of too large a share of rejected rows; None if at most `max_share` (0 to 1) are."""
     where = f"{dataset} {part}"
-    if not 0 <= max_share <= 1 or not 0 <= rejected_rows <= rows:
-        raise ConfigurationError(
-            what=f"{rejected_rows} of {rows} rows against a share of {max_share} makes no sense",
-            where=where,
-            next_step="pass 0 <= rejected_rows <= rows and a max_share between 0 and 1",
-        )
     if rejected_rows <= max_share * rows:
         return None
     return TooManyDeadLetters(
@@ -125,10 +97,6 @@ def error_for_partition(
     then: str | Remedy,
 ) -> TooManyDeadLetters | None:
     """Check whether a partition has too many rejected rows to be used downstream.
-
-    Args:
-        max_share: Largest share (0 to 1) that is still accepted.
-        dataset: Dataset that stores the rejected rows with their `reasons`, and no other rows, for the message.
 
     Returns:
         The error to raise, or None. A partition with fewer than :data:`LEAST_ROWS` rows is judged together with the

@@ -1,9 +1,8 @@
 """Replays of dead letters (see Dead-Letter): a corrected line is landed in the arrival hour of the line it corrects.
 
-The correction is a landed file of its own, named after the position of the dead letter. Replaying twice, or with a
-better correction, therefore replaces the file instead of adding a row. Where a stream reads the file, its name also
+The correction is a file named after the position of the dead letter, so a better correction replaces it. The name also
 contains a hash of the payload, because a stream reads no name twice. A file in a planned batch is not replaced before
-that batch is committed. The file is read like any landed file; the `source_file` of its rows shows the replay.
+that batch is committed.
 
 The trap: an hour whose landed files are gone. Bronze is computed from the landed files, so the hour would consist of
 the correction alone.
@@ -35,14 +34,6 @@ HOUR_FOLDER = re.compile(r"([^/]+)/date=(\d{4}-\d{2}-\d{2})/hour=(\d{2})/")
 
 class ReplayRefused(PlatformError):
     """Raised when a correction cannot be replayed; nothing was landed."""
-
-
-class HourIncomplete(ReplayRefused):
-    """Raised when the hour of a dead letter is no longer in the landing zone, or not complete; nothing was landed."""
-
-
-class CorrectionAwaited(ReplayRefused):
-    """Raised when a better correction would replace a file in a planned batch of a stream; nothing was landed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,58 +71,30 @@ class Correction:
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class LandedCorrections:
-    """Result of a replay; files are relative to the landing zone."""
-
-    files: tuple[str, ...]
-    landed: tuple[str, ...]
-
-
 def read_corrections(lines: Iterable[bytes], where: str) -> list[Correction]:
     """Read corrections, one JSON object per line with source_file, source_offset and payload (text or an object).
 
-    Returns:
-        One correction per position; a later line replaces an earlier one.
-
-    Raises:
-        ReplayRefused: A line is not a valid correction.
+    Of several for one position the last one counts.
     """
     corrections = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            item = json.loads(line.decode())
+            item = json.loads(line)
             payload = item["payload"]
             text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+            if b"\n" in text.encode():
+                raise ValueError("a line break in the payload")
             correction = Correction(
                 source_file=str(item["source_file"]), source_offset=int(item["source_offset"]), payload=text
             )
-        except UnicodeDecodeError as error:
-            raise ReplayRefused(
-                what=f"line {number} is not UTF-8: {error.reason} at byte {error.start}",
-                where=where,
-                next_step="write the file in UTF-8",
-            ) from error
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ReplayRefused(
                 what=f"line {number} is not a correction: {foreign.unquoted(error)}",
                 where=where,
-                next_step='write {"source_file": …, "source_offset": …, "payload": …} a line',
+                next_step='write {"source_file": …, "source_offset": …, "payload": …} a line, and no line breaks in it',
             ) from error
-        try:
-            correction.payload.encode()
-        except UnicodeEncodeError as error:
-            raise ReplayRefused(
-                what=f"the payload of line {number} is no text: {error.reason} at character {error.start}",
-                where=where,
-                next_step="write it without lone surrogates (\\ud800 to \\udfff)",
-            ) from error
-        if "\n" in correction.payload:
-            raise ReplayRefused(
-                what=f"the payload of line {number} has a line break", where=where, next_step="write it as one line"
-            )
         corrections.append(correction)
     return _last_ones(corrections)
 
@@ -144,8 +107,10 @@ def land_corrections(
     letters: Contract,
     awaited: Callable[[], Collection[str]] = tuple,
     convention: Convention = "flag",
-) -> LandedCorrections:
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Land corrections in the arrival hours of their dead letters; if one is refused, none is landed.
+
+    Returns all files of the corrections, and those that changed, relative to the landing zone.
 
     After an interruption some of them have landed, each file whole; landing the same corrections again adds the others.
 
@@ -153,13 +118,7 @@ def land_corrections(
         awaited: Returns the paths of the files in planned, uncommitted batches of a stream; called only when a file
             would be replaced.
 
-    Returns:
-        The files of the corrections; the same corrections again have the same files.
-
     Raises:
-        ReplayRefused: A position is not that of a dead letter.
-        HourIncomplete: The file of a dead letter no longer exists, or its hour is not flagged as complete.
-        CorrectionAwaited: A file that would be replaced belongs to a planned, uncommitted batch.
         LinkRefused: The hour lies behind a link that leads out of the landing zone.
     """
     corrections = _last_ones(corrections)
@@ -191,7 +150,7 @@ def land_corrections(
             (landing / place).stat().st_mtime_ns > flagged for place in contents if (landing / place).parent == folder
         ):
             mark(folder)
-    return LandedCorrections(files=tuple(contents), landed=tuple(changed))
+    return tuple(contents), tuple(changed)
 
 
 def _last_ones(corrections: Iterable[Correction]) -> list[Correction]:
@@ -203,7 +162,7 @@ def _require_unawaited(files: Iterable[Path], awaited: Callable[[], Collection[s
     replaced = {str(earlier) for file in files for earlier in _earlier(file) if earlier != file}
     needed = sorted(replaced.intersection(awaited())) if replaced else []
     if needed:
-        raise CorrectionAwaited(
+        raise ReplayRefused(
             what=f"{len(needed)} earlier correction(s) belong to a batch that the stream has planned and not done, "
             "and would be gone from it",
             where=needed[0],
@@ -220,7 +179,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
     require_within([landing / file for file in files], landing)
     gone = [file for file in files if not (landing / file).is_file()]
     if gone:
-        raise HourIncomplete(
+        raise ReplayRefused(
             what=f"{len(gone)} file(s) with dead letters are not in the landing zone any more, the first is {gone[0]}",
             where=str(landing),
             next_step="bring all files of its hour back first: the hour is computed again from what is landed there, "
@@ -229,7 +188,7 @@ def _require_hours(corrections: Iterable[Correction], landing: Path, convention:
     unflagged = [file for file in files if not (landing / _folder(file) / FLAG).is_file()]
     # Without flags it is enough that the hour has been published, which its dead letters prove.
     if unflagged and convention == "flag":
-        raise HourIncomplete(
+        raise ReplayRefused(
             what=f"the hour of {unflagged[0]} has no {FLAG}",
             where=str(landing),
             next_step="wait for the producer, or put the flag there once the files are whole",

@@ -31,11 +31,7 @@ Arrivals = Mapping[str, Entry]
 
 
 def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int]:
-    """Sum the rows of each event partition over all arrivals.
-
-    Returns:
-        Event partition to its number of rows.
-    """
+    """Sum the rows of each event partition over all arrivals."""
     rows: dict[str, int] = defaultdict(int)
     for _, key, count in _counts(arrivals, breakdown):
         rows[key] += count
@@ -45,11 +41,7 @@ def rows_by_event_partition(arrivals: Arrivals, breakdown: str) -> dict[str, int
 def later_arrivals(
     arrivals: Arrivals, integrated: Mapping[str, Entry], *, source: str, breakdown: str, until: int
 ) -> dict[str, list[str]]:
-    """Find the event partitions of which nothing came since they were published but rows of later arrivals.
-
-    Returns:
-        Event partition to these arrivals, sorted; without those that lack nothing, or something else.
-    """
+    """Find the event partitions that lack nothing but rows of later arrivals, each with these, sorted."""
     found = {}
     for key, rows in _rows_by_arrival(arrivals, breakdown, integrated).items():
         seen = integrated[key].inputs.get(source, -1)

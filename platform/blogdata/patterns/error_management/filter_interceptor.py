@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blogdata.errors import ConfigurationError
 from blogdata.lake.commit import Entry
 
 if TYPE_CHECKING:
@@ -37,20 +36,9 @@ class Filter:
 
 
 def first_match(filters: Sequence[Filter]) -> Column:
-    """Build the Column with the name of the first filter that removes the row; null if none does.
-
-    Raises:
-        ConfigurationError: No filter, or two with the same name.
-    """
+    """Build the Column with the name of the first filter that removes the row; null if none does."""
     from pyspark.sql import functions as F
 
-    names = [one.name for one in filters]
-    if not names or len(set(names)) < len(names):
-        raise ConfigurationError(
-            what=f"the filters {names} are not a list of distinct names",
-            where="filters",
-            next_step="pass at least one filter, and give each its own name",
-        )
     chain = F.when(filters[0].removes, F.lit(filters[0].name))
     for one in filters[1:]:
         chain = chain.when(one.removes, F.lit(one.name))
@@ -58,11 +46,7 @@ def first_match(filters: Sequence[Filter]) -> Column:
 
 
 def shares(entries: Mapping[str, Entry]) -> dict[str, float]:
-    """Compute the share of input rows that each filter removed.
-
-    Returns:
-        Filter to share, 0 to 1; empty when there were no rows.
-    """
+    """Compute the share of input rows (0 to 1) that each filter removed; empty when there were no rows."""
     rows = sum(entry.rows_in for entry in entries.values())
     removed: dict[str, int] = {}
     for entry in entries.values():

@@ -23,7 +23,6 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from blogdata.errors import ConfigurationError
 from blogdata.publish.partitions import Grain, start_of
 
 if TYPE_CHECKING:
@@ -42,11 +41,7 @@ class Strategy(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionReading:
-    """Greatest event time seen in one partition of a source.
-
-    Args:
-        max_event_time: Greatest event time in it, timezone-aware; None if it has no row.
-    """
+    """Greatest event time seen in one partition of a source; None if it has no row."""
 
     key: str
     max_event_time: datetime | None
@@ -55,11 +50,7 @@ class PartitionReading:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Watermarks, and the implausible readings that were ignored.
-
-    Args:
-        watermarks: By partition key; None if no earlier partition has an event time, so that nothing is late.
-    """
+    """Watermarks by partition (None: nothing is late there), and the implausible readings that were ignored."""
 
     watermarks: Mapping[str, datetime | None]
     ignored: tuple[PartitionReading, ...]
@@ -83,14 +74,7 @@ class StreamProgress:
         allowed: timedelta,
         strategy: Strategy = Strategy.MAX,
     ) -> StreamProgress:
-        """Compute the progress after a batch.
-
-        Args:
-            readings: Source and its greatest believable event time; one or more of each.
-
-        Returns:
-            The progress after the batch; its watermark is never before this one's.
-        """
+        """Compute the progress after a batch, from the greatest believable event times of its sources."""
         seen = dict(self.seen)
         for source, time in readings:
             seen[source] = _later(seen.get(source), time)
@@ -123,20 +107,10 @@ def progress(
     Args:
         readings: One per source and partition, in any order; several for the same one are combined. A reading more
             than :data:`CLOCK_TOLERANCE` after the end of its partition is ignored.
-        allowed: Allowed lateness, not negative.
 
     Returns:
         A watermark for every key of the readings and of `keys`, never going back from one key to the next.
-
-    Raises:
-        ConfigurationError: The allowed lateness is negative, or a key is not an hour.
     """
-    if allowed < timedelta(0):
-        raise ConfigurationError(
-            what=f"an allowed lateness of {allowed} is negative",
-            where="late data detection",
-            next_step="pass a duration of zero or more",
-        )
     ignored = tuple(one for one in readings if _implausible(one))
     by_key: dict[str, list[PartitionReading]] = {key: [] for key in keys}
     for one in readings:
@@ -159,11 +133,7 @@ def late(
 ) -> DataFrame:
     """Find the rows behind the watermark of the partition they arrived in.
 
-    Args:
-        frame: Rows with their partition key (STRING) and event time (TIMESTAMP).
-
-    Returns:
-        The late rows with watermark TIMESTAMP and lateness_seconds DOUBLE (how far behind it).
+    With `watermark` TIMESTAMP and `lateness_seconds` DOUBLE.
     """
     from pyspark.sql import functions as F
 
@@ -181,10 +151,6 @@ def believable(time: Column, partition: Column, *, taken_in: datetime) -> Column
 
     It may not if it lies more than :data:`CLOCK_TOLERANCE` after the end of the row's arrival hour, or more than that
     after the moment of ingestion.
-
-    Args:
-        time: Event time, TIMESTAMP.
-        partition: Arrival hour of the row, STRING.
     """
     from pyspark.sql import functions as F
 
@@ -201,14 +167,7 @@ def readings_of(
     partition: str,
     event_time: str,
 ) -> list[tuple[str, datetime | None]]:
-    """Compute the greatest believable event time of each source of a batch (a Spark action).
-
-    Args:
-        source: STRING Column: the source, or the partition of the source, that a row came from.
-
-    Returns:
-        Source and time, for :meth:`StreamProgress.advance`; None for a source without a believable row.
-    """
+    """Compute the greatest believable event time (None: there is none) of each source of a batch (a Spark action)."""
     from pyspark.sql import functions as F
 
     time = F.col(event_time)

@@ -43,11 +43,7 @@ class Lookback:
 
 
 def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
-    """Choose the executions whose replay covers all: of overlapping windows only the newest one is needed.
-
-    Returns:
-        The newest execution, and each older one that lies outside the windows of the kept ones, in order.
-    """
+    """Choose the executions whose replay covers all: the newest, and those outside the windows of the kept ones."""
     kept: list[str] = []
     for execution in sorted(set(executions), reverse=True):
         if not kept or execution not in lookback.window(kept[-1]):
@@ -56,31 +52,19 @@ def collapse(executions: Iterable[str], lookback: Lookback) -> list[str]:
 
 
 def due(execution: str, touched: Collection[str], lookback: Lookback) -> set[str]:
-    """Choose the partitions that an execution runs.
-
-    Returns:
-        The current partition and the touched ones of its window.
-    """
+    """Choose the partitions that an execution runs: the current one, and the touched ones of its window."""
     return {execution, *touched} & {execution, *lookback.window(execution)}
 
 
 def run_order(partitions: Iterable[str], *, stateful: bool) -> list[str]:
-    """Put partitions that cannot be computed together in the order in which they run.
-
-    Returns:
-        The oldest first if they are stateful, else the newest first.
-    """
+    """Put partitions that cannot be computed together in order: the oldest first if stateful, else the newest."""
     return sorted(partitions, reverse=not stateful)
 
 
 def too_late(
     arrived: Mapping[str, int], integrated: Mapping[str, int], execution: str, lookback: Lookback
 ) -> dict[str, int]:
-    """Count the rows that arrived after their partition was final.
-
-    Returns:
-        Final partition to its number of missed rows; partitions without any are left out.
-    """
+    """Count the rows that arrived after their partition was final, by partition; those without any are left out."""
     missed = {
         partition: arrived.get(partition, 0) - rows
         for partition, rows in sorted(integrated.items())

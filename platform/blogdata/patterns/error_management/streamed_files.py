@@ -16,7 +16,6 @@ from blogdata.lake.commit import Commit
 from blogdata.lake.store_faults import LandedFileVanished
 from blogdata.patterns.error_management.checkpointer import Checkpoint
 from blogdata.patterns.ingestion.erased_lines import is_kept
-from blogdata.patterns.ingestion.landed_entries import irregular
 from blogdata.patterns.ingestion.landed_lines import (
     LONGEST,
     WITHIN,
@@ -27,6 +26,7 @@ from blogdata.patterns.ingestion.landed_lines import (
     relative_to,
 )
 from blogdata.patterns.ingestion.landed_links import leading_out
+from blogdata.patterns.ingestion.landed_partition import irregular
 from blogdata.patterns.ingestion.readiness_marker import scan
 from blogdata.publish.audit import FileFigures
 from blogdata.publish.partitions import Grain, start_of
@@ -42,19 +42,9 @@ _NAMED = 5
 _NOTHING = LandedSize(lines=0, bytes=0)
 
 
-class LandedFileGone(PlatformError):
-    """Raised when a file of a planned batch no longer exists when the batch is processed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
-    """A file of a batch.
-
-    Args:
-        hour: Arrival hour, from its folder; None if it is not read.
-        size: Its lines and bytes, counted without Spark.
-        left_out: Why it is not read; None for a file that is read.
-    """
+    """A file of a batch, with its arrival hour; None if the file is not read."""
 
     name: str
     hour: str | None
@@ -102,15 +92,9 @@ class StreamedFiles:
     def pending_input(self, checkpoint: Checkpoint | None, landing: Path) -> list[str]:
         """List what a query would ingest first, without Spark; the list changes when that input changes.
 
-        Args:
-            checkpoint: Checkpoint of the stream; None if it has none.
-
         Returns:
             The files of an uncommitted batch, each with its size and modification time, if there are any; otherwise the
             paths of the files that are in no batch yet.
-
-        Raises:
-            CheckpointDamaged: A checkpoint file is not what Spark wrote.
         """
         if checkpoint is not None and (unfinished := checkpoint.unfinished()):
             return [f"{path} {_state(Path(path))}" for path in unfinished]
@@ -119,11 +103,7 @@ class StreamedFiles:
         return sorted(there - seen)
 
     def unread(self, checkpoint: Checkpoint, landing: Path) -> list[Path]:
-        """List the landed files that no committed batch contains, without Spark.
-
-        Raises:
-            CheckpointDamaged: A checkpoint file is not what Spark wrote.
-        """
+        """List the landed files that no committed batch contains, without Spark."""
         read = checkpoint.every_file() - set(checkpoint.unfinished())
         return sorted(file for file in self._files(landing) if str(file) not in read)
 
@@ -134,21 +114,14 @@ class StreamedFiles:
     def batch_files(
         self, checkpoint: Checkpoint, batch: int, landing: Path, bounds: Bounds, *, at: int = 0
     ) -> Sequence[BatchFile]:
-        """List the files of a batch from the checkpoint, and count their lines and bytes.
-
-        Raises:
-            CheckpointDamaged: The batch is not recorded, or a checkpoint file is not what Spark wrote.
-            LandedFileGone: A file no longer exists.
-            LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
-            LandedFileRefused: The format of a file is not read, or it exceeds the bounds.
-        """
+        """List the files of a batch from the checkpoint, and count their lines and bytes."""
         paths = [Path(path) for path in checkpoint.files(batch, at)]
         stray = {path: str(link) for path in paths if (link := leading_out(path, landing) or irregular(path))}
         read = [path for path in paths if path not in stray]
         try:
             sizes = dict(zip(read, measure_all(read, landing, bounds), strict=True))
         except LandedFileVanished as error:
-            raise LandedFileGone(
+            raise PlatformError(
                 what="a landed file that belongs to a batch is gone",
                 where=error.where,
                 next_step=Remedy(

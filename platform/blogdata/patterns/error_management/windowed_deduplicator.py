@@ -22,14 +22,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from blogdata.errors import PlatformError
-
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-
-class MissingKeyColumn(PlatformError):
-    """Raised when the frame to deduplicate lacks a column of the key or order."""
 
 
 def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
@@ -42,14 +36,10 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
     Returns:
         The winners with the input's columns and occurrences BIGINT (rows of the identity, itself included)
         and conflicts BIGINT (rows of the identity with another payload than the winner's).
-
-    Raises:
-        MissingKeyColumn: A column of the key or order is not in the frame.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    _require(frame, [*key, *order])
     together = Window.partitionBy(*key)
     in_order = together.orderBy(*order)
     # Computed before the shuffle, so that columns used only by the payload need not be shuffled.
@@ -65,24 +55,10 @@ def deduplicate(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], p
 
 
 def conflicting(frame: DataFrame, *, key: Sequence[str], order: Sequence[str], payload: Column) -> DataFrame:
-    """Find the rows that lost to a winner with another payload.
-
-    Args:
-        frame: The window given to :func:`deduplicate`.
-        key: As given to :func:`deduplicate`.
-        order: As given to :func:`deduplicate`.
-        payload: As given to :func:`deduplicate`.
-
-    Returns:
-        The losing rows, with the input's columns; as many as the sum of `conflicts`.
-
-    Raises:
-        MissingKeyColumn: A column of the key or order is not in the frame.
-    """
+    """Find the rows that lost to a winner with another payload, which :func:`deduplicate` counts as `conflicts`."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    _require(frame, [*key, *order])
     in_order = Window.partitionBy(*key).orderBy(*order)
     judged = frame.withColumn("_winner", F.first(payload).over(in_order))
     return judged.filter(~payload.eqNullSafe(F.col("_winner"))).drop("_winner")
@@ -101,21 +77,13 @@ def first_come(
 ) -> DataFrame:
     """Classify the rows of a batch: first of their identity, duplicate of it, or in conflict with it.
 
-    Args:
-        payload: Column of both frames that all rows of one identity must agree on.
-
     Returns:
         Every row of the batch, once, with verdict STRING: one of :class:`Verdict`. Each row that is not first is
         compared with the first one, not with the one before it.
-
-    Raises:
-        MissingKeyColumn: A column of the key or order is not in the frame.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    _require(batch, [*key, *order])
-    _require(published, key)
     known = published.select(*key, payload.alias("_payload"), F.lit(True).alias("_known"))
     rows = batch.select("*", payload.alias("_payload"), F.lit(False).alias("_known"))
     in_order = Window.partitionBy(*key).orderBy(F.desc("_known"), *order)
@@ -129,13 +97,3 @@ def first_come(
         .otherwise(F.lit(Verdict.CONFLICT.value))
     )
     return held.where(~F.col("_known")).select(*batch.columns, verdict.alias("verdict"))
-
-
-def _require(frame: DataFrame, names: Sequence[str]) -> None:
-    missing = sorted(set(names) - set(frame.columns))
-    if missing:
-        raise MissingKeyColumn(
-            what=f"the frame has no column {', '.join(missing)}",
-            where=f"a frame of {', '.join(frame.columns)}",
-            next_step="name columns of the frame in key and order",
-        )

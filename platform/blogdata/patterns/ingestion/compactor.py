@@ -51,30 +51,11 @@ AT_REST = timedelta(hours=1)
 
 @dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """A data file of a table, as its log has it.
-
-    Args:
-        partition: Key of its partition; :data:`WHOLE_TABLE` for a table without a partition column.
-        bytes: Its size in bytes.
-        written_at: When it was written, UTC.
-    """
+    """A data file, as a table's log has it; its partition is :data:`WHOLE_TABLE` in an unpartitioned table."""
 
     partition: str
     bytes: int
     written_at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scattered:
-    """A partition with too many small files.
-
-    Args:
-        bytes: Their size in bytes.
-    """
-
-    partition: str
-    files: int
-    bytes: int
 
 
 def files(table: DeltaTable) -> list[DataFile]:
@@ -91,36 +72,28 @@ def files(table: DeltaTable) -> list[DataFile]:
     ]
 
 
-def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> list[Scattered]:
-    """Decide which partitions are compacted.
-
-    Returns:
-        The partitions, in order of their keys; after their compaction none of them is due.
-    """
+def due(found: Iterable[DataFile], now: datetime, *, is_final: Callable[[str], bool]) -> dict[str, list[DataFile]]:
+    """Map the partitions to compact to their small files, in order; after their compaction none of them is due."""
     of: dict[str, list[DataFile]] = {}
     for file in found:
         of.setdefault(file.partition, []).append(file)
-    scattered = []
+    scattered = {}
     for key, there in sorted(of.items()):
         small = [file for file in there if file.bytes < SMALL_BYTES]
         at_rest = max(file.written_at for file in there) <= now - AT_REST
         if len(small) >= CROWDED or (len(small) >= MANY and at_rest and is_final(key)):
-            scattered.append(Scattered(partition=key, files=len(small), bytes=sum(file.bytes for file in small)))
+            scattered[key] = small
     return scattered
 
 
 def compact(spark: SparkSession, target: Target, partitions: Sequence[str]) -> Compaction | None:
-    """Merge the small files of some partitions, in one audited commit.
+    """Merge the small files of some partitions, in one audited commit; None if there was nothing to do.
 
     Args:
         partitions: Keys of the partitions, claimed by the run; :data:`WHOLE_TABLE` alone for an unpartitioned table.
 
-    Returns:
-        What was compacted; None if there was nothing to do.
-
     Raises:
         ConcurrentWrite: Another run rewrote the same files meanwhile; transient.
-        PlatformError: As :func:`blogdata.publish.compaction.compact`.
     """
     keys = [key for key in partitions if key != WHOLE_TABLE]
     return compaction.compact(spark, target, keys, small=SMALL_BYTES, most=TARGET_BYTES)

@@ -1,8 +1,4 @@
-"""Lines of landed files that the In-Place Overwriter has erased: they keep their place and are no rows.
-
-Nothing but ASCII's DEL stands in such a line. On a paper tape this character has all holes punched, over whatever was
-there.
-"""
+"""Lines of landed files that the In-Place Overwriter has erased, to DELs: they keep their place and are no rows."""
 
 from __future__ import annotations
 
@@ -34,11 +30,7 @@ def is_kept() -> Column:
 
 
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Read the lines of a file, plain or compressed, with their byte offsets; with line feeds and byte order mark.
-
-    Raises:
-        OSError: The file cannot be read; or another of :data:`blogdata.patterns.ingestion.landed_formats.DAMAGED`.
-    """
+    """Read the lines of a file, plain or compressed, with their byte offsets; with line feeds and byte order mark."""
     offset = 0
     with content(file) as stream:
         while line := stream.readline(LONGEST):
@@ -50,6 +42,15 @@ def raw_of(offset: int, line: bytes) -> bytes:
     """Return a line of :func:`lines` without its line feed, and without the mark at the beginning of the file."""
     raw = line.removesuffix(b"\n")
     return raw if offset else raw.removeprefix(MARK)
+
+
+def kept(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Read the lines of a file that were not erased, with their byte offsets, as :func:`raw_of` returns them."""
+    for offset, line in lines(file):
+        raw = raw_of(offset, line)
+        # A byte order mark alone is no line.
+        if not is_erased(raw) and (offset or line != MARK):
+            yield offset, raw
 
 
 def count(file: Path) -> tuple[int, int]:

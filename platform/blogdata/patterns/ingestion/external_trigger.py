@@ -33,8 +33,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from blogdata.durable.whole_file import write_atomically
 from blogdata.errors import PlatformError, shown, similar
-from blogdata.patterns.ingestion.landed_entries import is_data
 from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.patterns.ingestion.landed_partition import is_data
 
 FOLDER = "_events"
 """Folder in the landing zone. No landed table has a name that begins with an underscore, so nothing else reads it."""
@@ -118,11 +118,7 @@ def reused(event: TriggerEvent) -> EventRefused:
 
 
 def keep(event: TriggerEvent, landing: Path) -> None:
-    """Keep an event until its run exists: when this returns, it is on the disk. The same event is one file.
-
-    Raises:
-        LinkRefused: The folder of the events is a link that leads out of the landing zone.
-    """
+    """Keep an event until its run exists: when this returns, it is on the disk. The same event is one file."""
     folder = landing / FOLDER
     require_within([folder], landing)
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,11 +133,7 @@ def keep(event: TriggerEvent, landing: Path) -> None:
 
 
 def waiting(landing: Path) -> dict[Path, float]:
-    """List the files of waiting events, the oldest first, with the times they were written; links are none.
-
-    Raises:
-        LinkRefused: The folder of the events is a link that leads out of the landing zone.
-    """
+    """List the files of waiting events, the oldest first, with the times they were written; links are none."""
     folder = landing / FOLDER
     require_within([folder, folder / REFUSED], landing)
     found: dict[Path, float] = {}

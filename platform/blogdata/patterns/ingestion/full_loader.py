@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run
 from blogdata.patterns.ingestion import table_rows
-from blogdata.patterns.ingestion.landed_entries import is_data
 from blogdata.patterns.ingestion.landed_links import require_within
+from blogdata.patterns.ingestion.landed_partition import is_data
 from blogdata.patterns.ingestion.readiness_marker import mark
 from blogdata.patterns.ingestion.whole_files import alone, hidden, same_bytes
 
@@ -56,14 +56,7 @@ class FullLoadRefused(PlatformError):
 
 
 def guard(last_rows: int | None, rows: int, *, where: str) -> None:
-    """Refuse a load whose number of rows is implausible.
-
-    Args:
-        last_rows: Rows of the last load; None or 0 when there was none.
-
-    Raises:
-        FullLoadRefused: No rows, too few or too many.
-    """
+    """Refuse a load whose number of rows is implausible."""
     last = last_rows or 0
     if rows == 0:
         problem = f"the source has 0 rows, the last load had {last}"
@@ -78,10 +71,6 @@ def guard(last_rows: int | None, rows: int, *, where: str) -> None:
         where=where,
         next_step=Remedy("nothing was replaced; look at the source, and if it is right: ", Run(accept=ACCEPT_SIZE)),
     )
-
-
-class DeliveryMixed(PlatformError):
-    """Raised when a day already has files of another producer, so that its rows would come twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +91,7 @@ def land(
     *,
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> Load:
-    """Land all rows of a table, read at one state of it, as a complete delivery.
-
-    Raises:
-        TableRefused: The table is not there, lacks a field, or has a type that is not adapted.
-        DeliveryMixed: The folder has other files.
-        LinkRefused: The folder is behind a link that leads out of the landing zone.
-    """
+    """Land all rows of a table, read at one state of it, as a complete delivery."""
     target = folder / f"{folder.parent.name}.json"
     require_within([target], landing)
     with alone(folder.parent):
@@ -137,7 +120,7 @@ def _require_alone(target: Path) -> None:
         if is_data(path.name) and path != target
     )
     if others:
-        raise DeliveryMixed(
+        raise table_rows.TableRefused(
             what=f"the day has files of another producer: {', '.join(others[:3])}",
             where=str(target.parent),
             next_step="nothing was loaded; take them away, or take the table out of the section [tables]",

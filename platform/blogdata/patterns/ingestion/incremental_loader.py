@@ -32,8 +32,9 @@ Source: Data Engineering Design Patterns, ch. 2.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -42,9 +43,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blogdata.patterns.ingestion import erased_lines, table_rows
-from blogdata.patterns.ingestion.landed_entries import Obstacle, is_data
 from blogdata.patterns.ingestion.landed_links import require_within
-from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
+from blogdata.patterns.ingestion.landed_partition import LandedFile, LandedPartition, Obstacle, is_data
+from blogdata.patterns.ingestion.passthrough_replicator import replicate
+from blogdata.patterns.ingestion.readiness_marker import FLAG, mark, scan
 from blogdata.patterns.ingestion.whole_files import alone, hidden
 from blogdata.publish.column_types import Field
 from blogdata.publish.partitions import Grain, between, following, start_of
@@ -67,11 +69,7 @@ Shape = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaTable:
-    """A table with a delta column, and how its rows land.
-
-    Args:
-        delta: Column with the time at which a row was written or changed, TIMESTAMPTZ; it should have an index.
-    """
+    """A table, its column with the time (TIMESTAMPTZ) at which a row was written or changed, and how its rows land."""
 
     name: str
     delta: str
@@ -114,12 +112,7 @@ def load(
         untimed_in: The window in which rows without a usable time land that have not landed yet; None: they are not
             read.
 
-    Returns:
-        What it found.
-
     Raises:
-        TableRefused: The table is not there, lacks a column, or has a type that is not adapted.
-        LandedEntryRefused: A file with the name of a loaded window has a line that is no row of the table.
         LinkRefused: A window's folder is a link that leads out of the landing zone.
     """
     from psycopg import sql
@@ -212,7 +205,7 @@ class _Loading:
         """Land the lines that have not landed."""
         files = self._files(key, part)
         left = Counter(map(_digest, lines))
-        for file, line in _landed_lines(files):
+        for file, line in ((each, line) for each in files for _, line in erased_lines.kept(each)):
             digest = _digest(line)
             if left[digest]:
                 left[digest] -= 1
@@ -289,17 +282,74 @@ def _folder_of(key: str | None, grain: Grain) -> str:
     return f"date={day}" if grain is Grain.DAY else f"date={day}/hour={hour}"
 
 
-def _landed_lines(files: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:
-    for file in files:
-        for _, raw in erased_lines.lines(file):
-            line = raw.removesuffix(b"\n")
-            if not erased_lines.is_erased(line):
-                yield file, line
-
-
 def _number(file: Path) -> str:
     return file.stem.rpartition("-")[2]
 
 
 def _digest(line: bytes) -> bytes:
     return blake2b(line, digest_size=16).digest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partitions:
+    """Files of a provider by hours, and where they land, byte for byte: a window is a folder, and needs no column.
+
+    Args:
+        source: The provider's folder, with `date=2026-01-05/hour=10` in it.
+    """
+
+    source: Path
+    landed: Path
+    prefix: str
+
+    def new(self) -> list[str]:
+        """List the complete hours of which files have not landed, or have changed since: by names and times."""
+        return [part.key for part in scan(self.source, Grain.HOUR) if part.ready and any(self._left(part))]
+
+    def load(self, hours: Iterable[str], *, prepare: Callable[[Path], object] = lambda _: None) -> dict[str, int]:
+        """Land the files of some hours, and return how many of each; hours that are not complete are left out.
+
+        Args:
+            prepare: Called with each landed file before its hour is complete; it may overwrite lines of it.
+
+        Raises:
+            SourceMissing: A file cannot be read.
+            LinkRefused: An hour is a link that leads out of the landing zone.
+        """
+        wanted = set(hours)
+        found: dict[str, int] = {}
+        with alone(self.landed):
+            for part in scan(self.source, Grain.HOUR, since=min(wanted, default="")):
+                if part.key in wanted and part.ready:
+                    found[part.key] = self._land(part, prepare)
+        return found
+
+    def _land(self, part: LandedPartition, prepare: Callable[[Path], object]) -> int:
+        folder = self._folder(part.key)
+        left = list(self._left(part))
+        for file in left:
+            target = folder / self._name(file)
+            require_within([target], self.landed.parent)
+            replicate(part.folder / file.name, target)
+            prepare(target)
+            os.utime(target, ns=(file.mtime_ns, file.mtime_ns))
+        if folder.is_dir():
+            others = any(is_data(path.name) and not path.name.startswith(self.prefix) for path in folder.iterdir())
+            # An hour in which another producer writes is complete when that producer says so.
+            if (folder / FLAG).exists() if others else left or not (folder / FLAG).exists():
+                mark(folder)
+        return len(left)
+
+    def _left(self, part: LandedPartition) -> Iterable[LandedFile]:
+        for file in part.files:
+            there = self._folder(part.key) / self._name(file)
+            state = there.stat() if there.exists() else None
+            # Not by size: lines of forgotten persons are overwritten, also in compressed files.
+            if state is None or state.st_mtime_ns != file.mtime_ns:
+                yield file
+
+    def _name(self, file: LandedFile) -> str:
+        return f"{self.prefix}-{file.name.replace('/', '-')}"
+
+    def _folder(self, key: str) -> Path:
+        return self.landed / f"date={key[:10]}" / f"hour={key[11:]}"

@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blogdata.lake.lake import Lake
-from blogdata.patterns.ingestion.erased_lines import is_erased
-from blogdata.patterns.ingestion.landed_formats import MARK, content
+from blogdata.patterns.ingestion import erased_lines
 from blogdata.patterns.ingestion.landed_lines import faults_of
 from blogdata.publish.contract import Contract
 
-LONGEST = 64 << 20
-"""Bytes of a line that are read at once; a longer one is read in pieces, and so equals no published line."""
 _ROWS = 10_000
 
 
@@ -26,19 +23,11 @@ class Line(NamedTuple):
 
 
 def landed_lines(files: Iterable[Path], root: Path) -> Iterator[Line]:
-    """Read the lines of landed files, plain or compressed; those that were erased are none.
-
-    Args:
-        files: The files; none lies behind a link that leads out of the landing zone.
-
-    Raises:
-        LandedFileVanished: A file no longer exists; transient.
-        LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
-    """
+    """Read the lines of landed files, plain or compressed; those that were erased are none."""
     for file in files:
         name = str(file.relative_to(root))
         with faults_of(file):
-            yield from (Line(name, offset, raw) for offset, raw in _lines(file) if not is_erased(raw))
+            yield from (Line(name, offset, raw) for offset, raw in erased_lines.kept(file))
 
 
 def published_lines(lake: Lake, contract: Contract, key: str) -> Iterator[Line]:
@@ -70,15 +59,3 @@ def _sum(lines: Iterable[Line]) -> tuple[int, int]:
 
 def _only(contract: Contract, key: str) -> dict[str, Sequence[str]]:
     return {} if contract.partition_column is None else {contract.partition_column: [key]}
-
-
-def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    offset = 0
-    with content(file) as stream:
-        while line := stream.readline(LONGEST):
-            raw = line.removesuffix(b"\n")
-            if offset:
-                yield offset, raw
-            elif line != MARK:
-                yield 0, raw.removeprefix(MARK)
-            offset += len(line)

@@ -1,7 +1,6 @@
 """Opens a file for its decompressed content: its first bytes determine the compression, never its name.
 
-The engine's `LandedContent.java` knows the same formats by the same bytes;
-:func:`blogdata.patterns.ingestion.landed_lines.read` uses it, and the independent count uses this module.
+The engine's `LandedContent.java` knows the same formats by the same bytes.
 """
 
 from __future__ import annotations
@@ -88,11 +87,7 @@ def stored_as(file: Path) -> str | None:
 
 
 def content(file: Path) -> IO[bytes]:
-    """Open a file for reading its decompressed content.
-
-    Raises:
-        OSError: The file cannot be opened. Reading it may raise any of :data:`DAMAGED`.
-    """
+    """Open a file for reading its decompressed content, which may raise any of :data:`DAMAGED`."""
     packed = stored_as(file)
     if packed is None:
         return file.open("rb")

@@ -1,7 +1,7 @@
-"""Reads landed text files line by line, with the byte offset of every line, and counts the lines without Spark.
+"""Reads landed text files line by line, with the byte offset of every line.
 
-A second, independent reader counts the lines and bytes of each file, so that the ledger can compare Spark's output with
-its input, file by file. It also judges the files: none reaches Spark that cannot be read, or that exceeds the bounds.
+A second, independent reader counts the lines and bytes of each file without Spark, so that the ledger can compare
+output with input, file by file. It also judges the files: none reaches Spark that cannot be read or exceeds the bounds.
 """
 
 from __future__ import annotations
@@ -87,17 +87,7 @@ class LandedSize:
 
 
 def measure(file: Path, bounds: Bounds | None = None, *, engine: bool = True) -> LandedSize:
-    """Count the lines and bytes of a file, plain or compressed, in constant memory.
-
-    Args:
-        bounds: What it may need; None for the defaults.
-        engine: Whether Spark will read it by the engine, as in :func:`read`.
-
-    Raises:
-        LandedFileVanished: The file no longer exists; transient.
-        LandedFileUnreadable: The file is truncated or corrupt, or may not be read.
-        LandedFileRefused: Its format is not read, or it exceeds the bounds.
-    """
+    """Count the lines and bytes of a file, plain or compressed, in constant memory, as :func:`read` will read it."""
     with faults_of(file):
         if not engine:
             _require_named_for_spark(file)
@@ -106,12 +96,7 @@ def measure(file: Path, bounds: Bounds | None = None, *, engine: bool = True) ->
 
 @contextmanager
 def faults_of(file: Path) -> Iterator[None]:
-    """Raise what reading a landed file raises as typed errors that name it.
-
-    Raises:
-        LandedFileVanished: The file no longer exists; transient.
-        LandedFileUnreadable: The file is truncated or corrupt, or may not be read.
-    """
+    """Raise what reading a landed file raises as typed errors that name it; one that has vanished is transient."""
     try:
         yield
     except FileNotFoundError as error:
@@ -194,18 +179,7 @@ def _beyond(file: Path, what: str, setting: str) -> LandedFileRefused:
 def judge_all(
     files: Sequence[Path], root: Path, bounds: Bounds | None = None, *, engine: bool = True
 ) -> list[LandedSize | PlatformError]:
-    """Measure several files in parallel, and judge each by itself.
-
-    Args:
-        bounds: What each may need; None for the defaults.
-        engine: As in :func:`measure`.
-
-    Returns:
-        For each file its size, or the error that :func:`measure` raised.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
-    """
+    """Measure several files in parallel; each has its size, or the error that :func:`measure` raised."""
     require_within(files, root)
 
     def judged(file: Path) -> LandedSize | PlatformError:
@@ -219,15 +193,7 @@ def judge_all(
 
 
 def measure_all(files: Sequence[Path], root: Path, bounds: Bounds | None = None) -> list[LandedSize]:
-    """Measure several files in parallel.
-
-    Args:
-        bounds: What each may need; None for the defaults.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
-        PlatformError: As `measure`.
-    """
+    """Measure several files in parallel."""
     sizes = []
     for found in judge_all(files, root, bounds):
         if isinstance(found, PlatformError):
@@ -242,8 +208,6 @@ def read(
     """Read files as lines; names are never patterns.
 
     Args:
-        files: The files; without any, the frame is empty.
-        bounds: What each may need; None for the defaults.
         engine: Use the engine's `landed-lines` relation; otherwise Spark's text source and a window per file.
 
     Returns:

@@ -46,11 +46,7 @@ class StrayLink:
 
 
 def stray(link: str | os.PathLike[str], zone: str) -> StrayLink | None:
-    """Check whether a link must not be followed.
-
-    Returns:
-        The link if it must not be followed, otherwise None.
-    """
+    """Return a link if it must not be followed."""
     target, path = os.path.realpath(link), os.fspath(link)
     if not _within(target, zone):
         return StrayLink(path=path, why=_OUT, target=target)
@@ -62,11 +58,7 @@ def stray(link: str | os.PathLike[str], zone: str) -> StrayLink | None:
 
 
 def leading_out(file: Path, landing: Path) -> StrayLink | None:
-    """Find the link through which the path of a landed file leaves the landing zone.
-
-    Returns:
-        The first such link on the path, or the path itself without one; None when the file lies in the landing zone.
-    """
+    """Return the link through which a landed file's path leaves the landing zone, or the path itself without one."""
     zone = os.path.realpath(landing)
     if _within(os.path.realpath(file), zone):
         return None
@@ -78,11 +70,7 @@ def leading_out(file: Path, landing: Path) -> StrayLink | None:
 
 
 def require_within(files: Iterable[Path], landing: Path) -> None:
-    """Refuse files whose path, for reading or writing, leaves the landing zone through a link.
-
-    Raises:
-        LinkRefused: A file lies behind such a link.
-    """
+    """Refuse files whose path, for reading or writing, leaves the landing zone through a link."""
     for file in files:
         link = leading_out(file, landing)
         if link is not None:

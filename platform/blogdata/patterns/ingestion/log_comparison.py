@@ -1,7 +1,4 @@
-"""Compares a log with the landed ones by their content, decompressed: their names say nothing.
-
-Part of the Passthrough Replicator, whose card explains the reasons.
-"""
+"""Compares a log with the landed ones by their content, decompressed (Passthrough Replicator): names say nothing."""
 
 from __future__ import annotations
 

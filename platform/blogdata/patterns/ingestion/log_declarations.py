@@ -2,9 +2,6 @@
 
 The expressions are Java's (Spark); :func:`in_python` makes them Python's, with the same meaning.
 
-Whether a line begins with the virtual host or with the visitor's address is decided once, for all formats: a host that
-is read as an address would make the whole blog one visitor.
-
 Sources: nginx, "Module ngx_http_log_module"; Apache HTTP Server, "Module mod_log_config"; W3C, "Extended Log File
 Format"; Amazon CloudFront, "Standard log file fields"; IIS, "W3C logging"; RFC 3164 for the prefix of syslog.
 """
@@ -160,11 +157,7 @@ class LogFormat:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonFormat:
-    """A log format of JSON objects.
-
-    Args:
-        paths: Fields to the keys of the places where the value may be; the first one that has any counts.
-    """
+    """A log format of JSON objects: the keys of the places where each field may be; the first that has any counts."""
 
     name: str
     paths: Mapping[str, tuple[tuple[str | int, ...], ...]]
@@ -211,9 +204,6 @@ def compile_text(name: str, declaration: str, *, own: bool = False) -> LogFormat
 
     Args:
         own: Whether it is the deployment's own: a host that comes first may then be an address.
-
-    Raises:
-        LogFormatUnusable: A field of a request is missing, or cannot be told from what follows it.
     """
     if declaration.startswith(HEADER):
         return _compile_columns(name, declaration)
@@ -318,11 +308,7 @@ def _compile_columns(name: str, declaration: str) -> LogFormat:
 
 
 def compile_object(name: str, declaration: str) -> JsonFormat:
-    """Compile an object as the server's configuration has it, with variables or directives as values.
-
-    Raises:
-        LogFormatUnusable: It is not JSON, or a field of a request is missing.
-    """
+    """Compile an object as the server's configuration has it, with variables or directives as values."""
     quoted = _UNQUOTED.sub(r'"\1"', declaration.replace('\\"', '"'))
     try:
         document = json.loads(quoted)

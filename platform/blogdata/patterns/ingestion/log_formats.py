@@ -1,8 +1,7 @@
 """The formats of access logs: those that have a name, and those that a deployment declares.
 
-A format is the string that the server's own configuration has, the `#Fields` line of a log in columns, or where the
-fields are in an object (:mod:`.log_declarations`). Each line is read by the first format that it fits. A further named
-format is a further entry of :data:`TEXTS` or :data:`OBJECTS`, and nothing else.
+Each line is read by the first format that it fits. A further named format is a further entry of :data:`TEXTS` or
+:data:`OBJECTS`, and nothing else.
 
 Sources: Caddy, "Structured logging" and "log (Caddyfile directive)"; Traefik, "Access logs: list of available fields".
 """
@@ -138,11 +137,7 @@ _FARTHEST = timedelta(hours=18)
 
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """Where a line that fits no format departs from the nearest one.
-
-    Args:
-        field: Its first field that does not fit; `end` if the line goes on after the last one.
-    """
+    """Where a line that fits no format departs from the nearest one: its first field that does not fit, or `end`."""
 
     format: str
     field: str
@@ -249,11 +244,7 @@ class LogFormats:
 
 @cache
 def formats(declared: tuple[str, ...] = ()) -> LogFormats:
-    """Compile the formats that a deployment reads.
-
-    Raises:
-        LogFormatUnusable: A declaration cannot be compiled.
-    """
+    """Compile the formats that a deployment reads."""
     declared = tuple(declaration_in(one) for one in declared)
     own = [compile_text(OWN, one, own=True) for one in declared if not one.startswith("{")]
     named = [compile_text(name, declaration) for name, declaration in TEXTS.items()]

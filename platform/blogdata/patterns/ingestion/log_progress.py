@@ -1,7 +1,7 @@
-"""How much of an access log is split: a small file beside the log, and the parts themselves.
+"""How much of an access log is split, in a small file beside it.
 
-The file lies in the landing zone, where producers write, too: it is believed only if it has the form that
-:func:`write` gives it. If it is lost or damaged, the log is split again from its beginning, into the same parts.
+Producers write in the landing zone, too: without a file of the expected form, the log is split again from its
+beginning, into the same parts.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+
+from pydantic import TypeAdapter, ValidationError
 
 from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP
 from blogdata.patterns.ingestion.readiness_marker import start_of_key
-from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, shortened, skip, write_whole
+from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, shortened, skip, write_whole
 from blogdata.publish.partitions import Grain
 
 PROGRESS = ".replicated"
@@ -39,7 +40,6 @@ class Taken:
 
     Args:
         covered: Bytes of the (decompressed) log that were taken as complete lines.
-        sha256: Digest of these bytes, hexadecimal.
         hour: Hour of the last complete line; None without one.
         erased_sha256: Digest of these bytes as they will be when lines that are being erased are; None if none are.
     """
@@ -57,6 +57,9 @@ class Taken:
         return (self.sha256,) if self.erased_sha256 is None else (self.sha256, self.erased_sha256)
 
 
+_TAKEN = TypeAdapter(Taken)
+
+
 def file_of(log: Path) -> Path:
     """Return the path of the file with the progress of a log."""
     # Written under `.….json.partial`.
@@ -69,11 +72,7 @@ def write(log: Path, taken: Taken) -> None:
 
 
 def read(log: Path) -> Taken | None:
-    """Read the progress of a log; None if there is none, or none that can be believed.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Read the progress of a log; None if there is none, or none that can be believed."""
     return _read(file_of(log))
 
 
@@ -100,11 +99,7 @@ def unfinished(landing: Path, prefix: str, *, since: str = "") -> list[Path]:
 
 
 def require_same(log: Path, own: Sequence[tuple[int, Path]]) -> None:
-    """Refuse a log without progress that does not have at a part's place what is in the part.
-
-    Raises:
-        LogRewritten: It does not.
-    """
+    """Refuse a log without progress that does not have at a part's place what is in the part."""
     with content(log) as file:
         position = 0
         for offset, path in own:
@@ -119,15 +114,11 @@ def require_same(log: Path, own: Sequence[tuple[int, Path]]) -> None:
 
 
 def require_new(log: Path) -> None:
-    """Refuse a log without progress that begins with what was taken from another one.
-
-    Raises:
-        LogTaken: It does; its lines would be taken twice.
-    """
+    """Refuse a log without progress that begins with what was taken from another one."""
     digest, position = hashlib.sha256(), 0
     with content(log) as file:
         for covered, sha256, name in sorted(_others(log)):
-            position += take(file, covered - position, digest)
+            position += digested(file, covered - position, digest)
             if position < covered:
                 return
             if digest.hexdigest() == sha256:
@@ -148,15 +139,6 @@ def rewritten(log: Path) -> LogRewritten:
     )
 
 
-def take(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:
-    """Add the next bytes of a file to a digest, up to a number of them; return how many there were."""
-    taken = 0
-    while taken < count and (block := file.read(min(BLOCK, count - taken))):
-        digest.update(block)
-        taken += len(block)
-    return taken
-
-
 def _in_hours(landing: Path, names: str, since: str) -> list[Path]:
     days = [day for day in landing.glob("visits/date=*") if day.name >= f"date={since[:10]}"]
     return [path for day in days for path in day.glob(f"hour=*/{names}")]
@@ -166,17 +148,11 @@ def _read(file: Path) -> Taken | None:
     if not file.is_file():
         return None
     try:
-        found = json.loads(file.read_bytes())
-        # Earlier releases kept more.
-        known = {name: found[name] for name in Taken.__dataclass_fields__ if name in found}
-        numbers = [known[name] for name in ("covered", "source_size", "source_mtime_ns")]
-        hour, sha256, erased = known["hour"], known["sha256"], known.get("erased_sha256")
-    except (ValueError, TypeError, KeyError):
+        found = _TAKEN.validate_json(file.read_bytes(), strict=True)
+    except ValidationError:
         return None
-    is_hour = hour is None or (isinstance(hour, str) and start_of_key(hour, Grain.HOUR) is not None)
-    are_numbers = all(type(number) is int for number in numbers) and numbers[0] >= 0
-    are_digests = isinstance(sha256, str) and (erased is None or isinstance(erased, str))
-    return Taken(**known) if are_numbers and is_hour and are_digests else None
+    is_hour = found.hour is None or start_of_key(found.hour, Grain.HOUR) is not None
+    return found if is_hour and found.covered >= 0 else None
 
 
 def _others(log: Path) -> Iterator[tuple[int, str, str]]:

@@ -1,8 +1,7 @@
 """Replicates a growing access log, byte for byte, into the hours in which its lines were logged.
 
-Part of the Passthrough Replicator, whose card explains the reasons. The progress of a log is stored in a small file
-beside it and written last (:mod:`.log_progress`): after a crash at any moment, the same call again produces the same
-parts.
+Part of the Passthrough Replicator, whose card has the reasons. The progress of a log is written last
+(:mod:`.log_progress`): after a crash at any moment, the same call again produces the same parts.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from typing import IO
 from blogdata.errors import PlatformError
 from blogdata.patterns.idempotency.keyed_idempotency import STAMP, stamp
 from blogdata.patterns.ingestion import log_progress
-from blogdata.patterns.ingestion.landed_entries import Obstacle, printable, unreadable
 from blogdata.patterns.ingestion.landed_formats import DAMAGED
 from blogdata.patterns.ingestion.landed_links import StrayLink, leading_out, require_within, stray
+from blogdata.patterns.ingestion.landed_partition import Obstacle, printable, unreadable
 from blogdata.patterns.ingestion.log_progress import PROGRESS, Taken
 from blogdata.patterns.ingestion.readiness_marker import FLAG, mark
-from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, hidden, same_bytes, skip
+from blogdata.patterns.ingestion.whole_files import BLOCK, LONGEST_NAME, content, digested, hidden, same_bytes, skip
 from blogdata.publish.partitions import Grain, between, following, key_of
 
 LOGS = "access_logs"
@@ -39,12 +38,8 @@ UNENDED = ".part"
 HourOf = Callable[[bytes], str | None]
 
 
-class LogUnreadable(PlatformError):
-    """Raised when a compressed log is damaged."""
-
-
 class LogNotSplit(PlatformError):
-    """Raised when the parts of a log cannot be written, such as when a file is in the way of an hour's folder."""
+    """Raised when a compressed log is damaged, or its parts cannot be written: a file is in the way, say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,16 +139,11 @@ def split_by_hour(
     """Split a landed log into landing/visits/date=/hour=; a later call splits only what was appended since.
 
     The hour of a line is the latest hour logged so far in the file. A line whose time cannot be read, or lies
-    after `now`, stays with the line before it; such lines at the start go with the first readable line. The name of a
-    part contains the time at which it was first taken (Keyed Idempotency), which distinguishes it from later parts.
+    after `now`, stays with the line before it; such lines at the start go with the first readable line.
 
     Args:
         hour_of: Returns the hour of a line as `2026-01-31T05`, None if it cannot be read.
         now: Current time, timezone-aware; its hour is used for a log without a readable time.
-
-    Raises:
-        LinkRefused: The log, or the hour of one of its lines, lies behind a link that leads out of the landing zone.
-        PlatformError: It cannot be split: it is damaged, or it is no longer or already the log that was split before.
     """
     require_within([log_file, log_progress.file_of(log_file)], landing)
     try:
@@ -182,7 +172,7 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
         end, size = _survey(log, taken, digest)
         hour = since or _first_hour(log, hour_of, newest) or newest
     except DAMAGED as error:
-        raise LogUnreadable(
+        raise LogNotSplit(
             what=f"the log cannot be read to its end: {error}",
             where=str(log),
             next_step="land an undamaged copy of it, or a decompressed one",
@@ -211,14 +201,10 @@ def _split(log: Path, landing: Path, hour_of: HourOf, now: datetime, taken_at: s
 
 
 def _survey(log: Path, taken: Taken | None, digest: hashlib._Hash) -> tuple[int, int]:
-    """Read a log to its end; return the end of its last complete line, and its size.
-
-    Args:
-        digest: Gets the bytes that were taken before.
-    """
+    """Return the end of the last complete line of a log, and its size; `digest` gets what was taken before."""
     covered = taken.covered if taken else 0
     with content(log) as file:
-        position = end = log_progress.take(file, covered, digest)
+        position = end = digested(file, covered, digest)
         if taken and (position < covered or digest.hexdigest() not in taken.digests):
             raise log_progress.rewritten(log)
         while block := file.read(BLOCK):
@@ -309,9 +295,7 @@ def _flag(landing: Path, run: _Run) -> tuple[str, ...]:
     for before, after in run.passed:
         hours = between(following(before, Grain.HOUR), after, Grain.HOUR)[:-1]
         silent += [hour for hour in hours if len(hours) <= LONGEST_SILENCE_HOURS and _is_bare(landing, hour)]
-    for hour in silent:
-        mark(_folder(landing, hour), allow_empty=True)
-    for hour in dict.fromkeys(run.parts.values()):
+    for hour in [*silent, *dict.fromkeys(run.parts.values())]:
         mark(_folder(landing, hour))
     return tuple(silent)
 

@@ -1,9 +1,8 @@
 """Finds and records fields of landed files that their producer never announced (Schema Compatibility Enforcer).
 
-A new field breaks nothing: it stays in the raw line. But somebody should know of it, before a consumer asks for it or
-before it turns out to be personal. Spread samples of the files are read, without Spark and in bounded time: a field
-that few lines have may be found later or not at all. The names come from outside, so their number and length are
-bounded, and what cannot be printed is replaced. Each is an event, once, when it was first seen.
+A new field breaks nothing, but somebody should know of it before it turns out to be personal. Samples of the files are
+read, in bounded time: a field that few lines have may be found later. The names come from outside, so their number and
+length are bounded, and what cannot be printed is replaced. Each is an event, once, when it was first seen.
 """
 
 from __future__ import annotations
@@ -52,11 +51,7 @@ class Looked:
 
 @dataclass(frozen=True, kw_only=True)
 class NewField:
-    """A field that nobody announced.
-
-    Args:
-        seen_at: When it was first seen, UTC.
-    """
+    """A field that nobody announced."""
 
     dataset: str
     name: str
@@ -79,11 +74,7 @@ def seen(events: EventLog, dataset: str) -> list[NewField]:
 
 
 def record(events: EventLog, found: Sequence[NewField], *, run_id: str) -> list[NewField]:
-    """Record the fields that were never seen before.
-
-    Returns:
-        Those that are new.
-    """
+    """Record the fields that were never seen before, and return these."""
     if not found:
         return []
     known = {field.name for field in seen(events, found[0].dataset)}
@@ -118,11 +109,6 @@ def look(files: Sequence[Path], root: Path, announced: Sequence[Field]) -> Looke
     Args:
         files: JSON Lines, or CSV with `;` and a header (`.csv`), plain or compressed; access logs are left out.
         announced: The fields that the producer has announced; the fields of an announced struct are looked at, too.
-
-    Raises:
-        LinkRefused: A file lies behind a link that leads out of the landing zone; none was opened.
-        LandedFileVanished: A file no longer exists; transient.
-        LandedFileUnreadable: A file is truncated or corrupt, or may not be read.
     """
     require_within(files, root)
     counted, lines = Counter[str](), 0

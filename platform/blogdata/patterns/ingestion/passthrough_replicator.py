@@ -40,7 +40,17 @@ from blogdata.patterns.ingestion import log_comparison
 from blogdata.patterns.ingestion.landed_formats import DAMAGED
 from blogdata.patterns.ingestion.landed_links import require_within
 from blogdata.patterns.ingestion.log_comparison import Known
-from blogdata.patterns.ingestion.whole_files import BLOCK, alone, checksum, content, hidden, opened, shortened
+from blogdata.patterns.ingestion.whole_files import (
+    BLOCK,
+    SourceMissing,
+    alone,
+    checksum,
+    content,
+    digested,
+    hidden,
+    opened,
+    shortened,
+)
 
 LandOutcome = Literal["new", "same", "beginning", "grown", "renamed", "empty"]
 _ATTEMPTS = 3
@@ -61,12 +71,6 @@ class SourceChanged(PlatformError):
     transient = True
 
 
-class SourceDamaged(PlatformError):
-    """Raised when a compressed log cannot be read to its end; nothing of it lands."""
-
-    exit_code: ClassVar[int] = 2
-
-
 class LinesRepeated(PlatformError):
     """Raised when another landed log begins within a log: its lines would land twice."""
 
@@ -82,13 +86,7 @@ class Replica:
 
 
 def replicate(source: Path, target: Path) -> Replica:
-    """Copy a file byte for byte; the target appears only when it is complete and verified.
-
-    Raises:
-        SourceMissing: The source cannot be read.
-        SourceChanged: It was truncated or rewritten meanwhile, each time it was tried.
-        CorruptCopy: The copy, read back, differs from what was copied; it is removed.
-    """
+    """Copy a file byte for byte; the target appears only when it is complete and verified."""
     partial = hidden(target)
     try:
         replica = _copied(source, partial)
@@ -137,9 +135,7 @@ def _still_begins(file: IO[bytes], before: os.stat_result, size: int, sha256: st
         return True
     file.seek(0)
     again = hashlib.sha256()
-    while size and (block := file.read(min(BLOCK, size))):
-        again.update(block)
-        size -= len(block)
+    digested(file, size, again)
     return again.hexdigest() == sha256
 
 
@@ -167,7 +163,6 @@ def land(
 
     A copy whose content is the beginning of the log's, both decompressed, is a copy of that log, whatever its name; so
     is one that the log begins within, such as the copy of several logs in one file.
-    Processes that land at the same time do so one after the other.
 
     Args:
         source: The file, compressed or not; a link is followed, because a person has named it. It is read more than
@@ -175,9 +170,6 @@ def land(
         folder: Target folder in the landing zone; created if absent. A link in it that leads out of the landing
             zone does not count as a copy: it is replaced.
         prepare: Called with a new copy before it is compared with the landed ones; it may overwrite lines of it.
-
-    Raises:
-        PlatformError: Nothing of it landed: it cannot be read, it was rewritten meanwhile, or another log begins in it.
     """
     require_within([folder], folder.parent)
     opened(source).close()
@@ -250,7 +242,7 @@ def _is_empty(copy: Path, source: Path) -> bool:
         with content(copy) as file:
             return sum(map(len, iter(lambda: file.read(BLOCK), b""))) == 0
     except DAMAGED as error:
-        raise SourceDamaged(
+        raise SourceMissing(
             what=f"the file cannot be read: {error}",
             where=str(source),
             next_step="name an undamaged copy of it, or a decompressed one; if it is being written, land it later",

@@ -8,7 +8,7 @@ no flag, by convention a partition is complete once a later one has data and it 
 The same fingerprint is the same delivery, so a consumer that stores it starts once. A copier may preserve the time of
 modification, but not that of the last change (`ctime`): a file came at the later of the two. Other times alone may be a
 copy, a `chmod`, a hard link or a rewrite of the same size: only the content tells
-(:mod:`blogdata.patterns.ingestion.published_files`).
+(:mod:`blogdata.patterns.ingestion.landed_partition`).
 
 The trap: nothing enforces the flag. Files that came after it (:func:`late_files`), data whose flag never comes
 (:func:`overdue`), a missing partition between others (:func:`gaps`) and a flag without data
@@ -31,11 +31,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from blogdata.errors import ConfigurationError, PlatformError
-from blogdata.patterns.ingestion import landed_entries
-from blogdata.patterns.ingestion.landed_entries import LandedEntry, Obstacle, is_data, printable
+from blogdata.errors import ConfigurationError
+from blogdata.patterns.ingestion import landed_partition
 from blogdata.patterns.ingestion.landed_links import StrayLink, stray
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, digest
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedFile, LandedPartition, Obstacle, digest, printable
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.publish.partitions import Grain, between, following, key_of, start_of
 
@@ -51,17 +50,9 @@ _LONGEST_NOTE = 64
 """Characters that are read of the file :data:`ENDED`."""
 
 
-class NothingToMark(PlatformError):
-    """Raised when a folder without data is to be flagged as complete."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class LandingZone:
-    """A landing zone, and the convention that makes its partitions complete.
-
-    Args:
-        convention: `flag`, or `next_exists` for producers that write no flag; a flag counts under both.
-    """
+    """A landing zone whose producers write flags, or none (`next_exists`); a flag counts under both conventions."""
 
     folder: Path
     convention: Convention = "flag"
@@ -92,7 +83,7 @@ class LandingZone:
     def astray(self, table: str, grain: Grain) -> list[str]:
         """List the entries of a landed table that lie in no partition, by path."""
         prefixes = ("date=", "hour=") if grain is Grain.HOUR else ("date=",)
-        return landed_entries.astray(os.fspath(self.folder / table), os.path.realpath(self.folder), prefixes)
+        return landed_partition.astray(os.fspath(self.folder / table), os.path.realpath(self.folder), prefixes)
 
 
 def scan(
@@ -109,9 +100,6 @@ def scan(
         table: Folder with date=YYYY-MM-DD folders, which contain hour=HH folders if the grain is HOUR; it lies in the
             landing zone.
         now: Current time, timezone-aware; None for the machine's clock.
-
-    Returns:
-        The existing partitions; files whose names begin with `_` or `.` are not data.
     """
     zone = os.path.realpath(table.parent)
     found = [
@@ -121,18 +109,8 @@ def scan(
     return found if convention == "flag" else _apply_next_exists(found, grain, now or datetime.now(timezone.utc))
 
 
-def mark(folder: Path, *, allow_empty: bool = False) -> None:
-    """Flag a folder as complete; an existing flag is rewritten, so that it is newer than all data.
-
-    Raises:
-        NothingToMark: The folder has no data file, and `allow_empty` is false.
-    """
-    if not allow_empty and not (folder.is_dir() and any(is_data(path.name) for path in folder.iterdir())):
-        raise NothingToMark(
-            what="there is no data to be marked as complete",
-            where=str(folder),
-            next_step="write the data first, or say that an empty partition is meant (allow_empty)",
-        )
+def mark(folder: Path) -> None:
+    """Flag a folder as complete; an existing flag is rewritten, so that it is newer than all data."""
     write_whole(folder / FLAG, b"")
 
 
@@ -142,9 +120,6 @@ def overdue(
     """Find the partitions that have data but are not complete after their deadline.
 
     Under convention (b), one that is still being written to is not included: it becomes complete by itself.
-
-    Args:
-        deadline: How long after its end a partition may stay incomplete.
     """
     return [
         partition
@@ -156,13 +131,9 @@ def overdue(
 
 
 def gaps(partitions: Sequence[LandedPartition], grain: Grain, *, now: datetime, deadline: timedelta) -> list[str]:
-    """List the partitions missing between existing ones after their deadline.
+    """List the keys of the partitions missing between existing ones after their deadline.
 
-    Args:
-        deadline: How long after its end a partition may be absent.
-
-    Returns:
-        Their keys, without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
+    Without those in a gap longer than :data:`LONGEST_GAP`, and those that a refused link may contain.
     """
     there = [one.key for one in partitions if (one.files or one.links or one.ready) and start_of_key(one.key, grain)]
     hidden = tuple(one.key for one in partitions if one.links and not start_of_key(one.key, grain))
@@ -219,7 +190,7 @@ def _folders(table: Path, grain: Grain, since: str, zone: str) -> Iterator[tuple
     try:
         link = stray(table, zone) if table.is_symlink() else None
     except OSError as error:
-        yield "", landed_entries.unreadable(os.fspath(table), error)
+        yield "", landed_partition.unreadable(os.fspath(table), error)
         return
     if link is not None:
         yield "", link
@@ -247,7 +218,7 @@ def _children(folder: str, prefix: str, zone: str) -> Sequence[tuple[str, _Place
     except FileNotFoundError:
         return []
     except OSError as error:
-        return [("", landed_entries.unreadable(folder, error))]
+        return [("", landed_partition.unreadable(folder, error))]
     return sorted(found, key=lambda child: child[0])
 
 
@@ -267,13 +238,13 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
     files: list[LandedFile] = []
     links: list[StrayLink | Obstacle] = []
     flag = None
-    for entry in landed_entries.walk(folder, zone, flag=FLAG):
+    for entry in landed_partition.walk(folder, zone, flag=FLAG):
         if isinstance(entry, StrayLink | Obstacle):
             links.append(entry)
         elif entry.name == FLAG:
-            flag = _file(entry)
+            flag = entry
         else:
-            files.append(_file(entry))
+            files.append(entry)
     files.sort(key=lambda file: file.name)
     links.sort(key=lambda link: link.path)
     known = [f"{file.name}\t{file.size}\t{file.mtime_ns}" for file in files] + [str(link) for link in links]
@@ -286,11 +257,6 @@ def _partition(key: str, folder: str, zone: str) -> LandedPartition:
         fingerprint=digest("\n".join(known)),
         flag=flag,
     )
-
-
-def _file(entry: LandedEntry) -> LandedFile:
-    stat = entry.stat()
-    return LandedFile(name=entry.name, size=stat.st_size, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns)
 
 
 def _lack(refused: Sequence[StrayLink | Obstacle], flag: LandedFile | None) -> Lack | None:

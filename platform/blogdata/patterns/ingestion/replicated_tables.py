@@ -37,8 +37,7 @@ class SourceMoved(PlatformError):
 def is_whole_in_files(store: Store, table: str) -> bool:
     """Return whether the files of a table can be copied as they are, and are all that there is to copy.
 
-    Returns:
-        False if it is in an object store, points to other tables, or has files with values of a removed column.
+    Not in an object store, nor of a table that points to others, or has files with values of a removed column.
     """
     opened = store.table(table)
     assert opened is not None
@@ -54,7 +53,6 @@ def copy_table(store: Store, table: str, version: int, target: Path) -> None:
 
     Raises:
         SourceMoved: Files of that version were removed meanwhile; a newer version can be copied.
-        CorruptCopy: The copy is not the same table.
     """
     folder = store.folder(table)
     assert folder is not None

@@ -50,11 +50,7 @@ class TableRefused(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceTable:
-    """A table, or a view, as the server describes it.
-
-    Args:
-        adapted: Each column to the type it is cast to before it becomes JSON; None: as it is.
-    """
+    """A table, or a view; `adapted`: each column to the type it is cast to before it becomes JSON (None: as it is)."""
 
     name: str
     adapted: dict[str, str | None]
@@ -69,11 +65,7 @@ class SourceTable:
 
 @contextmanager
 def snapshot(connection: psycopg.Connection) -> Iterator[None]:
-    """Read everything inside the block at one state of the database, and change nothing of it.
-
-    Raises:
-        TableRefused: The database refuses a query for another reason than a lost connection, such as a missing right.
-    """
+    """Read everything inside the block at one state of the database, and change nothing of it."""
     import psycopg
 
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -101,12 +93,7 @@ def snapshot(connection: psycopg.Connection) -> Iterator[None]:
 def describe(
     connection: psycopg.Connection, name: str, announced: Collection[Field], *, delta: str | None = None
 ) -> SourceTable:
-    """Look up the columns of a table.
-
-    Raises:
-        TableRefused: It is not there, lacks an announced column, or a column has a type that is not adapted, or is no
-            boolean, or no time, although it is announced as one.
-    """
+    """Look up the columns of a table."""
     from psycopg import sql
 
     quoted = sql.Identifier(*name.split(".")).as_string(connection)
@@ -152,14 +139,7 @@ def describe(
 
 
 def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes]) -> int:
-    """Write the result of a query as :func:`read` returns it, each row as a line.
-
-    Args:
-        query: Such as of :func:`as_json`.
-
-    Returns:
-        The number of lines.
-    """
+    """Write the result of a query as :func:`read` returns it, each row as a line; return the number of lines."""
     lines = 0
     for row in read(connection, query):
         file.write(row + b"\n")
@@ -168,11 +148,7 @@ def copy(connection: psycopg.Connection, query: sql.Composable, file: IO[bytes])
 
 
 def read(connection: psycopg.Connection, query: sql.Composable) -> Iterator[bytes]:
-    """Read the result of a query of one text column that contains no raw control character, as JSON does not.
-
-    Yields:
-        Each row; only one is in memory.
-    """
+    """Read the result of a query of one text column that contains no raw control character, as JSON does not."""
     from psycopg import sql
 
     with connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as rows:

@@ -75,11 +75,7 @@ def loss(
     published_lines: Callable[[], Iterable[Line]],
     landed_lines: Callable[[], Iterable[Line]],
 ) -> Loss | None:
-    """Find out what a partition lost since it was published; None if nothing, or if a file explains it.
-
-    Args:
-        published_lines: Reads the published lines; called only if files lack some.
-    """
+    """Find out what a partition lost since it was published; None if nothing, or if a file explains it."""
     lacking = {
         file: lines
         for file, lines in published.items()

@@ -36,11 +36,7 @@ def checksum(path: Path) -> str:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading its raw bytes.
-
-    Raises:
-        SourceMissing: There is no such file, or it may not be read.
-    """
+    """Open a file for reading its raw bytes."""
     try:
         return path.open("rb")
     except OSError as error:
@@ -57,11 +53,7 @@ def unreadable(path: Path, error: OSError, *, kind: str = "file") -> SourceMissi
 
 
 def content(path: Path) -> IO[bytes]:
-    """Open a file for reading its decompressed content.
-
-    Raises:
-        SourceMissing: There is no such file, or it may not be read.
-    """
+    """Open a file for reading its decompressed content."""
     opened(path).close()
     return landed_formats.content(path)
 
@@ -70,6 +62,15 @@ def skip(file: IO[bytes], count: int) -> None:
     """Read on by a number of bytes: not every compressed file can be positioned."""
     while count and (block := file.read(min(BLOCK, count))):
         count -= len(block)
+
+
+def digested(file: IO[bytes], count: int, digest: hashlib._Hash) -> int:
+    """Add the next bytes of a file to a digest, up to a number of them; return how many there were."""
+    taken = 0
+    while taken < count and (block := file.read(min(BLOCK, count - taken))):
+        digest.update(block)
+        taken += len(block)
+    return taken
 
 
 def hidden(target: Path) -> Path:

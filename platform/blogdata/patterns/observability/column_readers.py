@@ -24,11 +24,7 @@ COLUMN_READ = "column read"
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Somebody who reads a column.
-
-    Args:
-        owner: Who can change that, as `team:name`; for a query the person who asked.
-    """
+    """Somebody who reads a column, and who can change that: `team:name`, for a query the person who asked."""
 
     name: str
     owner: str
@@ -37,11 +33,7 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRead:
-    """A query that named a column that is being retired: removing the column would break it.
-
-    Args:
-        at: When, UTC.
-    """
+    """A query that named a column that is being retired: removing the column would break it."""
 
     dataset: str
     column: str
@@ -82,11 +74,7 @@ def readers(
     landing: str,
     now: datetime,
 ) -> list[Reader]:
-    """Find who reads a column: datasets by their newest publications, deliveries to databases, and recorded queries.
-
-    Args:
-        now: Current time, timezone-aware; recorded queries count for a while.
-    """
+    """Find who reads a column: datasets by their newest publications, deliveries to databases, and recorded queries."""
     return [
         *_datasets(lake, contracts, dataset, column, landing),
         *_deliveries(events, contracts, dataset, column),

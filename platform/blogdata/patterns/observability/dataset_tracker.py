@@ -33,13 +33,10 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.whole_files import write_whole
 from blogdata.patterns.observability import openlineage
 from blogdata.patterns.observability.fine_grained_tracker import sources
-from blogdata.patterns.observability.reported_results import Reported, newest_of_each
+from blogdata.patterns.observability.openlineage import Reported, newest_of_each
 from blogdata.publish.changes import READ
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import Feed, Serve
-
-NAMESPACE = "blogdata"
-"""Namespace of the jobs and datasets in a catalog."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -53,10 +50,7 @@ class LineageEdge:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A dataset, its owner, and the teams that use it outside of the lineage.
-
-    The owner is None for a source outside the platform.
-    """
+    """A dataset, its owner (None outside the platform), and the teams that use it outside of the lineage."""
 
     dataset: str
     owner: str | None
@@ -119,9 +113,6 @@ def track(
 
     Args:
         reported: Results outside the lake, oldest first; one with the name of a dataset is none.
-
-    Returns:
-        All datasets with their owners, and the edges between them, sorted.
     """
     newest: dict[tuple[str, str], int | None] = {}
     published = set()
@@ -179,14 +170,11 @@ def export_openlineage(
     folder: Path,
     reported: Sequence[Reported] = (),
 ) -> int:
-    """Write every publication that is not exported yet as OpenLineage run events.
+    """Write every publication that is not exported yet as OpenLineage run events, and return how many were.
 
     Args:
         folder: Output folder. One file per publication, with a START and a COMPLETE event, one per line:
             `<dataset>/<version>.json`, or `<dataset>/<UUID>.json` for a delivery to a database.
-
-    Returns:
-        Number of publications written; files that exist already are not written again.
     """
     written = 0
     for contract in contracts.values():
@@ -194,7 +182,7 @@ def export_openlineage(
             file = folder / contract.dataset / f"{name}.json"
             if file.exists():
                 continue
-            lines = openlineage.run_events(publication(), contracts, NAMESPACE)
+            lines = openlineage.run_events(publication(), contracts)
             write_whole(file, "".join(f"{line}\n" for line in lines).encode())
             written += 1
     for one in reported:

@@ -51,11 +51,7 @@ def read(lake: Lake, landing: str, commit: Commit) -> frozenset[ColumnSource] | 
 
 
 def sources(lake: Lake, landing: str, commit: Commit) -> Mapping[str, Sequence[ColumnSource]]:
-    """Find the source columns of each column of a commit.
-
-    Returns:
-        Output column to its sources, sorted. The table itself, which a merge also reads, is not listed as a source.
-    """
+    """Map output columns to their sources, sorted; the table itself, which a merge also reads, is none."""
     streamed = _streamed(commit)
     return {
         column: [

@@ -96,14 +96,7 @@ def committed(commits: Iterable[Mapping[str, Any]]) -> list[datetime]:
 
 
 def detect(dataset: str, spec: Flow, came: Sequence[datetime], *, least: timedelta, now: datetime) -> Reading:
-    """Compare the silence of a dataset with its bound.
-
-    Args:
-        came: When data came, in order.
-
-    Returns:
-        The reading; unknown if no data ever came, or too few pauses are known.
-    """
+    """Compare the silence of a dataset with its bound; unknown if no data ever came, or too few pauses are known."""
     came = came[: bisect_right(came, now)]
     if not came:
         return unknown(FLOW, dataset, "no data has come yet")

@@ -33,11 +33,7 @@ BEHIND = "behind"
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """How far a reader is behind in one partition of its input.
-
-    Args:
-        since: When the oldest of them came; None if nothing is unread.
-    """
+    """How far a reader is behind in one partition of its input, since when; None if nothing is unread."""
 
     partition: str
     behind: int
@@ -90,11 +86,7 @@ def measure(positions: Iterable[Position], now: datetime) -> Distance:
 
 
 def detect(dataset: str, sources: Iterable[Offsets], *, within: timedelta, now: datetime) -> Reading:
-    """Compare the distance of a reader to its inputs with the bound.
-
-    Returns:
-        The reading of the input with the longest wait; unknown if no input can be measured.
-    """
+    """Compare the distance of a reader to its inputs with the bound; the input with the longest wait counts."""
     measured = [(measure(source.positions(), now), source) for source in sources]
     if not measured:
         return unknown(LAG, dataset, "none of its inputs can be measured yet")

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
+from blogdata.errors import PlatformError
 from blogdata.patterns.observability.fine_grained_tracker import ColumnSource
 from blogdata.publish.contract import Contract
 
+NAMESPACE = "blogdata"
+"""Namespace of the jobs and datasets in a catalog."""
 PRODUCER = "urn:blogdata:dataset-tracker"
 SPEC = "https://openlineage.io/spec"
 RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -22,13 +26,7 @@ RUN_EVENT = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedVersion:
-    """One publication to export, either a commit of a table or a delivery to a database.
-
-    Args:
-        job: Job of the run; None if unknown.
-        inputs: Dataset to the version that was read; None if it has no versions.
-        bytes: Size of the published rows; None if unknown.
-    """
+    """One publication to export, either a commit of a table or a delivery to a database; inputs may have no version."""
 
     dataset: str
     version: str
@@ -42,31 +40,24 @@ class PublishedVersion:
     columns: Mapping[str, Sequence[ColumnSource]] = field(default_factory=dict)
 
 
-def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract], namespace: str) -> Sequence[str]:
-    """Build the two events that OpenLineage requires for a run.
-
-    Returns:
-        A START and a COMPLETE event as JSON texts.
-    """
+def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract]) -> Sequence[str]:
+    """Build the START and the COMPLETE event that OpenLineage requires for a run, as JSON texts."""
     inputs = [
         {
-            "namespace": namespace,
+            "namespace": NAMESPACE,
             "name": dataset,
-            "facets": {
-                **_described(contracts.get(dataset)),
-                **({} if version is None else _version(str(version))),
-            },
+            "facets": {**_described(contracts.get(dataset)), **({} if version is None else _version(str(version)))},
         }
         for dataset, version in sorted(publication.inputs.items())
     ]
     size = {} if publication.bytes is None else {"size": publication.bytes}
     output = {
-        "namespace": namespace,
+        "namespace": NAMESPACE,
         "name": publication.dataset,
         "facets": {
             **_described(contracts.get(publication.dataset)),
             **_version(publication.version),
-            **_column_lineage(publication.columns, namespace),
+            **_column_lineage(publication.columns),
         },
         "outputFacets": {
             "outputStatistics": _facet("1-0-0", "OutputStatisticsOutputDatasetFacet", rowCount=publication.rows, **size)
@@ -76,10 +67,10 @@ def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract],
         "producer": PRODUCER,
         "schemaURL": RUN_EVENT,
         "run": {
-            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{publication.dataset}@{publication.version}")),
-            "facets": _parent(publication, namespace),
+            "runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{NAMESPACE}/{publication.dataset}@{publication.version}")),
+            "facets": _parent(publication),
         },
-        "job": {"namespace": namespace, "name": publication.dataset, "facets": {}},
+        "job": {"namespace": NAMESPACE, "name": publication.dataset, "facets": {}},
     }
     start = {"eventType": "START", "eventTime": _time(publication.started_at), "inputs": inputs, "outputs": []}
     complete = {
@@ -91,10 +82,10 @@ def run_events(publication: PublishedVersion, contracts: Mapping[str, Contract],
     return [json.dumps({**common, **event}) for event in (start, complete)]
 
 
-def _parent(publication: PublishedVersion, namespace: str) -> dict[str, Any]:
+def _parent(publication: PublishedVersion) -> dict[str, Any]:
     if publication.job is None:
         return {}
-    run, job = {"runId": _uuid(publication.run_id)}, {"namespace": namespace, "name": publication.job}
+    run, job = {"runId": _uuid(publication.run_id)}, {"namespace": NAMESPACE, "name": publication.job}
     return {"parent": _facet("1-0-1", "ParentRunFacet", run=run, job=job)}
 
 
@@ -115,11 +106,11 @@ def _version(version: str) -> dict[str, Any]:
     return {"version": _facet("1-0-0", "DatasetVersionDatasetFacet", datasetVersion=version)}
 
 
-def _column_lineage(columns: Mapping[str, Sequence[ColumnSource]], namespace: str) -> dict[str, Any]:
+def _column_lineage(columns: Mapping[str, Sequence[ColumnSource]]) -> dict[str, Any]:
     fields = {
         column: {
             "inputFields": [
-                {"namespace": namespace, "name": source.dataset, "field": source.column} for source in found
+                {"namespace": NAMESPACE, "name": source.dataset, "field": source.column} for source in found
             ]
         }
         for column, found in columns.items()
@@ -141,3 +132,67 @@ def _uuid(text: str) -> str:
 
 def _time(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+FOLDER = "openlineage"
+"""Folder of the events beside the results: `<dataset>/<version>.json`, with one event per line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """A result, as its writer has reported it; inputs may have no version."""
+
+    dataset: str
+    owner: str | None
+    inputs: Mapping[str, int | None]
+    ended_at: datetime
+    file: Path
+
+
+def reported(folders: Iterable[Path]) -> list[Reported]:
+    """Read the reported results of some folders, oldest first; a folder that is not there has none."""
+    found = [_reported(file) for folder in folders for file in sorted(folder.glob("*/[!.]*.json"))]
+    return sorted(found, key=lambda one: one.ended_at)
+
+
+def newest_of_each(results: Sequence[Reported]) -> dict[str, Reported]:
+    """Map each dataset to its newest result; of results that are oldest first."""
+    return {one.dataset: one for one in results}
+
+
+def _reported(file: Path) -> Reported:
+    try:
+        # Other line ends than these may be part of a JSON text.
+        events = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
+        (complete,) = [event for event in events if event["eventType"] == "COMPLETE"]
+        (output,) = complete["outputs"]
+        return Reported(
+            dataset=output["name"],
+            owner=_owner(output),
+            inputs={one["name"]: _version_read(one) for one in complete["inputs"]},
+            ended_at=_moment(complete["eventTime"]),
+            file=file,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PlatformError(
+            what=f"this is no completed run with one result in OpenLineage: {error!r}",
+            where=str(file),
+            next_step="have its writer leave it again, or remove it",
+        ) from error
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if found.tzinfo is None:
+        raise ValueError(f"the time {text} has no zone")
+    return found
+
+
+def _owner(output: Mapping[str, Any]) -> str | None:
+    owners = output.get("facets", {}).get("ownership", {}).get("owners", [])
+    return next((one["name"] for one in owners if one.get("type", "OWNER") == "OWNER"), None)
+
+
+def _version_read(one: Mapping[str, Any]) -> int | None:
+    version = str(one.get("facets", {}).get("version", {}).get("datasetVersion", ""))
+    return int(version) if version.isdigit() else None

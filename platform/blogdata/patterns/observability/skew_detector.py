@@ -66,11 +66,7 @@ GROWTH = {Grain.HOUR: timedelta(weeks=2), Grain.DAY: timedelta(weeks=2), Grain.W
 
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
-    """A measure of one partition beside its expectation.
-
-    Args:
-        verdict: What is wrong; empty if nothing is.
-    """
+    """A measure of one partition beside its expectation."""
 
     partition: str
     verdict: str
@@ -91,24 +87,18 @@ class Deviation:
 
 
 def volumes(rows: Mapping[str, int], partitions: Collection[str], *, grain: Grain, tolerance: float) -> list[Deviation]:
-    """Compare the rows of some partitions with those of comparable earlier ones.
-
-    Args:
-        tolerance: Largest relative deviation, as in :class:`blogdata.publish.watch.Skew`.
-
-    Returns:
-        One deviation per partition whose expected volume is known, by time.
-    """
+    """Compare the rows of partitions with those of comparable earlier ones; none whose expected volume is unknown."""
     past = _Past(rows, grain, tolerance)
     found = []
     for partition in sorted(set(partitions) & rows.keys()):
         alike = past.alike(partition)
         if alike is None:
             continue
-        usual, here = median(alike.rows), rows[partition]
+        others, share = alike
+        usual, here = median(others), rows[partition]
         # 1.4826 makes the median of distances an estimate of the standard deviation (of a normal distribution).
-        spread = 1.4826 * median(abs(one - usual) for one in alike.rows)
-        least, most = usual * alike.least_share, usual / alike.least_share
+        spread = 1.4826 * median(abs(one - usual) for one in others)
+        least, most = usual * share, usual / share
         verdict = ""
         if max(usual, here) >= LEAST_ROWS and abs(here - usual) > BOUND * spread:
             if here + BOUND * _by_chance(least) < least:
@@ -127,11 +117,7 @@ def has_weeks(rows: Mapping[str, int], partition: str, grain: Grain) -> bool:
 
 
 def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str]) -> list[Deviation]:
-    """Compare the relative deviation of keys in some partitions with the usual one of earlier partitions.
-
-    Returns:
-        One deviation per partition that has enough rows and a history, by time.
-    """
+    """Compare the relative deviation of keys with the usual one, of partitions with enough rows and a history."""
     keys = max((len(each) for each in counts.values()), default=0)
     measured = {
         partition: _relative_deviation(each, keys) for partition, each in counts.items() if sum(each) >= LEAST_ROWS
@@ -151,11 +137,7 @@ def unevenness(counts: Mapping[str, Sequence[int]], partitions: Collection[str])
 
 
 def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading:
-    """Sum up the deviations of a dataset's partitions.
-
-    Returns:
-        The reading of the partition that deviates most; unknown if nothing could be judged.
-    """
+    """Return the reading of the partition that deviates most; unknown if nothing could be judged."""
     if not deviations:
         return unknown(SKEW, dataset, "too few comparable partitions, or too few rows")
     bound = TIMES_USUAL if spec.tolerance is None else 1 / (1 - spec.tolerance)
@@ -178,14 +160,6 @@ def detect(dataset: str, spec: Skew, deviations: Sequence[Deviation]) -> Reading
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Alike:
-    """Rows of comparable partitions, scaled by the growth since, and the least share of them that is usual."""
-
-    rows: Sequence[float]
-    least_share: float
-
-
 class _Past:
     """Finds the comparable partitions."""
 
@@ -198,16 +172,17 @@ class _Past:
             self._by_day.setdefault(key[:10], {})[key[10:]] = count
         self._growth = lru_cache(maxsize=None)(self._median_ratio)
 
-    def alike(self, partition: str) -> _Alike | None:
+    def alike(self, partition: str) -> tuple[list[float], float] | None:
+        """Return comparable partitions' rows, scaled by the growth since, and the least share of them that is usual."""
         start = start_of(partition, self._grain)
         weeks = self._scaled(start, [timedelta(weeks=week) for week in range(1, WEEKS + 1)])
         if len(weeks) >= LEAST_ALIKE:
-            return _Alike(rows=weeks, least_share=self._share)
+            return weeks, self._share
         if self._grain is Grain.WEEK:
             return None
         days = self._scaled(start, [timedelta(days=day) for day in range(1, DAYS + 1)])
         # Other weekdays may have half of the rows, and a holiday among them half of that.
-        return _Alike(rows=days, least_share=self._share**2) if len(days) >= LEAST_DAYS else None
+        return (days, self._share**2) if len(days) >= LEAST_DAYS else None
 
     def _scaled(self, start: datetime, back: Sequence[timedelta]) -> list[float]:
         keys = ((ago, key_of(start - ago, self._grain)) for ago in back)

@@ -102,15 +102,7 @@ def detect(
     newest: int = 1,
     running: Sequence[Running] = (),
 ) -> Reading:
-    """Find what is later than promised, or slower than usual.
-
-    Args:
-        promise: How long after its end a partition is due.
-        jobs: Publications of the dataset, oldest first.
-
-    Returns:
-        The reading of the worst kind of miss; unknown if there is nothing to judge.
-    """
+    """Return the worst kind of what is later than promised, or slower than usual; unknown if nothing can be judged."""
     usual = median([job.seconds for job in jobs]) if len(jobs) >= LEAST_JOBS else 0.0
     misses = [miss for one in deliveries if (miss := _late(one, promise, usual, now))]
     misses += [miss for one in running if (miss := _long(one, jobs, now))]
