@@ -6,6 +6,7 @@ those of their hours. Both tables are computed from the landed lines, so either 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -50,9 +51,11 @@ def take_in(batch: MicroBatch) -> None:
         landed = _land(batch, lines)
         before = _newest(batch, VISITS.dataset)
         progress = StreamProgress.of_json(before.info["appended"]["notes"]["progress"]) if before else StreamProgress()
+        # Counted before they are parsed and held against others: what gets lost on the way does not add up.
+        usable = lines.where((F.size("reasons") == 0) & F.col("filtered_by").isNull())
+        counted = {row["event_hour"]: row["count"] for row in usable.groupBy("event_hour").count().collect()}
         events = visit_events.parse(lines, live_lines.JSON).withColumn("_replay", is_replay())
-        hours = [row["event_hour"] for row in events.select("event_hour").distinct().collect()]
-        published = live_lines.published(batch, VISITS).where(F.col("event_hour").isin(*hours))
+        published = live_lines.published(batch, VISITS).where(F.col("event_hour").isin(*counted))
         with kept_rows.computed(judged(events, published, progress.watermark)) as verdicts:
             by_verdict = verdicts.groupBy("event_hour", "verdict").count().collect()
             readings = late_data_detector.readings_of(
@@ -62,11 +65,15 @@ def take_in(batch: MicroBatch) -> None:
                 partition="arrival_hour",
                 event_time="event_time",
             )
+            accounts = live_lines.accounts(by_verdict, {})
             after = progress.advance(readings, WATERMARK.allowed, WATERMARK.combined)
             batch.append(
                 verdicts.where(F.col("verdict") == Verdict.FIRST.value),
                 VISITS,
-                accounts=live_lines.accounts(by_verdict, {}),
+                accounts={
+                    hour: replace(accounts.get(hour, Account(rows_in=0, reasons={})), rows_in=rows)
+                    for hour, rows in counted.items()
+                },
                 turn=turn,
                 progress=after.as_json(),
             )

@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from blogdata.patterns.data_value.bin_pack_orderer import BinPacker
-from blogdata.patterns.data_value.ordered_delivery import Undelivered, deliver
+from blogdata.patterns.data_value.ordered_delivery import Refused, Undelivered, deliver
 from blogdata.patterns.data_value.outbox import Outbox, OutboxUnusable, RowsUnaccounted
 from data_value.partner_feed import PARTITION, by_key, expected, outbox, partner, received, row, rows, target
 from data_value.partner_server import Partner, PartnerFaults
@@ -152,6 +154,18 @@ def test_a_row_that_was_withdrawn_is_not_sent_again(faults: PartnerFaults, tmp_p
     assert states(box) == {"delivered": 3}
 
 
+def test_an_old_request_that_was_withdrawn_keeps_its_numbers(tmp_path: Path) -> None:
+    """Earlier releases noted numbers at their answers only; the partner may have had the request."""
+    file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1), row("a", 2)])
+    with partner(file) as server:
+        unanswered(box, server, PartnerFaults(late_error=1.0))
+        with closing(sqlite3.connect(box.path)) as earlier, earlier:
+            earlier.execute("DELETE FROM keys")
+        box.take(PARTITION, "2", [row("a", 3)], rows_in=3, private=2)
+        send(box, server)
+    assert by_key(received(file)) == {"a": [(1, 1), (2, 3)]}
+
+
 def test_corrected_rows_are_sent_as_they_are(tmp_path: Path) -> None:
     file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1)])
     box.take(PARTITION, "2", [row("a", 1, page="/b")], rows_in=1, private=0)
@@ -161,6 +175,19 @@ def test_corrected_rows_are_sent_as_they_are(tmp_path: Path) -> None:
         line = box.take(PARTITION, "3", [row("a", 1, page="/c")], rows_in=1, private=0)
         assert (line.states, line.corrected) == ({"delivered": 1}, 1)
         assert send(box, server) == 0
+
+
+def test_what_a_partner_refuses_is_sent_as_its_row_is_then(tmp_path: Path) -> None:
+    file, box = tmp_path / "partner.jsonl", outbox(tmp_path, [row("a", 1)])
+    with partner(file, key="another") as server:
+        with pytest.raises(Refused):
+            send(box, server)
+        box.take(PARTITION, "2", [row("a", 1, page="/b")], rows_in=1, private=0)
+        server.key = None
+        send(box, server)
+    assert [one["payload"] for one in received(file)] == [{"at": 1, "page": "/b"}]
+    (line,) = box.lines()
+    assert (line.states, line.corrected) == ({"delivered": 1}, 0)
 
 
 def test_rows_that_do_not_add_up_are_refused(tmp_path: Path) -> None:

@@ -67,6 +67,15 @@ def test_a_stream_stops_at_another_lake_and_the_advice_restores_its_tables(
     shutil.rmtree(lake)
     stopped()
     restored()
+    # One of its tables alone is older than what was published of it.
+    alone = Path(deployment.lake.path(VISITS))
+    shutil.rmtree(alone)
+    shutil.copytree(tmp_path / "copy" / alone.relative_to(lake), alone)
+    code, _, err = said("stream", "--once", "--new-checkpoint")
+    assert (code, "is older than what was published of it" in err) == (1, True), err
+    shutil.rmtree(alone)
+    stopped()
+    restored()
     # One of its tables is gone.
     for name in (VISITS, BRONZE):
         shutil.rmtree(deployment.lake.path(name))

@@ -39,6 +39,9 @@ class Undelivered(PlatformError):
 class Refused(PlatformError):
     """Raised when the target refuses a request for good; none of its records was taken by it."""
 
+    at_once = False
+    """No try before it may have been taken."""
+
 
 class Orderer(Protocol):
     """Decides which records go into the next request."""
@@ -55,7 +58,12 @@ def deliver(orderer: Orderer, outbox: Outbox, target: HttpTarget, *, patience: f
     count = 0
     while records := orderer.next():
         outbox.number(records)
-        failed = _send(records, target, patience)
+        try:
+            failed = _send(records, target, patience)
+        except Refused as error:
+            if error.at_once:
+                outbox.refused(records)
+            raise
         taken = [record for index, record in enumerate(records) if index not in failed]
         outbox.taken(taken)
         orderer.settle(records, failed)
@@ -66,11 +74,15 @@ def deliver(orderer: Orderer, outbox: Outbox, target: HttpTarget, *, patience: f
 
 
 def _send(records: Sequence[Delivery], target: HttpTarget, patience: float) -> Collection[int]:
-    deadline, pause = time.monotonic() + patience, _FIRST_PAUSE
+    deadline, pause, at_once = time.monotonic() + patience, _FIRST_PAUSE, True
     while True:
         try:
             return target.send(records)
+        except Refused as error:
+            error.at_once = at_once
+            raise
         except Undelivered as error:
+            at_once = False
             seconds = max(pause, error.wait_seconds)
             if time.monotonic() + seconds > deadline:
                 raise

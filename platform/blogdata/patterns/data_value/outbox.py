@@ -39,8 +39,10 @@ CREATE TABLE partitions (
 );
 """
 _DUE = """
-SELECT records.*, coalesce(keys.sequence, 0) AS last, records.at < coalesce(keys.at, records.at) AS correction
+SELECT records.*, max(coalesce(keys.sequence, 0), coalesce(open.last, 0)) AS last,
+    records.at < coalesce(keys.at, records.at) AS correction
 FROM records LEFT JOIN keys USING (key)
+    LEFT JOIN (SELECT key, max(sequence) AS last FROM records WHERE state = 'sending' GROUP BY key) AS open USING (key)
 WHERE state IN ('waiting', 'sending') AND NOT gone AND partition < ?
 ORDER BY state, records.at, records.id LIMIT ?
 """
@@ -80,6 +82,8 @@ class Delivery:
     sequence: int
     payload: str
     correction: bool = False
+    again: bool = False
+    """An earlier request had it, and nobody knows whether it was taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +185,8 @@ class Outbox(SqliteStore):
             sequence = row["sequence"] or before_it + 1
             last[row["key"]] = max(sequence, before_it)
             values = {name: row[name] for name in ("id", "key", "payload")}
-            found.append(Delivery(sequence=sequence, correction=bool(row["correction"]), **values))
+            again = row["state"] == "sending"
+            found.append(Delivery(sequence=sequence, correction=bool(row["correction"]), again=again, **values))
         return found
 
     def number(self, records: Sequence[Delivery]) -> None:
@@ -196,6 +201,14 @@ class Outbox(SqliteStore):
                     "SET sequence = max(sequence, excluded.sequence), at = max(at, excluded.at)",
                     (one.id,),
                 )
+
+    def refused(self, records: Iterable[Delivery]) -> None:
+        """Note what the target has certainly not taken: it waits, and is sent as its row is then."""
+        with self._file.writing() as connection:
+            connection.executemany(
+                "UPDATE records SET state = 'waiting', sequence = NULL WHERE id = ?",
+                [(one.id,) for one in records if not one.again],
+            )
 
     def taken(self, records: Iterable[Delivery]) -> None:
         """Note what the target has taken; it is not kept a second time."""

@@ -32,7 +32,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from blogdata.patterns.data_value import incremental_sessionizer
-from blogdata.patterns.data_value.incremental_sessionizer import COMPLETED, STARTED, SessionSpec
+from blogdata.patterns.data_value.incremental_sessionizer import COMPLETED, ENDED, STARTED, SessionSpec
 from blogdata.patterns.error_management import windowed_deduplicator
 
 LINES, CONFLICTS = "lines", "conflicts"
@@ -72,15 +72,18 @@ def sessions(over: DataFrame, spec: SessionSpec, *, payload: str, partitions: Se
     Returns:
         The completed sessions, as the Incremental Sessionizer has them, with `lines` and `conflicts`.
     """
-    rows = over.select(spec.visitor, F.col(STARTED).alias("_started"), F.explode(_ROWS).alias("_row"))
+    rows = over.select(spec.visitor, F.explode(_ROWS).alias("_row"))
     each = windowed_deduplicator.deduplicate(
-        rows.select(spec.visitor, "_started", "_row.*"),
+        rows.select(spec.visitor, "_row.*"),
         key=(spec.visitor, spec.time, *spec.ties),
         order=spec.position,
         payload=F.col(payload),
     )
-    received = each.groupBy(spec.visitor, F.col("_started").alias(STARTED)).agg(
+    found = incremental_sessionizer.sessionize(each, None, spec, partitions=partitions).where(COMPLETED)
+    # By their times: a window of the engine may hold two sessions, whose silence is the inactivity to the microsecond.
+    within = F.col(spec.time).between(F.col(STARTED), F.col(ENDED))
+    received = each.join(found.select(spec.visitor, STARTED, ENDED), spec.visitor).where(within)
+    counted = received.groupBy(spec.visitor, STARTED).agg(
         F.sum("occurrences").alias(LINES), F.sum(CONFLICTS).alias(CONFLICTS)
     )
-    found = incremental_sessionizer.sessionize(each, None, spec, partitions=partitions).where(COMPLETED)
-    return found.join(received, [spec.visitor, STARTED])
+    return found.join(counted, [spec.visitor, STARTED])
