@@ -20,10 +20,9 @@ from blogdata.patterns.ingestion.log_splitter import unsplit_logs
 from blogdata.planning import touched
 from blogdata.planning.held import DEAD_LETTERS
 from blogdata.planning.plan import Plan, Planner
-from blogdata.planning.selection import Selection
+from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
-from blogdata.planning.window import Window
 from blogdata.publish.audit import FROZEN, guard_of
 from blogdata.publish.watch import VOLUME
 from blogdata.services import dagster_home

@@ -31,7 +31,7 @@ from blogdata.evidence.event import (
     table_of,
 )
 from blogdata.lake import arrow, companions
-from blogdata.lake.commit import Commit, Entry, parse, parse_expiry
+from blogdata.lake.commit import Commit, Entry, entries_of, parse, parse_expiry
 from blogdata.lake.lake import Lake
 from blogdata.lake.store import ZSTD, NewestLog, compact_if_due
 from blogdata.lake.store_faults import TRIES, contended, store_faults
@@ -334,3 +334,12 @@ def _rows(
         wanted.append(f"(partition < {arrow.text(until)} OR partition IS NULL)")
     with store_faults(EVENTS):
         return arrow.select(log, f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}")
+
+
+def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
+    """Iterate over the commits that appended batches to a table, newest first."""
+    table = lake.caught_up(dataset)
+    for version, entry in lake.commits(table) if table is not None else []:
+        info = parse(entry.get("userMetadata"))
+        if info is not None and "appended" in info:
+            yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)

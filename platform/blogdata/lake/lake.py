@@ -317,3 +317,13 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
         return frames[0]
     half = len(frames) // 2
     return _union(frames[:half]).union(_union(frames[half:]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """Some partitions of a table."""
+
+    lake: Lake
+    dataset: str
+    version: int
+    partitions: Sequence[str]

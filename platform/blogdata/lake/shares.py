@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from blogdata.durable.switched_folder import CURRENT
+from blogdata.durable.whole_file import CURRENT
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, WithdrawShare
 from blogdata.lake import members

@@ -19,7 +19,7 @@ from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
 from blogdata.patterns.ingestion import published_files
-from blogdata.planning.finality import open_periods
+from blogdata.planning.clock import open_periods
 from blogdata.planning.full_deliveries import delivered_on, first_delivery
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, coarser, finer

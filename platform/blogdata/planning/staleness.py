@@ -16,12 +16,12 @@ from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning import clock
-from blogdata.planning.carried import Carried
+from blogdata.planning.clock import lookback_of
 from blogdata.planning.expiry import PartitionExpired, refusals
-from blogdata.planning.finality import lookback_of
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.held import DEAD_LETTERS, held
 from blogdata.planning.reach import Landed, Within
+from blogdata.planning.reaches import Carried
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import InputNotPublished, input_not_published, is_there
 from blogdata.publish.contract import Contract, Wanted
