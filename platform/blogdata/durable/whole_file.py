@@ -11,12 +11,7 @@ from uuid import uuid4
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Write a file atomically: readers see the old content or all of the new one.
-
-    Args:
-        path: The file; its folder must exist.
-        content: The bytes.
-    """
+    """Write a file so that readers see the old content or all of the new one."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as handle:

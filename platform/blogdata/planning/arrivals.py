@@ -83,11 +83,7 @@ class Overdue:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrivals:
-    """A snapshot of a landed table.
-
-    Args:
-        partitions: All existing partitions, in order.
-    """
+    """A snapshot of a landed table: all of its partitions, in order."""
 
     contract: Contract
     landed: Landed
@@ -143,11 +139,9 @@ class Arrivals:
         return [partition for partition in self.partitions if partition.links]
 
     def changed_warnings(self, look: Look) -> Iterator[tuple[str, str]]:
-        """Find complete partitions that changed after completion or hold no data, with a warning for each.
+        """Yield the partitions that changed after completion or hold no data, each with a warning.
 
-        Returns:
-            Pairs of partition key and warning. Every published partition counts as changed: the caller keeps those
-            that are stale.
+        Every published partition counts as changed: the caller keeps those that are stale.
         """
         published = look.published(self.contract.dataset)
         for partition in self.ready:

@@ -52,11 +52,7 @@ def lookback_of(contract: Contract) -> Lookback | None:
 
 
 def newest_ended(newest: str, grain: Grain) -> str:
-    """Return the period whose lookback decides what is final: the newest one with rows, or the last one that ended.
-
-    Args:
-        newest: The newest period with rows; if it is still running, the last period that ended is returned.
-    """
+    """Return the period whose lookback decides what is final: the newest one with rows, or the last one that ended."""
     return min(newest, key_of(now() - grain.length, grain))
 
 

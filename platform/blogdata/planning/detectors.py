@@ -177,11 +177,7 @@ def findings(deployment: Observed) -> Iterator[Finding]:
 
 
 def record(events: EventLog, found: Iterable[Reading]) -> list[Reading]:
-    """Record the readings whose verdict has changed in the event log, in one append.
-
-    Returns:
-        The changed readings: of what begins, changes or ends.
-    """
+    """Record the readings whose verdict has changed in the event log, in one append; return them."""
     before = {
         (event.payload["detector"], event.dataset): event.payload["verdict"]
         for event in events.notes(DETECTION)
@@ -233,13 +229,9 @@ def flow(deployment: Observed, contract: Contract) -> Reading:
 def skew(
     contract: Contract, published: Mapping[str, Entry], also: Collection[str] = ()
 ) -> tuple[Reading, list[skew_detector.Deviation]]:
-    """Read the Skew Detector of a dataset for its newest partitions, one day of them.
+    """Read the Skew Detector for the newest day of a dataset's partitions, with the deviations of all judged ones.
 
-    Args:
-        published: Partition to its newest publication; reaches back :data:`skew_detector.WEEKS` weeks.
-
-    Returns:
-        The reading, and the deviations of all judged partitions.
+    `published` reaches back :data:`skew_detector.WEEKS` weeks.
     """
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None
@@ -263,9 +255,6 @@ def too_few(
     """Find the partitions that would be published from fewer rows than the contract's tolerance allows.
 
     None is found while too few partitions of the same weekday are published: the check only warns of it.
-
-    Args:
-        published: As for :func:`skew`; only these tell what is usual.
     """
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None

@@ -37,11 +37,7 @@ class InputExpired(PartitionExpired):
 
 
 def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, ...]:
-    """Find the partitions of a task whose retention has ended and that have not left its tables, in order.
-
-    Raises:
-        ConfigurationError: A companion is to be kept for another time than its main dataset.
-    """
+    """Find the partitions of a task whose retention has ended and that have not left its tables, in order."""
     contract = task.contracts[0]
     if not expires(contract, graph):
         return ()
@@ -77,15 +73,19 @@ def has_ended(contract: Contract, key: str, now: datetime) -> bool:
 def refusals(look: Look, graph: Graph, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
     """Find those of some partitions that cannot be computed again, each with the error."""
     own = {key for contract in task.contracts for key in _expired(look, contract.dataset)}
-    found = {key: _left(task.main, key) for key in keys if key in own}
+    found = {
+        key: _refusal(PartitionExpired, task.main, key, f"{key} has expired: its rows have left the table")
+        for key in keys
+        if key in own
+    }
     for edge, read in graph.edges(task):
         above = graph.contracts.get(edge.above)
         # Other tables are not read for it: they have no partitions that expire.
         gone = _expired(look, edge.above) if above is not None and above.partitioning is not None else {}
         readers = _readers(look, edge, read, gone) if gone else {}
-        found |= {
-            key: _frozen(task.main, key, edge.above, readers[key]) for key in readers.keys() & set(keys) - found.keys()
-        }
+        for key in readers.keys() & set(keys) - found.keys():
+            what = f"{key} stays as it is: {edge.above} {readers[key]}, which it is computed from, has expired"
+            found[key] = _refusal(InputExpired, task.main, key, what)
     return found
 
 
@@ -103,15 +103,6 @@ def _readers(look: Look, edge: Edge, read: Read, gone: Mapping[str, str]) -> Map
     if isinstance(read.reach, Within) and not isinstance(read.reach, EventsWithin):
         return {coarser(key, Grain.HOUR, grain): key for key in gone}
     return read.reach.reached(look, edge, {edge.above: gone}, {})
-
-
-def _left(dataset: str, key: str) -> PartitionExpired:
-    return _refusal(PartitionExpired, dataset, key, f"{key} has expired: its rows have left the table")
-
-
-def _frozen(dataset: str, key: str, above: str, gone: str) -> PartitionExpired:
-    what = f"{key} stays as it is: {above} {gone}, which it is computed from, has expired"
-    return _refusal(InputExpired, dataset, key, what)
 
 
 def _refusal(kind: type[PartitionExpired], dataset: str, key: str, what: str) -> PartitionExpired:
@@ -143,10 +134,7 @@ def _require_one_retention(task: Task) -> None:
 def landed_over(look: Snapshot, graph: Graph, streams: Sequence[StreamedInput]) -> list[LandedPartition]:
     """Find the landed partitions that no dataset needs any more: what was published of them has expired.
 
-    One whose files have changed since stays, and so does one with files that a stream has not read yet.
-
-    Args:
-        streams: The streams, which read landed files beside the lineage; one that never ran needs none.
+    One whose files have changed since stays, and so does one with files that a stream that ever ran has not read yet.
     """
     readers: dict[tuple[str, Grain], list[Contract]] = {}
     for contract in graph.contracts.values():

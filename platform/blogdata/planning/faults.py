@@ -31,11 +31,7 @@ def by_reason(failed: Mapping[str, PlatformError]) -> dict[str, dict[str, Platfo
 
 
 def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
-    """Record the failed partitions in the event log, each with the state of its inputs.
-
-    Args:
-        states: Stale partition to the input state it lacked; failed partitions that were not stale are not recorded.
-    """
+    """Record the failed partitions that were stale in the event log, each with the input state that it lacked."""
     from blogdata.evidence.event import Event
 
     events.append(

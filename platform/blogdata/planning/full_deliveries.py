@@ -37,11 +37,7 @@ def delivered_rows(delivery: Entry) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Continued:
-    """A version of a table to continue from.
-
-    Args:
-        left: Days of the deliveries that it lacks, in order; all of them are later.
-    """
+    """A version of a table to continue from, and the days of the later deliveries that it lacks, in order."""
 
     version: int
     last: str

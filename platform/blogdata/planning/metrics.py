@@ -16,7 +16,8 @@ from blogdata.evidence import ledger
 from blogdata.evidence.ledger import LedgerLine
 from blogdata.lake.lake import Lake
 from blogdata.planning.clock import newest_end
-from blogdata.planning.findings import Observed, standing
+from blogdata.planning.findings import standing
+from blogdata.planning.observed import Observed
 from blogdata.publish.contract import Contract
 
 PREFIX = "blogdata_"

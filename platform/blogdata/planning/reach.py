@@ -201,14 +201,7 @@ class Watermarked(Same):
         return {**moved, **super().behind(look, edge)}
 
     def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
-        """Compute the watermarks of some partitions.
-
-        Args:
-            arrivals: Partition to its newest publication of the input; covers all partitions before the last key.
-
-        Returns:
-            Partition to its watermark; None if no row can be late.
-        """
+        """Compute the watermarks of some partitions from all before them; None if no row can be late."""
         readings = [
             PartitionReading(key=key, max_event_time=_instant(entry.measures.get(measure)), source=source)
             for key, entry in sorted(arrivals.items())

@@ -189,11 +189,7 @@ class Ended:
         return {WHOLE_TABLE: read[0]} if read else {}
 
     def span(self, published: Mapping[str, Entry], running: Iterable[str] = ()) -> Span | None:
-        """Find the weeks that the table shows, and their hours.
-
-        Returns:
-            The span; None if no week has ended.
-        """
+        """Find the weeks that the table shows, and their hours; None if no week has ended."""
         there = {hour for hour, entry in published.items() if entry.rows_kept} | (set(running) - published.keys())
         if not there:
             return None

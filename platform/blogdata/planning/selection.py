@@ -58,12 +58,7 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The partitions that a person has selected.
-
-    Args:
-        window: Only partitions that overlap it; None: all.
-        select: Only these datasets; empty: all.
-    """
+    """The partitions that a person has selected: those that overlap a window, of some datasets; empty: all."""
 
     window: Window | None = None
     select: Sequence[str] = ()
@@ -84,11 +79,7 @@ class Selection:
         return any(self.holds(task, key) for task in self._tasks(planner) for key in planner.known(task))
 
     def require_kept(self, planner: Planner) -> None:
-        """Refuse a selection of which rows have expired; one without a beginning has what is kept.
-
-        Raises:
-            PartitionExpired: A partition of the span has expired, or nothing that is selected can be computed again.
-        """
+        """Refuse a selection of which rows have expired; one without a beginning has what is kept."""
         found: list[tuple[datetime, PartitionExpired]] = []
         left = False
         for task in self._tasks(planner):

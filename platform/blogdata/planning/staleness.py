@@ -61,11 +61,9 @@ class Staleness:
     scope: Scope = Scope.ALL
 
     def stale(self, task: Task) -> dict[str, str]:
-        """Find the stale partitions of a task that are in scope and not held.
+        """Find the stale partitions of a task that are in scope and not held, each with the input state it lacks.
 
-        Returns:
-            Partition to the input state it lacks; the text changes only if the inputs change. Empty if the replay limit
-            of the task would be exceeded.
+        The text changes only if the inputs change. Empty if the replay limit of the task would be exceeded.
         """
         lacking = self._lacking(task)
         for contract in task.contracts:
@@ -82,10 +80,8 @@ class Staleness:
     def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, few: int = 0) -> dict[str, str]:
         """Keep those of the stale partitions that a run of a lane computes.
 
-        Args:
-            lane: The lane. A table that is written whole or in order has one next state, so each lane computes it.
-            few: How many of those published before a run of the lane `landed` computes, too: the newest, which the
-                late rows of an hour touch.
+        A table that is written whole or in order has one next state, so each lane computes it. The lane
+        `landed` computes the `few` newest of those published before, too, which the late rows of an hour touch.
         """
         if lane is Lane.ALL or task.grain is None or task.in_order:
             return dict(stale)
@@ -110,11 +106,7 @@ class Staleness:
     def held(
         self, task: Task | None = None, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
     ) -> dict[str, dict[str, PlatformError]]:
-        """Find the held partitions, which do not run until a person decides: dataset to partition to reason.
-
-        Args:
-            task: Only its datasets; None: all.
-        """
+        """Find the held partitions, which do not run until a person decides: dataset to partition to reason."""
         return {
             contract.dataset: dict(found)
             for contract in (self.graph.contracts.values() if task is None else task.contracts)

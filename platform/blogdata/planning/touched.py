@@ -26,11 +26,7 @@ AT_ONCE = 24
 
 
 def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
-    """Find the published partitions of a dataset whose files were changed, by their times alone.
-
-    Returns:
-        Key of the landed partition to the partition.
-    """
+    """Find the published partitions of a dataset whose landed files were changed, by their times alone."""
     source = landed_input(contract)
     assert source is not None, f"{contract.dataset} reads nothing that lands"
     published, found = look.published(contract.dataset), {}
