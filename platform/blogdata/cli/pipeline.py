@@ -17,7 +17,7 @@ from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
-from blogdata.planning import touched
+from blogdata.planning import arrivals
 from blogdata.planning.held import DEAD_LETTERS
 from blogdata.planning.plan import Plan, Planner
 from blogdata.planning.selection import Selection, Window
@@ -164,7 +164,7 @@ class Pipeline:
         return bool(
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
-            or any(touched.touched_in(self._planner.look, contract) for contract in LANDED.values())
+            or any(arrivals.touched_in(self._planner.look, contract) for contract in LANDED.values())
             or self._is_table_due()
             or self._unserved(selection)
         )

@@ -123,24 +123,21 @@ class Lake(Store):
         names: Sequence[str],
         *,
         since: str | None = None,
-        until: str | None = None,
         only: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
 
         Args:
             since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
-            until: Only partitions before this key; None: to the last one.
             only: STRING column to its wanted values; empty: all rows of these partitions.
         """
         parts = []
         for part in self.parts(dataset):
             wanted = [_among(column, values) for column, values in only.items()]
-            if part.partitions is not None or since is not None or until is not None:
+            if part.partitions is not None or since is not None:
                 (column,) = part.table.metadata().partition_columns
                 wanted += [_among(column, part.partitions)] if part.partitions else []
                 wanted += [] if since is None else [f'"{column}" >= {arrow.text(since)}']
-                wanted += [] if until is None else [f'"{column}" < {arrow.text(until)}']
             condition = " AND ".join(wanted)
             where = f" WHERE {condition}" if wanted else ""
             require_whole(part.table, dataset, condition or None)
@@ -163,7 +160,10 @@ class Lake(Store):
             MemberRemoved: Retention has removed rows of that version.
         """
         # A given version is opened directly, so that damage to later ones does not matter.
-        table = self.caught_up(dataset) if version is None else self._found(dataset, version)
+        try:
+            table = self.caught_up(dataset) if version is None else self.at(dataset, version)
+        except TableNotFoundError:
+            table = None
         if table is None:
             raise DatasetMissing(
                 what=f"{dataset} has no table yet",
@@ -241,12 +241,6 @@ class Lake(Store):
                     ),
                 )
         return visible
-
-    def _found(self, dataset: str, version: int) -> DeltaTable | None:
-        try:
-            return self.at(dataset, version)
-        except TableNotFoundError:
-            return None
 
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
         """Return the newest version of each dataset that exists; a main table and its companions agree."""

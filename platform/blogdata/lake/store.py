@@ -163,5 +163,4 @@ def compact(table: DeltaTable) -> bool:
 
 def plain(path: str) -> str:
     """Return a path without the scheme `file:`."""
-    without = path[len("file:") :] if path.startswith("file:") else path
-    return "/" + without.lstrip("/") if path.startswith("file:") else without
+    return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
