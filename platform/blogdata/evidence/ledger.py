@@ -87,7 +87,6 @@ def _at_one_version(
 
 
 def _run(contract: Contract) -> Remedy:
-    """Return how a table is computed again that the lake does not have."""
     return Remedy(RunStream(name=contract.write.stream) if isinstance(contract.write, Append) else Run())
 
 

@@ -26,7 +26,7 @@ from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import InputNotPublished, input_not_published, is_there
 from blogdata.publish.contract import Contract, Wanted
 from blogdata.publish.partitions import Grain, coarser, following, key_of, previous, start_of
-from blogdata.publish.schedule import Clock, On
+from blogdata.publish.schedule import On
 
 
 class Scope(str, Enum):
@@ -239,17 +239,13 @@ class Staleness:
         if contract.runs.on is On.FIRST_ALL_THERE and key in self.look.published(contract.dataset):
             return False
         at_deadline = contract.runs.on is On.DEADLINE
-        if at_deadline and _is_due(contract.runs.at, key, contract.grain):
-            return True
+        if at_deadline and contract.runs.at is not None:
+            due_at = start_of(key, contract.grain) + contract.grain.length + contract.runs.at.after
+            if clock.now() >= due_at:
+                return True
         return all(
             part in self.look.published(read.dataset)
             for read in contract.reads
             if isinstance(read.reach, Within) and not (at_deadline and not self.look.published(read.dataset))
             for part in read.reach.parts(key, contract.grain)
         )
-
-
-def _is_due(at: Clock | None, key: str, grain: Grain) -> bool:
-    """Return whether the deadline of a period has passed."""
-    assert at is not None
-    return clock.now() >= start_of(key, grain) + grain.length + at.after
