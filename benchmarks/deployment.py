@@ -15,7 +15,7 @@ from benchmarks.measure import say
 from blogdata.cli.outcome import Outcome
 from blogdata.cli.pipeline import Pipeline
 from blogdata.errors import PlatformError
-from blogdata.planning.window import Window
+from blogdata.planning.selection import Window
 from blogdata.services import config, spark_attached, spark_connect
 from blogdata.services.config import Settings
 from blogdata.simulator import landing as simulator

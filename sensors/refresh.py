@@ -21,11 +21,10 @@ from blogdata.orchestration.waiting import waiting_check
 from blogdata.patterns.data_flow.concurrent_runner import AGAIN, LANE, NEW_DATA
 from blogdata.patterns.ingestion.log_splitter import refused_logs, unsplit_logs
 from blogdata.planning import clock
-from blogdata.planning.arrivals import Arrivals, link_warnings
+from blogdata.planning.arrivals import Arrivals, link_warnings, touched_in
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Lane, Scope
-from blogdata.planning.touched import touched_in
 from blogdata.publish.partitions import Grain, key_of
 from blogdata.services.config import Settings
 from quality.contracts import GRAPH, LANDED

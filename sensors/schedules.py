@@ -14,7 +14,7 @@ from blogdata.operations import copies, export, replicate, retention
 from blogdata.orchestration.lake_resource import DeploymentResource
 from blogdata.orchestration.refresh_request import JOB, Request
 from blogdata.patterns.error_management import static_late_data_integrator
-from blogdata.planning.finality import lookback_of
+from blogdata.planning.clock import lookback_of
 from blogdata.planning.staleness import Scope
 from blogdata.publish.partitions import Grain, between, key_of
 from blogdata.publish.schedule import Clock

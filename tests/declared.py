@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from blogdata.planning.complete import Complete
-from blogdata.planning.ended import Ended
+from blogdata.planning.reaches import Complete, Ended
 from blogdata.publish.partitions import Grain
 from quality.contracts import CONTRACTS, GRAPH
 

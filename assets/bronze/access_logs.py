@@ -18,7 +18,7 @@ from blogdata.patterns.ingestion import log_formats
 from blogdata.patterns.ingestion.landed_links import LinkRefused
 from blogdata.patterns.ingestion.landed_partition import printable
 from blogdata.patterns.ingestion.log_splitter import SplitLog, split_all, unsplit_logs
-from blogdata.planning import touched
+from blogdata.planning import arrivals
 from blogdata.planning.snapshot import Snapshot
 from blogdata.services.config import Settings
 from blogdata.suppression.entry import erase_known, splitting
@@ -65,7 +65,7 @@ def split_access_logs(context: dg.OpExecutionContext) -> Iterator[dg.Output[None
     """Split pending logs and load due tables, unless the run is for other datasets, and compare touched files."""
     faults: list[Exception] = []
     access, request = access_of(context), context.resources.request
-    for dataset, keys in touched.compare(Snapshot(access.landing_zone, access.events), LANDED.values()).items():
+    for dataset, keys in arrivals.compare(Snapshot(access.landing_zone, access.events), LANDED.values()).items():
         context.log.warning(f"{dataset}: landed files have another content than was published: {', '.join(keys)}")
     if _is_wanted(READER, request) and unsplit_logs(access.landing_path):
         try:

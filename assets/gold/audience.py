@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from assets.transforms import campaign_counts
 from assets.transforms.cubes import named
 from blogdata.lake.commit import Commit
-from blogdata.lake.stored import Stored
+from blogdata.lake.lake import Stored
 from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream

@@ -21,7 +21,7 @@ from blogdata.patterns.data_flow import unaligned_fan_in
 from blogdata.patterns.data_flow.unaligned_fan_in import Gathered
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
-from blogdata.planning.available import Available
+from blogdata.planning.reaches import Available
 from blogdata.publish.partitions import Grain, finer
 from quality.contracts import CONTRACTS
 from quality.contracts.daily_report import FIGURES

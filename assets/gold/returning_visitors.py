@@ -14,7 +14,7 @@ from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.storage import dataset_materializer
 from blogdata.patterns.storage.dataset_materializer import Followed
-from blogdata.planning.ended import Ended, Span
+from blogdata.planning.reaches import Ended, Span
 from blogdata.publish.partitions import Grain, coarser
 from quality.contracts.audience import ALL, AUDIENCE_DIMENSIONS
 from quality.contracts.returning import OWN_WEEK

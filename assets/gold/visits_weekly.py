@@ -18,9 +18,8 @@ from assets.code_version import version
 from assets.gold.fan_in import ENRICHED_VISITS, gather
 from blogdata.errors import PlatformError
 from blogdata.lake.commit import Commit
-from blogdata.lake.lake import Lake
+from blogdata.lake.lake import Lake, Stored
 from blogdata.lake.members import Member
-from blogdata.lake.stored import Stored
 from blogdata.orchestration.computation import computes, run_context
 from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.orchestration.names import asset_key
@@ -32,7 +31,7 @@ from blogdata.patterns.idempotency.fast_metadata_cleaner import Frozen
 from blogdata.patterns.security.pseudo_anonymizer import keyed_hash, token
 from blogdata.patterns.storage import bucket, sorter
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
-from blogdata.planning.finality import lookback_of, newest_ended
+from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.publish.partitions import Grain, coarser, start_of
 from blogdata.publish.partitions import key_of as partition_of
 from blogdata.publish.privacy import withheld

@@ -19,8 +19,15 @@ from blogdata.patterns.error_management import dead_letter
 from blogdata.patterns.idempotency import proxy
 from blogdata.patterns.ingestion import full_loader
 from blogdata.patterns.security import encryptor
-from blogdata.planning.continued import Continued, continued
-from blogdata.planning.full_deliveries import changed_rows, delivered_on, delivered_rows, first_delivery, usable_rows
+from blogdata.planning.full_deliveries import (
+    Continued,
+    changed_rows,
+    continued,
+    delivered_on,
+    delivered_rows,
+    first_delivery,
+    usable_rows,
+)
 from quality.contracts import CONTRACTS
 from quality.contracts.keys import VISITOR_KEY
 

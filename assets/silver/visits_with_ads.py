@@ -16,7 +16,7 @@ from blogdata.orchestration import accounts
 from blogdata.orchestration.computation import computes
 from blogdata.orchestration.step import Step, Upstream
 from blogdata.patterns.data_value import dynamic_joiner
-from blogdata.planning.around import Around
+from blogdata.planning.reaches import Around
 from quality.contracts import CONTRACTS
 from quality.contracts.ads import BOTH
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from assets.transforms import live_lines, visit_events
-from blogdata.evidence.appended import appended
+from blogdata.evidence.events import appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import require_whole
 from blogdata.lake.commit import Account, Commit

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from blogdata.planning.around import Around
 from blogdata.planning.reach import SAME, EventsOf, Landed
+from blogdata.planning.reaches import Around
 from blogdata.publish.contract import LEAST_ROWS, Contract, Read
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schedule import Runs

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from blogdata.planning.available import Available
+from blogdata.planning.reaches import Available
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Audit, Column, RowRule

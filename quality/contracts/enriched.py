@@ -1,7 +1,7 @@
 """The visits with what was known of them at the event."""
 
-from blogdata.planning.answers import Answers
 from blogdata.planning.reach import SAME, AsOf
+from blogdata.planning.reaches import Answers
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schema import Column, Reference
 from blogdata.publish.watch import Lag, Sla, Watch

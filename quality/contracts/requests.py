@@ -1,6 +1,6 @@
 """Requests of access logs, all of them: what the filters remove before it is a page view stays visible here."""
 
-from blogdata.planning.events_within import EventsWithin
+from blogdata.planning.reaches import EventsWithin
 from blogdata.publish.contract import Read
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule

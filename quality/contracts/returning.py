@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from blogdata.planning.ended import Ended
+from blogdata.planning.reaches import Ended
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schema import Audit, Column, RowRule
 from blogdata.publish.watch import Lag, Watch

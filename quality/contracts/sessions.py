@@ -7,8 +7,8 @@ page views of who asked not to be shared belong to sessions like any others, and
 from dataclasses import replace
 from datetime import timedelta
 
-from blogdata.planning.carried import Carried
 from blogdata.planning.reach import SAME, WITHIN
+from blogdata.planning.reaches import Carried
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule

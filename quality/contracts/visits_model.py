@@ -3,9 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-from blogdata.planning.complete import COMPLETE
 from blogdata.planning.reach import SAME, WHOLE
-from blogdata.planning.shown import Shown
+from blogdata.planning.reaches import COMPLETE, Shown
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule

@@ -2,7 +2,7 @@
 
 from blogdata.patterns.security import anonymizer
 from blogdata.patterns.security.anonymizer import Anonymity
-from blogdata.planning.complete import COMPLETE
+from blogdata.planning.reaches import COMPLETE
 from blogdata.publish.contract import Contract, Read
 from blogdata.publish.schedule import Clock, On, Runs
 from blogdata.publish.schema import Column, RowRule

@@ -23,7 +23,7 @@ from blogdata.patterns.ingestion.landed_content import Line
 from blogdata.patterns.ingestion.landed_partition import Lack
 from blogdata.patterns.ingestion.readiness_marker import late_files, scan
 from blogdata.patterns.ingestion.vanished_lines import Loss
-from blogdata.planning import touched
+from blogdata.planning import arrivals
 from blogdata.planning.arrivals import warnings
 from blogdata.planning.plan import Planner
 from blogdata.planning.snapshot import Snapshot
@@ -169,11 +169,11 @@ def stale(lake: LakeResource) -> list[str]:
 
 
 def found_touched(lake: LakeResource) -> list[str]:
-    return list(touched.touched_in(Snapshot(lake.landing_zone, lake.events), VISITS))
+    return list(arrivals.touched_in(Snapshot(lake.landing_zone, lake.events), VISITS))
 
 
 def compare(lake: LakeResource) -> dict[str, list[str]]:
-    return touched.compare(Snapshot(lake.landing_zone, lake.events), [VISITS])
+    return arrivals.compare(Snapshot(lake.landing_zone, lake.events), [VISITS])
 
 
 def rewrite(file: Path, content: str) -> None:

@@ -97,12 +97,13 @@ DEPLOY = """
 import os, sys
 os.umask(0)
 from pathlib import Path
-from blogdata.durable.sqlite_file import SqliteFile
+from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.services import config, processes, secrets
 settings = config.load(overrides={"BLOGDATA_HOME": sys.argv[1]})
 secrets.read(settings, "pseudonyms")
-schema = "CREATE TABLE people (name TEXT)"
-file = SqliteFile(path=settings.home / "people.sqlite", schema=schema, busy_seconds=5, unusable=str, journal="WAL")
+class People(SqliteStore):
+    schema, busy_seconds, journal = "CREATE TABLE people (name TEXT)", 5, "WAL"
+file = People(path=settings.home / "people.sqlite")
 with file.writing() as connection:
     connection.execute("INSERT INTO people VALUES ('Ada')")
     folder = settings.service_folder("child")

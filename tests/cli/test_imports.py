@@ -24,7 +24,7 @@ DECLARE = (
 )
 PLAN = (
     "blogdata.orchestration.owners",
-    "blogdata.planning.finality",
+    "blogdata.planning.clock",
     "blogdata.planning.plan",
     "blogdata.patterns.idempotency.fast_metadata_cleaner",
     "blogdata.patterns.idempotency.stateful_merger",

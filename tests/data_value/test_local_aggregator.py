@@ -10,8 +10,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
-from blogdata.lake.lake import Lake
-from blogdata.lake.stored import Stored
+from blogdata.lake.lake import Lake, Stored
 from blogdata.patterns.data_value import distributed_aggregator, local_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import How, Measure
 from blogdata.patterns.data_value.local_aggregator import RowsNotTogether

@@ -17,8 +17,8 @@ from blogdata.patterns.error_management.checkpointer import STREAM_OFFSETS
 from blogdata.patterns.storage.dataset_materializer import VIEW
 from blogdata.patterns.storage.vertical_partitioner import WHOLE
 from blogdata.planning import clock
-from blogdata.planning.findings import Observed
 from blogdata.planning.metrics import PREFIX, registry
+from blogdata.planning.observed import Observed
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish import refused
 from blogdata.publish.privacy import CONSUMERS

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from blogdata.durable.sqlite_file import SqliteFile
+from blogdata.durable.sqlite_file import SqliteStore
 from blogdata.errors import PlatformError
 
 
-def numbers(folder: Path) -> SqliteFile:
-    """Make a file with a table of numbers."""
-    return SqliteFile(
-        path=folder / "numbers.sqlite",
-        schema="CREATE TABLE numbers (number INTEGER PRIMARY KEY)",
-        busy_seconds=1.0,
-        unusable=lambda error: PlatformError(what=str(error), where="the numbers", next_step="look at them"),
-    )
+class Numbers(SqliteStore):
+    """A file with a table of numbers."""
+
+    schema = "CREATE TABLE numbers (number INTEGER PRIMARY KEY)"
+    busy_seconds = 1.0
+    unusable = PlatformError
+    called = "the numbers"
+    remedy = "look at them"
 
 
 @pytest.mark.parametrize("rolled_back", ["ABORT", "ROLLBACK"])
 def test_a_failed_write_is_reported_as_what_it_is(tmp_path: Path, rolled_back: str) -> None:
     # OR ROLLBACK makes SQLite end the transaction itself, as a full disk does.
-    file = numbers(tmp_path)
+    file = Numbers(path=tmp_path / "numbers.sqlite")
     with pytest.raises(PlatformError, match="UNIQUE constraint failed") as raised, file.writing() as connection:
         connection.executemany(f"INSERT OR {rolled_back} INTO numbers VALUES (?)", [(1,), (1,)])
     assert isinstance(raised.value.__cause__, sqlite3.IntegrityError)
-    assert file.read("SELECT * FROM numbers") == []
+    assert file.rows("SELECT * FROM numbers") == []

@@ -10,7 +10,13 @@ import pytest
 from blogdata.evidence.event import entry_of
 
 COUNTS = {"reasons": {"duplicates": 2}, "breakdowns": {"event_hours": [["2026-01-05T10", None, 3]]}}
-REST = {"inputs": {"bronze.visits": 7}, "landed": None, "outdates": ["2026-01-05T11"]}
+WHEN = datetime(2026, 1, 5, tzinfo=timezone.utc)
+REST = {
+    "inputs": {"bronze.visits": 7},
+    "landed": None,
+    "outdates": ["2026-01-05T11"],
+    "committed_at": WHEN.isoformat(),
+}
 
 
 @pytest.mark.parametrize("measure", ["conflicts", "inputs", 'odd", "inputs": {'])
@@ -26,7 +32,7 @@ def test_a_line_is_read_back_whatever_its_measures_are_called(measure: str, coun
         "rows_out": 3,
         "run_id": "run",
         "seconds": 1.0,
-        "recorded_at": datetime(2026, 1, 5, tzinfo=timezone.utc),
+        "recorded_at": WHEN,
         "payload": json.dumps(payload),
     }
     entry = entry_of(row)

@@ -25,8 +25,9 @@ from blogdata.orchestration.step import Step
 from blogdata.patterns.ingestion.new_fields import LONGEST, MOST, MOST_NAMES, OTHERS, NewField, look, record, seen
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
 from blogdata.patterns.security.fine_grained_accessor_for_resources import reach_of
-from blogdata.planning.findings import Observed, unannounced
+from blogdata.planning.findings import unannounced
 from blogdata.planning.graph import Graph
+from blogdata.planning.observed import Observed
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.column_types import parse_fields
 from blogdata.publish.partitions import Grain

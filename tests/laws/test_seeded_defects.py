@@ -25,7 +25,7 @@ from blogdata.lake.commit import Commit, Entry, entries_of, parse
 from blogdata.lake.lake import Lake
 from blogdata.patterns.error_management.dynamic_late_data_integrator import PartitionState
 from blogdata.planning import expiry, held, reach
-from blogdata.planning.complete import Complete
+from blogdata.planning.reaches import Complete
 from blogdata.planning.staleness import Staleness
 from blogdata.publish import publication
 from blogdata.publish.audit import judge, specify

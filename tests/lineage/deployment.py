@@ -26,8 +26,8 @@ from blogdata.lake.commit import Entry
 from blogdata.lake.lake import Lake
 from blogdata.operations.query import Query
 from blogdata.planning.plan import ASKED, Plan, Planner
+from blogdata.planning.selection import Window
 from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.window import Window
 from blogdata.publish.partitions import Grain, start_of
 from blogdata.services import config
 from blogdata.services.config import Settings

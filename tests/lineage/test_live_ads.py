@@ -15,7 +15,7 @@ import pytest
 
 from assets.transforms.live_ads import STREAM
 from blogdata.evidence import ledger
-from blogdata.evidence.appended import appended
+from blogdata.evidence.events import appended
 from blogdata.lake.commit import Entry
 from blogdata.orchestration.stream_faults import StreamFailed
 from blogdata.patterns.error_management.checkpointer import stream_offset_rows

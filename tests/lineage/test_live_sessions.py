@@ -14,7 +14,7 @@ import pytest
 
 from assets.transforms.live_sessions import STREAM
 from blogdata.evidence import ledger
-from blogdata.evidence.appended import appended
+from blogdata.evidence.events import appended
 from blogdata.patterns.error_management.checkpointer import Checkpoint, checkpoints
 from blogdata.simulator import landing as simulator
 from blogdata.simulator.faults import LINE_FAULTS, FaultRates

@@ -13,8 +13,8 @@ import dagster as dg
 import pytest
 
 from assets.transforms.live_visits import STREAM
-from blogdata.evidence.appended import appended
 from blogdata.evidence.claims import Claims
+from blogdata.evidence.events import appended
 from blogdata.orchestration import owners
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.checks import CONTRACT, LEDGER

@@ -23,7 +23,7 @@ import pytest
 
 from assets.transforms.live_visits import STREAM
 from blogdata.errors import PlatformError
-from blogdata.evidence.appended import appended
+from blogdata.evidence.events import appended
 from blogdata.orchestration import stream as streams
 from blogdata.orchestration.stream_faults import StreamFailed
 from blogdata.patterns.error_management.checkpointer import checkpoints, stream_offset_rows

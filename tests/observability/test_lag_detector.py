@@ -3,47 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from blogdata.errors.remedies import Remedy
-from blogdata.patterns.observability.lag_detector import BEHIND, Position, detect, measure
+from blogdata.patterns.observability.lag_detector import BEHIND, Offsets, Position, detect, measure
 from blogdata.patterns.observability.reading import QUIET
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 WITHIN = timedelta(minutes=10)
 
 
-@dataclass(frozen=True)
-class Topic:
-    """A message broker's topic: offsets of its partitions."""
-
-    waits: Sequence[float]
-    unit = "records"
-    remedy = Remedy("start the reader")
-
-    def positions(self) -> Sequence[Position]:
-        return [
-            Position(partition=str(number), behind=int(wait), since=NOW - timedelta(seconds=wait) if wait else None)
-            for number, wait in enumerate(self.waits)
-        ]
+def topic(waits: Sequence[float]) -> Offsets:
+    """Return the offsets of a message broker's topic: seconds that each of its partitions waits."""
+    found = [
+        Position(partition=str(number), behind=int(wait), since=NOW - timedelta(seconds=wait) if wait else None)
+        for number, wait in enumerate(waits)
+    ]
+    return Offsets(unit="records", remedy=Remedy("start the reader"), positions=found)
 
 
 def test_one_slow_partition_is_not_averaged_away() -> None:
     waits = [1.0] * 99 + [3600.0]
-    distance = measure(Topic(waits).positions(), NOW)
+    distance = measure(topic(waits).positions, NOW)
     assert (distance.longest, distance.p90, distance.p95) == (3600.0, 1.0, 1.0)
-    reading = detect("silver.views", [Topic(waits)], within=WITHIN, now=NOW)
+    reading = detect("silver.views", [topic(waits)], within=WITHIN, now=NOW)
     assert reading.verdict == BEHIND
     assert reading.partitions[0] == "99"
 
 
 def test_percentiles_tell_a_slow_reader() -> None:
-    distance = measure(Topic([3000.0 + number for number in range(100)]).positions(), NOW)
+    distance = measure(topic([3000.0 + number for number in range(100)]).positions, NOW)
     assert (distance.longest, distance.p90, distance.p95) == (3099.0, 3089.0, 3094.0)
 
 
 def test_a_reader_within_the_bound_is_quiet() -> None:
-    reading = detect("silver.views", [Topic([600.0, 0.0])], within=WITHIN, now=NOW)
+    reading = detect("silver.views", [topic([600.0, 0.0])], within=WITHIN, now=NOW)
     assert (reading.verdict, reading.value, reading.figures["behind"]) == (QUIET, 600.0, 600)
-    assert detect("silver.views", [Topic([601.0])], within=WITHIN, now=NOW).verdict == BEHIND
+    assert detect("silver.views", [topic([601.0])], within=WITHIN, now=NOW).verdict == BEHIND

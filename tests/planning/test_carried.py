@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from blogdata.lake.commit import Entry
-from blogdata.planning.carried import Carried
+from blogdata.planning.reaches import Carried
 from blogdata.publish.contract import Contract, Edge
 from blogdata.publish.partitions import Grain
 from blogdata.publish.schema import Partitioning

@@ -11,7 +11,7 @@ import pytest
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.lake import Lake
-from blogdata.planning.complete import COMPLETE
+from blogdata.planning.reaches import COMPLETE
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain, finer

@@ -10,7 +10,7 @@ import pytest
 
 from assets.gold.returning_visitors import anew
 from blogdata.lake.commit import WHOLE_TABLE, Entry
-from blogdata.planning.ended import Ended, Span
+from blogdata.planning.reaches import Ended, Span
 from blogdata.publish.contract import Edge
 from quality.contracts import CONTRACTS
 

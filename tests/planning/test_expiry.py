@@ -26,14 +26,13 @@ from blogdata.orchestration.lake_resource import LakeResource
 from blogdata.patterns.error_management.checkpointer import open_checkpoint
 from blogdata.patterns.ingestion import landed_partition
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from blogdata.planning.arrivals import Arrivals, warnings
+from blogdata.planning.arrivals import Arrivals, touched_in, warnings
 from blogdata.planning.expiry import InputExpired, PartitionExpired, expires, refusals
 from blogdata.planning.graph import Graph
 from blogdata.planning.observed import StreamedInput
 from blogdata.planning.plan import ASKED, Planner
 from blogdata.planning.reach import Landed
 from blogdata.planning.snapshot import Snapshot
-from blogdata.planning.touched import touched_in
 from blogdata.publish.contract import Edge
 from blogdata.publish.partitions import Grain
 from blogdata.publish.target import RunContext

@@ -1,6 +1,6 @@
 """A table that repeats what another one says is stale while it shows something else; no Spark.
 
-Pattern: Denormalizer (:mod:`blogdata.planning.shown`).
+Pattern: Denormalizer (:mod:`blogdata.planning.reaches`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blogdata.lake.commit import WHOLE_TABLE, Entry
-from blogdata.planning.shown import Shown
+from blogdata.planning.reaches import Shown
 from blogdata.publish.contract import Edge
 from quality.contracts import CONTRACTS
 from quality.contracts.visits_model import DEVICES

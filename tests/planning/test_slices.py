@@ -32,7 +32,10 @@ class Published(Snapshot):
 
     def __init__(self, lines: Mapping[str, Mapping[str, Entry]]) -> None:
         super().__init__(Path("/nowhere"), EventLog(Lake(root="/nowhere")))
-        self._published.update(lines)
+        self._lines = lines
+
+    def published(self, dataset: str) -> Mapping[str, Entry]:
+        return self._lines[dataset]
 
 
 def arrival(key: str, version: int, rows: int) -> Entry:

@@ -13,8 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from assets.gold.visits_weekly import PURPOSE, user_bucket
-from blogdata.lake.lake import Lake
-from blogdata.lake.stored import Stored
+from blogdata.lake.lake import Lake, Stored
 from blogdata.patterns.storage import bucket
 from blogdata.patterns.storage.bucket import Together, UsersNotTogether
 from blogdata.publish import tables

@@ -17,13 +17,12 @@ from blogdata.lake.lake import Lake
 from blogdata.operations import unserved
 from blogdata.patterns.ingestion.full_loader import ACCEPT_SIZE
 from blogdata.patterns.ingestion.log_splitter import unsplit_logs
-from blogdata.planning import touched
+from blogdata.planning import arrivals
 from blogdata.planning.held import DEAD_LETTERS
 from blogdata.planning.plan import Plan, Planner
-from blogdata.planning.selection import Selection
+from blogdata.planning.selection import Selection, Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Scope
-from blogdata.planning.window import Window
 from blogdata.publish.audit import FROZEN, guard_of
 from blogdata.publish.watch import VOLUME
 from blogdata.services import dagster_home
@@ -165,7 +164,7 @@ class Pipeline:
         return bool(
             unsplit_logs(self._settings.landing)
             or any(self._planner.stale(task) for task in GRAPH.tasks if selection.chosen(task))
-            or any(touched.touched_in(self._planner.look, contract) for contract in LANDED.values())
+            or any(arrivals.touched_in(self._planner.look, contract) for contract in LANDED.values())
             or self._is_table_due()
             or self._unserved(selection)
         )

@@ -173,7 +173,7 @@ def show(
     nothing: str,
 ) -> None:
     """Print the runs of a plan, with why they run and how long they may take."""
-    from blogdata.planning.estimate import estimate
+    from blogdata.planning.plan import estimate
 
     if unsplit:
         console.print(
@@ -217,7 +217,7 @@ def _reasons(run: Planned) -> list[str]:
 
 
 def _as_json(run: Planned, look: Snapshot) -> dict[str, Any]:
-    from blogdata.planning.estimate import estimate
+    from blogdata.planning.plan import estimate
 
     expected = estimate(look, run)
     return {

@@ -88,7 +88,7 @@ def run(
     named datasets have, or have in the span. With one end only, it asks before it computes many partitions again.
     """
     from blogdata.cli.pipeline import Pipeline
-    from blogdata.planning.window import Window
+    from blogdata.planning.selection import Window
 
     window = None
     if from_ or to:

@@ -37,7 +37,7 @@ def stream(
     """Take in what lands, within seconds, until Ctrl-C."""
     from assets.code import code
     from assets.streams import STREAMS
-    from blogdata.evidence.appended import appended
+    from blogdata.evidence.events import appended
     from blogdata.orchestration import stream as streams
     from blogdata.orchestration.landing import bounds_of
     from blogdata.orchestration.stream import Place

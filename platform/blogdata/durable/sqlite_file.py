@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,22 +16,24 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class SqliteFile:
-    """A SQLite file; it and its tables are created when it is first used for more than reading.
-
-    Args:
-        busy_seconds: How long to wait for another process that writes.
-        unusable: Makes the error to raise, if the file cannot be read or written.
-        journal: Its journal; with `WAL` readers and a writer do not wait for one another.
-    """
+class SqliteStore:
+    """What is kept in one SQLite file and nowhere else; it is created when it is first used for more than reading."""
 
     path: Path
-    schema: str
-    busy_seconds: float
-    unusable: Callable[[sqlite3.Error], PlatformError]
-    journal: Literal["DELETE", "WAL"] = "DELETE"
 
-    def read(self, query: str, *values: object) -> list[sqlite3.Row]:
+    schema: ClassVar[str]
+    busy_seconds: ClassVar[float]
+    """How long to wait for another process that writes."""
+    journal: ClassVar[Literal["DELETE", "WAL"]] = "DELETE"
+    """With `WAL` readers and a writer do not wait for one another."""
+    unusable: ClassVar[type[PlatformError]]
+    """Raised when the file cannot be read or written."""
+    called: ClassVar[str]
+    """What the store is called in that error."""
+    remedy: ClassVar[str]
+    """Next step of that error."""
+
+    def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
         """Return the rows of a query; none if there is no file yet."""
         if not self.path.exists():
             return []
@@ -39,13 +41,22 @@ class SqliteFile:
             return connection.execute(query, values).fetchall()
 
     def check(self) -> None:
-        """Read the whole file, if there is one, without changing it.
-
-        Raises:
-            PlatformError: It is damaged; what `unusable` makes.
-        """
+        """Read the whole file, if there is one, without changing it; raise `unusable` if it is damaged."""
         if self.path.exists() and (found := problem(self.path)):
-            raise self.unusable(sqlite3.DatabaseError(found))
+            raise self._unusable(found)
+
+    def scrub(self) -> None:
+        """Leave nothing of deleted rows in the file, if there is one: neither free pages nor a log of writes.
+
+        It raises `unusable` if another process uses the file.
+        """
+        if not self.path.exists():
+            return
+        with self.connected() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("VACUUM")
+            if self.journal == "WAL" and connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                raise sqlite3.OperationalError("its log is in use")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -75,7 +86,7 @@ class SqliteFile:
                     self._create(connection)
                 yield connection
         except sqlite3.Error as error:
-            raise self.unusable(error) from error
+            raise self._unusable(str(error)) from error
 
     def _create_for_owner(self) -> None:
         # A file that is there is never opened here: closing it would release the locks of this process's connections.
@@ -92,57 +103,10 @@ class SqliteFile:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
 
-
-@dataclass(frozen=True, kw_only=True)
-class SqliteStore:
-    """What is kept in one SQLite file and nowhere else; the file is created when it is first written."""
-
-    path: Path
-
-    schema: ClassVar[str]
-    busy_seconds: ClassVar[float]
-    journal: ClassVar[Literal["DELETE", "WAL"]] = "DELETE"
-    unusable: ClassVar[type[PlatformError]]
-    """Raised when the file cannot be read or written."""
-    called: ClassVar[str]
-    """What the store is called in that error."""
-    remedy: ClassVar[str]
-    """Next step of that error."""
-
-    def check(self) -> None:
-        """Read the whole file, if there is one.
-
-        Raises:
-            PlatformError: It is damaged; `unusable` of the store.
-        """
-        self._file.check()
-
-    def scrub(self) -> None:
-        """Leave nothing of deleted rows in the file, if there is one: neither free pages nor a log of writes.
-
-        Raises:
-            PlatformError: Another process uses the file; `unusable` of the store.
-        """
-        if not self.path.exists():
-            return
-        with self._file.connected() as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("VACUUM")
-            if self.journal == "WAL" and connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-                raise sqlite3.OperationalError("its log is in use")
-
-    @property
-    def _file(self) -> SqliteFile:
-        return SqliteFile(
-            path=self.path,
-            schema=self.schema,
-            busy_seconds=self.busy_seconds,
-            unusable=self._unusable,
-            journal=self.journal,
+    def _unusable(self, problem: str) -> PlatformError:
+        return self.unusable(
+            what=f"{self.called} cannot be used: {problem}", where=str(self.path), next_step=self.remedy
         )
-
-    def _unusable(self, error: sqlite3.Error) -> PlatformError:
-        return self.unusable(what=f"{self.called} cannot be used: {error}", where=str(self.path), next_step=self.remedy)
 
 
 def problem(path: Path, *, whole: bool = True) -> str | None:

@@ -12,8 +12,7 @@ from typing import ClassVar
 from blogdata.erasure.persons import TABLES, Found, named_in
 from blogdata.erasure.rows import Rows, has_lines, without_landed_files
 from blogdata.errors import PlatformError, refuse_unknown
-from blogdata.planning.estimate import estimate
-from blogdata.planning.plan import Plan, Planner
+from blogdata.planning.plan import Plan, Planner, estimate
 from blogdata.planning.reach import landed_input
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Wanted

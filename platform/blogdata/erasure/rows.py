@@ -28,8 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from blogdata.erasure import clearing
-from blogdata.evidence.appended import appended
-from blogdata.evidence.events import EventLog
+from blogdata.evidence.events import EventLog, appended
 from blogdata.lake import arrow
 from blogdata.lake.checksums import file_of
 from blogdata.lake.commit import WHOLE_TABLE, Account, Entry, kept

@@ -71,11 +71,7 @@ class DiskFull(PlatformError):
 
 
 def refuse_unknown(given: Sequence[str], there: Iterable[str], *, where: str, kind: str = "dataset") -> None:
-    """Refuse names that do not exist.
-
-    Raises:
-        ConfigurationError: Some of the names do not exist.
-    """
+    """Refuse names that do not exist."""
     names = list(there)
     unknown = sorted(set(given) - set(names))
     if unknown:

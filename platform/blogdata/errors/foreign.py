@@ -31,8 +31,7 @@ class Unforeseen(PlatformError):
 def unquoted(error: BaseException) -> str:
     """Return what an error of a library is about: its kind and the parts of the schema it names, and no value.
 
-    Args:
-        error: An error of Spark, a database driver, Arrow, Python; one of the platform is returned as it is.
+    One of the platform is returned as it is.
     """
     if isinstance(error, PlatformError):
         return error.what

@@ -30,13 +30,7 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Action, words="run"):
-    """Run what is stale, or run again what is named.
-
-    Args:
-        start: First hour or day to run again; None: no limit.
-        end: End of the span, not included; None: no limit.
-        datasets: Only these datasets; empty: all.
-    """
+    """Run what is stale, or run again a span of hours or days (the end not included) or some datasets."""
 
     start: str | None = None
     end: str | None = None
@@ -99,11 +93,7 @@ class RemoveColumn(Action, words="remove the column"):
 
 @dataclass(frozen=True, kw_only=True)
 class Query(Action, words="query"):
-    """Query the tables.
-
-    Args:
-        as_of: Time of the state to read; None: the newest.
-    """
+    """Query the tables, as of a time or as they are."""
 
     sql: str
     as_of: str | None = None
@@ -111,11 +101,7 @@ class Query(Action, words="query"):
 
 @dataclass(frozen=True, kw_only=True)
 class RunStream(Action, words="run the stream"):
-    """Run a stream.
-
-    Args:
-        name: Name of the stream; None: the only one there is.
-    """
+    """Run a stream; the only one there is, if it is not named."""
 
     name: str | None = None
     once: bool = False

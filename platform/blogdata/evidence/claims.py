@@ -39,11 +39,7 @@ _OF = " of "
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """The claim of one owner on one partition.
-
-    Args:
-        owner: Owner id; must suffice to check whether the owner is alive.
-    """
+    """The claim of one owner on one partition; the owner's id suffices to check whether it is alive."""
 
     partition: str
     owner: str
@@ -63,39 +59,12 @@ class Claims:
         return {claim.partition: claim for claim in self._read(self._table()) if self._alive(claim)}
 
     def take(self, partitions: Collection[str], owner: str) -> list[str]:
-        """Claim those of some partitions that no other live owner holds.
-
-        Returns:
-            Keys of the claimed partitions, in order.
-        """
-        wanted = sorted(set(partitions))
-        if not wanted:
-            return []
-        won: list[str] = []
-
-        def change(claims: dict[str, Claim]) -> dict[str, Claim]:
-            won[:] = [key for key in wanted if key not in claims or claims[key].owner == owner]
-            now = datetime.now(timezone.utc)
-            return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in won}}
-
-        self._change(change)
-        return won
+        """Claim those of some partitions that no other live owner holds; return them, in order."""
+        return self._claim(partitions, owner, free_too=True)
 
     def renew(self, partitions: Collection[str], owner: str) -> list[str]:
-        """Renew claims: set the time at which they were taken to now.
-
-        Returns:
-            Keys that the owner still holds, in order; it has lost the others.
-        """
-        kept: list[str] = []
-
-        def change(claims: dict[str, Claim]) -> dict[str, Claim]:
-            kept[:] = [key for key in sorted(set(partitions)) if key in claims and claims[key].owner == owner]
-            now = datetime.now(timezone.utc)
-            return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in kept}}
-
-        self._change(change)
-        return kept
+        """Set the time at which claims were taken to now; return those that the owner has not lost, in order."""
+        return self._claim(partitions, owner, free_too=False)
 
     def release(self, partitions: Iterable[str], owner: str) -> None:
         """Release partitions, done or not; claims of other owners are left alone."""
@@ -105,6 +74,20 @@ class Claims:
                 key: claim for key, claim in claims.items() if claim.owner != owner or claim.partition not in freed
             }
         )
+
+    def _claim(self, partitions: Collection[str], owner: str, *, free_too: bool) -> list[str]:
+        won: list[str] = []
+
+        def change(claims: dict[str, Claim]) -> dict[str, Claim]:
+            won[:] = [
+                key for key in sorted(set(partitions)) if (claims[key].owner == owner if key in claims else free_too)
+            ]
+            now = datetime.now(timezone.utc)
+            return {**claims, **{key: Claim(partition=key, owner=owner, taken_at=now) for key in won}}
+
+        if partitions:
+            self._change(change)
+        return won
 
     def _change(self, change: Callable[[dict[str, Claim]], dict[str, Claim]]) -> None:
         for _ in range(TRIES):

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -67,24 +68,12 @@ class Event:
 
 
 def table_of(events: Iterable[Event], recorded_at: datetime) -> pa.Table:
-    """Build the log's rows of some events.
-
-    Args:
-        recorded_at: When they are recorded, UTC.
-    """
+    """Build the log's rows of some events."""
     rows = [
         {
+            **vars(event),
             "event_id": event.identity or str(uuid.uuid4()),
-            "kind": event.kind,
             "recorded_at": recorded_at,
-            "dataset": event.dataset,
-            "partition": event.partition,
-            "run_id": event.run_id,
-            "code_version": event.code_version,
-            "table_version": event.table_version,
-            "rows_in": event.rows_in,
-            "rows_out": event.rows_out,
-            "seconds": event.seconds,
             "payload": None if event.payload is None else json.dumps(event.payload, default=str),
         }
         for event in events
@@ -171,7 +160,7 @@ def entry_of(row: dict[str, Any]) -> Entry:
         added=added_of(payload.get("added")),
         seconds=row["seconds"] or 0.0,
         restored=payload.get("restored"),
-        committed_at=_committed_at(row, payload),
+        committed_at=datetime.fromisoformat(payload["committed_at"]),
     )
 
 
@@ -180,11 +169,7 @@ _APPENDED = '"appended": true'
 
 
 def newest_lines(rows: Iterable[dict[str, Any]], gone: int = -1) -> dict[str, Entry]:
-    """Fold the events of a dataset into the ledger line of each partition.
-
-    Returns:
-        Partition key to its newest publication plus the appends after it.
-    """
+    """Fold the events of a dataset into a line a partition: its newest publication plus the appends after it."""
     newest: dict[str, dict[str, Any]] = {}
     appended: dict[str, list[Entry]] = {}
     compared: dict[tuple[str, int], dict[str, Any]] = {}
@@ -236,19 +221,17 @@ def _parts(payload: str) -> tuple[dict[str, Any], _FirstPart]:
 class _FirstPart:
     """The reasons, measures and breakdowns of a payload, parsed when the first of them is read."""
 
-    __slots__ = ("_parsed", "_text")
-
     def __init__(self, text: str) -> None:
-        self._text, self._parsed = text, dict[str, dict[Any, Any]]()
+        self._text = text
 
+    @cached_property
     def parsed(self) -> dict[str, dict[Any, Any]]:
-        if not self._parsed:
-            found = json.loads(self._text)
-            breakdowns = {
-                name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in found["breakdowns"].items()
-            }
-            self._text, self._parsed = "", {**found, "breakdowns": breakdowns}
-        return self._parsed
+        found = json.loads(self._text)
+        breakdowns = {
+            name: {tuple(cells[:-1]): cells[-1] for cells in rows} for name, rows in found["breakdowns"].items()
+        }
+        self._text = ""
+        return {**found, "breakdowns": breakdowns}
 
 
 class _Counts(Mapping[Any, Any]):
@@ -260,20 +243,13 @@ class _Counts(Mapping[Any, Any]):
         self._part, self._name = part, name
 
     def __getitem__(self, key: Any) -> Any:
-        return self._part.parsed()[self._name][key]
+        return self._part.parsed[self._name][key]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._part.parsed()[self._name])
+        return iter(self._part.parsed[self._name])
 
     def __len__(self) -> int:
-        return len(self._part.parsed()[self._name])
+        return len(self._part.parsed[self._name])
 
     def __repr__(self) -> str:
         return repr(dict(self))
-
-
-def _committed_at(row: dict[str, Any], payload: dict[str, Any]) -> datetime:
-    # Events of earlier releases lack it; they were usually recorded within a second of their commit.
-    text = payload.get("committed_at")
-    moment: datetime = row["recorded_at"] if text is None else datetime.fromisoformat(text)
-    return moment

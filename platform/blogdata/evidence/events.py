@@ -31,7 +31,7 @@ from blogdata.evidence.event import (
     table_of,
 )
 from blogdata.lake import arrow, companions
-from blogdata.lake.commit import Commit, Entry, parse, parse_expiry
+from blogdata.lake.commit import Commit, Entry, entries_of, parse, parse_expiry
 from blogdata.lake.lake import Lake
 from blogdata.lake.store import ZSTD, NewestLog, compact_if_due
 from blogdata.lake.store_faults import TRIES, contended, store_faults
@@ -57,16 +57,11 @@ class EventLog:
     """Reads and appends `ops.events`, and adds missing events from the tables' own logs."""
 
     def __init__(self, lake: Lake) -> None:
-        self._lake = lake
+        self.lake = lake
         self._log = NewestLog(lake, EVENTS)
         self._tables: dict[str, NewestLog] = {}
         self._folded: dict[str, _Folded] = {}
         self._gone: dict[str, int] = {}
-
-    @property
-    def lake(self) -> Lake:
-        """The tables that the events are about."""
-        return self._lake
 
     def append(self, events: Sequence[Event]) -> None:
         """Append events in one commit."""
@@ -75,7 +70,7 @@ class EventLog:
         rows = table_of(events, datetime.now(timezone.utc))
         for _ in range(TRIES):
             try:
-                self._write(rows, self._lake.table(EVENTS))
+                self._write(rows, self.lake.table(EVENTS))
                 return
             except DeltaError as error:
                 # Another process has compacted or created the log meanwhile.
@@ -91,16 +86,16 @@ class EventLog:
         )
         with store_faults(EVENTS):
             write_deltalake(
-                self._lake.path(EVENTS) if log is None else log,
+                self.lake.path(EVENTS) if log is None else log,
                 rows,
                 mode="error" if begins else "append",
                 partition_by=["dataset"],
-                storage_options=dict(self._lake.storage_options),
+                storage_options=dict(self.lake.storage_options),
                 commit_properties=once,
                 writer_properties=ZSTD,
             )
         # The write has moved the handle that it was given to its own commit.
-        table = self._lake.table(EVENTS) if log is None else log
+        table = self.lake.table(EVENTS) if log is None else log
         if table is None:
             return
         compact_if_due(table)
@@ -126,7 +121,12 @@ class EventLog:
         """
         if partitions is None and since is None and until is None:
             return self._all_lines(dataset)
-        return self._lines(self._catch_up(dataset), dataset, partitions, since, until)
+        log, keys = self._catch_up(dataset), None if partitions is None else sorted(set(partitions))
+        if log is None or keys == []:
+            return {}
+        rows = _rows(log, dataset, _OF_LINES, since=keys[0] if keys else since, until=until)
+        asked = None if keys is None else {*keys, None}
+        return newest_lines((row for row in rows if asked is None or row["partition"] in asked), self._gone[dataset])
 
     def _all_lines(self, dataset: str) -> dict[str, Entry]:
         log = self._catch_up(dataset)
@@ -141,21 +141,6 @@ class EventLog:
             lines = known.lines if known and is_same else newest_lines(_rows(log, dataset, _OF_LINES), gone)
             known = self._folded[dataset] = _Folded(log, files, gone, lines)
         return dict(known.lines)
-
-    def _lines(
-        self,
-        log: DeltaTable | None,
-        dataset: str,
-        partitions: Iterable[str] | None,
-        since: str | None,
-        until: str | None,
-    ) -> dict[str, Entry]:
-        keys = None if partitions is None else sorted(set(partitions))
-        if log is None or (keys is not None and not keys):
-            return {}
-        rows = _rows(log, dataset, _OF_LINES, since=keys[0] if keys else since, until=until)
-        asked = None if keys is None else {*keys, None}
-        return newest_lines((row for row in rows if asked is None or row["partition"] in asked), self._gone[dataset])
 
     def ever_published(self, dataset: str) -> set[str]:
         """Return every partition that was published at any time, those that were lost since included."""
@@ -233,7 +218,7 @@ class EventLog:
     def changed_at(self) -> datetime | None:
         """Return when the log was last changed, UTC, to the millisecond; None if there is none."""
         log = self._log.table()
-        newest = next(self._lake.commits(log, log.version() - 1), None) if log is not None else None
+        newest = next(self.lake.commits(log, log.version() - 1), None) if log is not None else None
         return None if newest is None else datetime.fromtimestamp(newest[1]["timestamp"] / 1000, timezone.utc)
 
     def _catch_up(self, dataset: str) -> DeltaTable | None:
@@ -247,7 +232,7 @@ class EventLog:
             self._gone[dataset] = recorded if recorded > _version(table) else -1
             if table is None or recorded >= table.version():
                 return log
-            log = self._lake.table(EVENTS)
+            log = self.lake.table(EVENTS)
             try:
                 added = self._project(dataset, table, _recorded_version(log, dataset), log)
             except DeltaError as error:
@@ -258,12 +243,12 @@ class EventLog:
         raise contended(EVENTS, f"record publications of {dataset}")
 
     def _table(self, dataset: str) -> DeltaTable | None:
-        table = self._tables.setdefault(dataset, NewestLog(self._lake, dataset)).table()
+        table = self._tables.setdefault(dataset, NewestLog(self.lake, dataset)).table()
         # A companion has no new commit of its own until it follows its main table.
-        return table if table is None or companions.main_of(table) is None else self._lake.caught_up(dataset)
+        return table if table is None or companions.main_of(table) is None else self.lake.caught_up(dataset)
 
     def _project(self, dataset: str, table: DeltaTable, after: int, log: DeltaTable | None) -> int:
-        events = [event for _, found in published(self._lake, dataset, table, after) for event in found]
+        events = [event for _, found in published(self.lake, dataset, table, after) for event in found]
         if events:
             # If two processes add events of one dataset to the same log version, Delta refuses the second.
             rows = table_of(events, datetime.now(timezone.utc))
@@ -334,3 +319,12 @@ def _rows(
         wanted.append(f"(partition < {arrow.text(until)} OR partition IS NULL)")
     with store_faults(EVENTS):
         return arrow.select(log, f"SELECT {', '.join(columns)} FROM t WHERE {' AND '.join(wanted)}")
+
+
+def appended(lake: Lake, dataset: str) -> Iterator[Commit]:
+    """Iterate over the commits that appended batches to a table, newest first."""
+    table = lake.caught_up(dataset)
+    for version, entry in lake.commits(table) if table is not None else []:
+        info = parse(entry.get("userMetadata"))
+        if info is not None and "appended" in info:
+            yield Commit(dataset=dataset, version=version, entries=entries_of(dataset, version, info), info=info)

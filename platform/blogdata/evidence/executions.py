@@ -63,10 +63,7 @@ def state(marks: Iterable[Entry]) -> dict[str, Executed]:
 
 
 def due(contract: Contract, marks: Sequence[Entry], asked: Collection[str]) -> list[str]:
-    """Compute the executions to run, in order: the requested ones and all later ones the table has or had.
-
-    Returns:
-        The requested and every later execution. Executions that a restoration has undone count as requested.
+    """Compute the executions to run, in order: the requested and undone ones, and all later ones the table has or had.
 
     Raises:
         ReplayTooLong: More later executions than the contract's limit would run again.

@@ -18,17 +18,10 @@ from blogdata.publish.contract import Contract
 def held_versions(
     lake: Lake, events: EventLog, contract: Contract, table: str, *, now: datetime | None = None
 ) -> dict[int, str]:
-    """List the versions of a table that somebody may still open: shared ones, restore points, visible members, and
-    versions whose later changes somebody has still to read.
+    """List the versions of a table that somebody may still open, each with the reason.
 
     Streams hold none: they read landed files. Running readers and steps hold what the retention of the table keeps,
     and replaced copies are tables of their own, which are kept whole (:mod:`blogdata.lake.retired`).
-
-    Args:
-        now: Current time; None: the clock's.
-
-    Returns:
-        Version to the reason why it is held.
     """
     return {
         **_visible(lake, contract.dataset, table),
@@ -41,12 +34,7 @@ def held_versions(
 def first_needed(
     lake: Lake, events: EventLog, contract: Contract, beside: Iterable[str], *, now: datetime | None = None
 ) -> int:
-    """Return the oldest version that a log must still have: somebody holds it, or has not read what came after it.
-
-    Args:
-        events: The event log; it is brought up to date first.
-        now: Current time; None: the clock's.
-    """
+    """Return the oldest version that a log must still have: somebody holds it, or has not read what came after it."""
     events.publications(contract.dataset)
     held = held_versions(lake, events, contract, contract.dataset, now=now)
     followed = [companions.followed(lake, one) for one in beside if lake.table(one) is not None]

@@ -23,12 +23,7 @@ from blogdata.publish.writes import Append
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerLine:
-    """One partition of a dataset, and whether its account adds up.
-
-    Args:
-        entry: What the newest publication recorded; rows that have expired since are left out by that reason.
-        problem: What does not add up, or None.
-    """
+    """One partition of a dataset as its newest publication recorded it, and what does not add up."""
 
     entry: Entry
     rows_there: int
@@ -45,13 +40,8 @@ def audit(
 ) -> Sequence[LedgerLine]:
     """Check the account of each published partition of a dataset, and that its data files are there.
 
-    Args:
-        partitions: Only these partition keys; None for all.
-        read: Compare every byte of the files with their checksums, too.
-
-    Returns:
-        One line per published partition, in order. A table that is executed by period has one line, that of the newest
-        execution it contains, because its rows are those that this execution left.
+    With `read` every byte of the files is compared with its checksums, too. A table that is executed by period has one
+    line, that of the newest execution it contains, because its rows are those that this execution left.
     """
     there, published = _at_one_version(lake, events, contract, None if partitions is None else list(partitions))
     damaged = _damaged(lake, contract, published, read=read)
@@ -97,7 +87,6 @@ def _at_one_version(
 
 
 def _run(contract: Contract) -> Remedy:
-    """Return how a table is computed again that the lake does not have."""
     return Remedy(RunStream(name=contract.write.stream) if isinstance(contract.write, Append) else Run())
 
 

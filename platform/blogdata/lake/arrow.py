@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: Table, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Convert a deltalake table to one dictionary per row.
-
-    Args:
-        names: Only these columns; empty: all.
-    """
+    """Convert a deltalake table, or some of its columns, to one dictionary per row."""
     # A table of add actions lacks its statistics columns when it has no rows.
     chosen = list(names or table.column_names) if table.num_rows else []
     cells = [table.column(name).to_pylist() for name in chosen]

@@ -51,15 +51,9 @@ def problem_of(file: Path, size: int, *, read: bool) -> str | None:
 
 
 def require_whole(table: DeltaTable, where: str, rows: str | None = None) -> None:
-    """Verify the data files of a table before they are read without a JVM.
+    """Verify the data files that may have some rows (an SQL condition) before they are read without a JVM.
 
     A file is verified once in a process, and again when it has changed.
-
-    Args:
-        rows: SQL condition of the rows that are read; files that cannot have any of them are not verified.
-
-    Raises:
-        DataFileDamaged: A data file differs from its checksums.
     """
     folder = local_folder(table)
     if folder is None:

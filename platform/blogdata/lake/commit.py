@@ -179,11 +179,7 @@ class Commit:
 
 
 def entries_of(dataset: str, version: int, info: Mapping[str, Any]) -> dict[str, Entry]:
-    """Rebuild the ledger lines of a commit from its metadata.
-
-    Returns:
-        Partition key to its line.
-    """
+    """Rebuild the ledger lines of a commit from its metadata, by partition."""
     entries = {}
     execution = info.get("execution")
     for measured, measures in info["measures"].items():

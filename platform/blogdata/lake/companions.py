@@ -39,14 +39,7 @@ def main_of(table: DeltaTable) -> str | None:
 
 
 def caught_up(store: Store, dataset: str) -> DeltaTable | None:
-    """Open a table; a companion first follows its main table.
-
-    Returns:
-        The table; None if it does not exist.
-
-    Raises:
-        LogTruncated: As :func:`follow`.
-    """
+    """Open a table; a companion first follows its main table. None if it does not exist."""
     table = store.table(dataset)
     return None if table is None else follow(store, dataset, table)
 
@@ -54,12 +47,7 @@ def caught_up(store: Store, dataset: str) -> DeltaTable | None:
 def follow(store: Store, dataset: str, table: DeltaTable) -> DeltaTable:
     """Apply the pending commits of the main table to its companion's log.
 
-    Returns:
-        The table, at a version that agrees with the newest one of the main table. If the store takes no writes, the
-        table as it is, so that it can still be read.
-
-    Raises:
-        LogTruncated: Commits that are still to be followed are gone.
+    If the store takes no writes, the table is returned as it is, so that it can still be read.
     """
     main = main_of(table)
     leader = None if main is None else store.table(main)
@@ -91,11 +79,7 @@ def followed(store: Store, dataset: str) -> int:
 
 
 def version_with(store: Store, dataset: str, version: int) -> int:
-    """Find the version of a companion that belongs to a version of its main table.
-
-    Returns:
-        The newest version of the companion that contains no later commit of the main table.
-    """
+    """Find the newest version of a companion that contains no later commit of its main table than a version."""
     table = caught_up(store, dataset)
     assert table is not None
     main = main_of(table)
@@ -112,14 +96,10 @@ def version_with(store: Store, dataset: str, version: int) -> int:
 
 
 def agreeing(store: Store, datasets: Sequence[str]) -> dict[str, int]:
-    """Compute the versions at which a main table and its companions show the same state.
+    """Compute the versions at which a main table and its companions show the same state, for each one that exists.
 
-    Args:
-        datasets: Names of tables; one without its main table or a companion among them gets its newest version.
-
-    Returns:
-        Dataset to version, for each one that exists. A main table that a companion cannot follow, because the store
-        takes no writes, gets the newest version that the companion has followed.
+    One without its main table or a companion among them gets its newest version. A main table that a companion cannot
+    follow, because the store takes no writes, gets the newest version that the companion has followed.
     """
     tables = {dataset: caught_up(store, dataset) for dataset in datasets}
     there = {dataset: table for dataset, table in tables.items() if table is not None}

@@ -34,11 +34,7 @@ def leave(
     run: Mapping[str, Any],
     companions: Sequence[str] = (),
 ) -> Mapping[str, int]:
-    """Take partitions out of a table and its companions, in one commit of the table.
-
-    Returns:
-        Partition to the rows of the dataset that left.
-    """
+    """Take partitions out of a table and its companions, in one commit of the table; return the rows that left."""
     keys = sorted(partitions)
     for _ in range(TRIES):
         table = lake.caught_up(dataset)
@@ -70,11 +66,7 @@ def _info(column: str, rows: Mapping[str, int], run: Mapping[str, Any]) -> dict[
 def rows_of(
     lake: Lake, dataset: str, column: str, keys: Sequence[str], version: int | None = None
 ) -> Mapping[str, int]:
-    """Count the rows of some partitions of a table, from its log; 0 for one that is not there.
-
-    Args:
-        version: Version of the dataset; None for the newest.
-    """
+    """Count the rows of some partitions of a table, from its log; 0 for one that is not there."""
     there = lake.row_counts(dataset, column, version, partitions=keys)
     return {key: there.get(key, 0) for key in keys}
 

@@ -29,11 +29,7 @@ class DatasetMissing(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class TableSlice:
-    """A table with rows of a dataset, opened at the version that is read.
-
-    Args:
-        partitions: The partitions that are read from it; None for all of it.
-    """
+    """A table opened at the version that is read, and the partitions that are read from it; None for all of it."""
 
     name: str
     table: DeltaTable
@@ -53,9 +49,6 @@ class Lake(Store):
         """Open a dataset's table without a JVM; a companion first follows its main table, which may commit.
 
         The table has the dataset's versions and commits; the rows may be in other tables: see :meth:`parts`.
-
-        Returns:
-            The table at its newest version; None if it does not exist.
         """
         return companions.caught_up(self, dataset)
 
@@ -74,13 +67,7 @@ class Lake(Store):
     ) -> dict[str, int]:
         """Count the rows of each partition, from the log alone where possible.
 
-        Args:
-            column: Partition column; None counts the whole table under the key "".
-            version: Table version; None for the newest.
-            partitions: Partitions to count; others may be missing from the result. None: all.
-
-        Returns:
-            Partition value to number of rows.
+        Without a column the whole table is counted under the key "". Partitions that were not asked for may lack.
         """
         counts: dict[str, int] = {}
         for part in self.parts(dataset, version, partitions=partitions):
@@ -100,15 +87,8 @@ class Lake(Store):
     ) -> list[TableSlice]:
         """Open the tables that hold a dataset's rows, without a JVM: its own table, or its visible members.
 
-        Args:
-            version: Version of the dataset; None for the newest.
-            partitions: Only tables that have any of these; None: all.
-
-        Returns:
-            The tables; empty if the dataset has never been published.
-
-        Raises:
-            MemberRemoved: Retention has removed rows of that version.
+        Only those that have any of the partitions; none if the dataset has never been published. :class:`MemberRemoved`
+        is raised if retention has removed rows of that version.
         """
         table = self.caught_up(dataset)
         if table is None:
@@ -125,20 +105,12 @@ class Lake(Store):
         return [TableSlice(name=dataset, table=table, partitions=None)]
 
     def part(self, dataset: str, member: Member) -> TableSlice:
-        """Open a member's table at its audited version, without a JVM.
-
-        Raises:
-            LogDamaged: A file of the member's log is gone, cut off or garbled.
-        """
+        """Open a member's table at its audited version, without a JVM."""
         name = members.table_of(dataset, member.location)
         return TableSlice(name=name, table=self.at(name, member.version), partitions=_only(member))
 
     def is_readable(self, dataset: str, version: int) -> bool:
-        """Check, without a JVM, whether the rows of a version can still be read: every file of them exists.
-
-        Raises:
-            MemberRemoved: Retention has removed rows of that version.
-        """
+        """Check, without a JVM, whether every file of a version exists; :class:`MemberRemoved` as for :meth:`parts`."""
         try:
             parts = self.parts(dataset, version)
         except DeltaError:
@@ -151,24 +123,21 @@ class Lake(Store):
         names: Sequence[str],
         *,
         since: str | None = None,
-        until: str | None = None,
         only: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> pa.Table:
         """Read some columns of a dataset's newest state, without a JVM; no rows if it was never published.
 
         Args:
             since: Only partitions from this key on, of a partitioned dataset; None: from the first on.
-            until: Only partitions before this key; None: to the last one.
             only: STRING column to its wanted values; empty: all rows of these partitions.
         """
         parts = []
         for part in self.parts(dataset):
             wanted = [_among(column, values) for column, values in only.items()]
-            if part.partitions is not None or since is not None or until is not None:
+            if part.partitions is not None or since is not None:
                 (column,) = part.table.metadata().partition_columns
                 wanted += [_among(column, part.partitions)] if part.partitions else []
                 wanted += [] if since is None else [f'"{column}" >= {arrow.text(since)}']
-                wanted += [] if until is None else [f'"{column}" < {arrow.text(until)}']
             condition = " AND ".join(wanted)
             where = f" WHERE {condition}" if wanted else ""
             require_whole(part.table, dataset, condition or None)
@@ -191,7 +160,10 @@ class Lake(Store):
             MemberRemoved: Retention has removed rows of that version.
         """
         # A given version is opened directly, so that damage to later ones does not matter.
-        table = self.caught_up(dataset) if version is None else self._found(dataset, version)
+        try:
+            table = self.caught_up(dataset) if version is None else self.at(dataset, version)
+        except TableNotFoundError:
+            table = None
         if table is None:
             raise DatasetMissing(
                 what=f"{dataset} has no table yet",
@@ -223,11 +195,7 @@ class Lake(Store):
     ) -> DataFrame:
         """Read some members of a dataset as one frame, with the same columns and types for all of them.
 
-        Args:
-            columns: Name to Spark SQL type; None: every column that any of them has.
-
-        Returns:
-            Their rows; a column that a member does not have is null.
+        Without columns (name to Spark SQL type) it has every column of any of them; one that a member lacks is null.
         """
         from pyspark.sql import functions as F
 
@@ -274,12 +242,6 @@ class Lake(Store):
                 )
         return visible
 
-    def _found(self, dataset: str, version: int) -> DeltaTable | None:
-        try:
-            return self.at(dataset, version)
-        except TableNotFoundError:
-            return None
-
     def versions(self, datasets: Iterable[str]) -> dict[str, int]:
         """Return the newest version of each dataset that exists; a main table and its companions agree."""
         return companions.agreeing(self, list(datasets))
@@ -317,3 +279,13 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
         return frames[0]
     half = len(frames) // 2
     return _union(frames[:half]).union(_union(frames[half:]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """Some partitions of a table."""
+
+    lake: Lake
+    dataset: str
+    version: int
+    partitions: Sequence[str]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -43,6 +43,8 @@ SCHEMA = pa.schema(
         pa.field("removed_at", pa.timestamp("us", tz="UTC")),
     ]
 )
+_CALLED = {"name": "member", "version": "member_version", "rows_of": "rows"}
+"""Columns that are called otherwise than the member's field."""
 CLOSED = "delta.appendOnly"
 """Table property of a complete member: Delta itself refuses commits that change or remove its rows."""
 _CONSTRAINT = "delta.constraints."
@@ -127,13 +129,9 @@ class Members:
         return tuple(member for member in self.visible if not set(partitions).isdisjoint(member.partitions))
 
     def superseded(self, partitions: Collection[str], version: int, moment: datetime) -> tuple[Member, ...]:
-        """Compute the pointer's rows after other members take over some partitions.
+        """Compute the pointer's rows after other members take over some partitions at a moment (UTC).
 
-        Args:
-            moment: Time of the change, UTC.
-
-        Returns:
-            All members; one that also has other partitions stays visible with those.
+        A member that also has other partitions stays visible with those.
         """
         gone = set(partitions)
         rows: list[Member] = []
@@ -159,33 +157,11 @@ def is_pointer(table: DeltaTable) -> bool:
 
 
 def members_of(table: DeltaTable) -> Members:
-    """Read a pointer at the version at which it was opened.
-
-    Raises:
-        DataFileDamaged: The pointer's data file is gone or cut off.
-    """
+    """Read a pointer at the version at which it was opened."""
     with store_faults(table.table_uri):
         rows = arrow.select(table, "SELECT * FROM t")
-    found = [
-        Member(
-            name=row["member"],
-            location=row["location"],
-            version=row["member_version"],
-            partition_column=row["partition_column"],
-            columns=json.loads(row["columns"]),
-            frozen=row["frozen"],
-            rows_of=json.loads(row["rows"]),
-            run_id=row["run_id"],
-            since_version=row["since_version"],
-            visible_from=row["visible_from"],
-            visible_until=row["visible_until"],
-            removed_at=row["removed_at"],
-        )
-        for row in rows
-    ]
-    return Members(
-        version=table.version(), all=tuple(sorted(found, key=lambda member: (member.since_version, member.name)))
-    )
+    found = sorted(map(_member, rows), key=lambda member: (member.since_version, member.name))
+    return Members(version=table.version(), all=tuple(found))
 
 
 def columns_of(chosen: Collection[Member]) -> dict[str, str]:
@@ -213,12 +189,7 @@ def dataset_of(table: str) -> str:
 
 
 def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
-    """Refuse a direct write to a pointer or to a complete member.
-
-    Raises:
-        BehindAPointer: The table is a pointer: the dataset lives in members.
-        MemberClosed: The table is a published member.
-    """
+    """Refuse a direct write to a pointer or to a complete member."""
     if table is None:
         return
     if table.metadata().configuration.get(CLOSED) == "true":
@@ -237,11 +208,7 @@ def refuse_direct(table: DeltaTable | None, dataset: str) -> None:
 
 
 def seen(store: Store, dataset: str) -> Members:
-    """Read the newest state of a dataset's pointer; :data:`NONE_YET` before its first publication.
-
-    Raises:
-        NotBehindAPointer: The dataset is one table.
-    """
+    """Read the newest state of a dataset's pointer; :data:`NONE_YET` before its first publication."""
     table = store.table(dataset)
     if table is None:
         return NONE_YET
@@ -259,14 +226,9 @@ def base(store: Store, dataset: str) -> Members:
 
     The versions of such a table stay readable, and the version numbers continue. Only its constraints are dropped
     first, because they refer to columns that a pointer does not have.
-
-    Raises:
-        NotBehindAPointer: The dataset is one partitioned table.
     """
     table = store.table(dataset)
-    if table is None or is_pointer(table):
-        return seen(store, dataset)
-    if table.metadata().partition_columns:
+    if table is None or is_pointer(table) or table.metadata().partition_columns:
         return seen(store, dataset)
     for name in table.metadata().configuration:
         if name.startswith(_CONSTRAINT):
@@ -283,13 +245,9 @@ def commit(
     *,
     transaction_id: str | None = None,
 ) -> int | None:
-    """Change a pointer, unless another writer has changed it since its state was read.
+    """Change a pointer; return the new version, or None if another writer has changed it since its state was read.
 
-    Args:
-        transaction_id: Transaction identifier by which a repeated commit is recognized; None: the commit has none.
-
-    Returns:
-        The new version; None if another writer committed first and nothing was changed.
+    By the transaction identifier a repeated commit is recognized.
     """
     data = pa.Table.from_pylist([_row(member) for member in rows], schema=SCHEMA)
     transactions = None if transaction_id is None else [Transaction(transaction_id, 1, int(time.time() * 1000))]
@@ -328,17 +286,10 @@ def commit(
 
 
 def _row(member: Member) -> dict[str, Any]:
-    return {
-        "member": member.name,
-        "location": member.location,
-        "member_version": member.version,
-        "partition_column": member.partition_column,
-        "columns": json.dumps(dict(member.columns)),
-        "frozen": member.frozen,
-        "rows": json.dumps(dict(member.rows_of)),
-        "run_id": member.run_id,
-        "since_version": member.since_version,
-        "visible_from": member.visible_from,
-        "visible_until": member.visible_until,
-        "removed_at": member.removed_at,
-    }
+    values = {_CALLED.get(name, name): value for name, value in vars(member).items()}
+    return {**values, "columns": json.dumps(dict(member.columns)), "rows": json.dumps(dict(member.rows_of))}
+
+
+def _member(row: Mapping[str, Any]) -> Member:
+    values = {one.name: row[_CALLED.get(one.name, one.name)] for one in fields(Member)}
+    return Member(**{**values, "columns": json.loads(row["columns"]), "rows_of": json.loads(row["rows"])})

@@ -25,13 +25,7 @@ ABANDONED = timedelta(days=7)
 
 @dataclass(frozen=True, kw_only=True)
 class Removed:
-    """A member whose files are gone.
-
-    Args:
-        rows: Number of rows that readers saw of it; 0 if it was never visible.
-        visible_until: When it stopped being visible, UTC; None if it never was visible.
-        bytes: Freed space in bytes.
-    """
+    """A member whose files are gone, the rows that readers saw of it, and until when (UTC); None: never."""
 
     location: str
     rows: int
@@ -40,18 +34,9 @@ class Removed:
 
 
 def remove(lake: Lake, dataset: str, *, keep: timedelta, now: datetime | None = None) -> Sequence[Removed]:
-    """Remove the members that have not been visible for some time, and abandoned ones that never were.
+    """Remove the members that have been replaced for longer than `keep`, and abandoned ones that never were visible.
 
-    Args:
-        keep: How long a member is kept after another one took its place.
-        now: Current time; None: the clock's.
-
-    Returns:
-        The removed members; never one that is visible, or shared by a manifest.
-
-    Raises:
-        ConfigurationError: The lake is in an object store.
-        NotBehindAPointer: The dataset is one table.
+    Never one that is visible, or shared by a manifest.
     """
     home = lake.folder(members.table_of(dataset, ""))
     if home is None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from blogdata.durable.switched_folder import CURRENT
+from blogdata.durable.whole_file import CURRENT
 from blogdata.errors import ConfigurationError
 from blogdata.errors.remedies import Remedy, WithdrawShare
 from blogdata.lake import members
@@ -62,11 +62,7 @@ class Share:
 
 
 def home(store: Store, dataset: str = "") -> Path:
-    """Return the folder with the shares of a dataset, or of all.
-
-    Raises:
-        ConfigurationError: The lake is in an object store, where nothing appears or changes by one rename.
-    """
+    """Return the folder with the shares of a dataset, or of all; refuse a lake in an object store."""
     root = store.folder(FOLDER)
     if root is None:
         raise ConfigurationError(
@@ -98,11 +94,7 @@ def current(store: Store, dataset: str) -> Share | None:
 
 
 def shared_versions(store: Store, table: str) -> dict[int, str]:
-    """List the versions of a table whose files are shared, and must be kept.
-
-    Returns:
-        Version to the reason why it is held.
-    """
+    """List the versions of a table whose files are shared, and must be kept, with the reason."""
     dataset = members.dataset_of(table)
     held = [(share, share.tables[table]) for share in shares(store, dataset) if table in share.tables]
     opened = store.table(table) if held else None

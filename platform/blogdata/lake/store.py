@@ -24,11 +24,7 @@ COMPACT_EVERY = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Store:
-    """A folder or bucket of Delta tables, `<root>/<layer>/<table>`.
-
-    Args:
-        root: Absolute path or object store address.
-    """
+    """A folder or bucket (absolute path or address) of Delta tables, `<root>/<layer>/<table>`."""
 
     root: str
     storage_options: Mapping[str, str] = field(default_factory=dict)
@@ -59,17 +55,11 @@ class Store:
             return DeltaTable(self.path(table), version=version, storage_options=dict(self.storage_options))
 
     def commits(self, table: DeltaTable, after: int = -1) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Read the `commitInfo` of a table's commits, the newest first, as far back as its log goes.
+        """Read version and `commitInfo` of a table's commits, the newest first, as far back as its log goes.
 
         The version is read from the file name of each commit. `DeltaTable.history` instead starts with the newest
         commit and counts down from the opened version: a commit made in between shifts all versions
         (https://github.com/delta-io/delta-rs/issues/4488).
-
-        Returns:
-            Version and `commitInfo` of each commit that has one.
-
-        Raises:
-            LogDamaged: A file of the log is cut off or garbled.
         """
         store, folder = self.files(table.table_uri), local_folder(table)
         for version in range(table.version(), after, -1):
@@ -173,5 +163,4 @@ def compact(table: DeltaTable) -> bool:
 
 def plain(path: str) -> str:
     """Return a path without the scheme `file:`."""
-    without = path[len("file:") :] if path.startswith("file:") else path
-    return "/" + without.lstrip("/") if path.startswith("file:") else without
+    return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path

@@ -75,11 +75,7 @@ class LandedFileUnreadable(PlatformError):
 
 @contextmanager
 def store_faults(where: str) -> Iterator[None]:
-    """Raise the store's errors as typed ones.
-
-    Raises:
-        PlatformError: The typed error, with the original one as its cause. Errors of another origin pass unchanged.
-    """
+    """Raise the store's errors as typed ones, with the original as their cause; others pass unchanged."""
     try:
         yield
     except PlatformError:
@@ -92,11 +88,7 @@ def store_faults(where: str) -> Iterator[None]:
 
 
 def classify(text: str, where: str) -> PlatformError | None:
-    """Classify an error message of Spark, Delta or the operating system as a fault of the store.
-
-    Returns:
-        The typed error; None if the message is not about the store.
-    """
+    """Classify an error message of Spark, Delta or the operating system; None if it is not about the store."""
     if any(sign in text for sign in _FULL):
         return DiskFull(where)
     if landed := landed_file_in(text):
@@ -121,11 +113,7 @@ def classify(text: str, where: str) -> PlatformError | None:
 
 
 def contended(where: str, what: str) -> Contended:
-    """Build the error for a table that others changed at every try.
-
-    Args:
-        what: What was about to be done to it.
-    """
+    """Build the error for a table that others changed at every try of what was about to be done."""
     return Contended(
         what=f"others changed the table {TRIES} times while this was about to {what}",
         where=where,
@@ -134,11 +122,7 @@ def contended(where: str, what: str) -> Contended:
 
 
 def log_damaged(where: str, file: str) -> LogDamaged:
-    """Build the error for a file of a table's log that cannot be read.
-
-    Args:
-        file: Path of the file; empty if it is not known.
-    """
+    """Build the error for a file of a table's log that cannot be read; its path is empty if it is not known."""
     return LogDamaged(
         what="a file of the table's log is gone, cut off or garbled" + _file_suffix(file),
         where=where,
@@ -152,11 +136,7 @@ def log_damaged(where: str, file: str) -> LogDamaged:
 
 
 def data_file_damaged(where: str, file: str, problem: str) -> DataFileDamaged:
-    """Build the error for a data file that differs from what was written.
-
-    Args:
-        file: Path of the file; empty if it is not known.
-    """
+    """Build the error for a data file that differs from what was written; its path is empty if it is not known."""
     return DataFileDamaged(
         what=f"a data file is damaged: {file or where}: {problem}",
         where=where,

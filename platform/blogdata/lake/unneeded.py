@@ -42,8 +42,7 @@ _COMMIT = re.compile(r"^(\d{20})\.json$")
 def data_files(store: Store, name: str, held: Collection[int], now: datetime) -> list[Path]:
     """List the data files that no version needs that may still be read, those of writes that were cut off included.
 
-    Returns:
-        The files; empty if the lake is in an object store, or the version of that time is no longer in the log.
+    Empty if the lake is in an object store, or the version of that time is no longer in the log.
     """
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
@@ -72,15 +71,7 @@ def data_files(store: Store, name: str, held: Collection[int], now: datetime) ->
 def superseded(store: Store, name: str, kept: Collection[int], before: float) -> list[Path]:
     """List the files with rows that none of some versions needs, whatever the table's retention, changed rows included.
 
-    Args:
-        before: Only files that were written before this moment, in seconds since 1970; nobody may be writing them.
-
-    Returns:
-        The files; empty if there is no table, or the lake is in an object store.
-
-    Raises:
-        LogDamaged: What a version needs is unknown.
-        DeltaError: A kept version is not in the log.
+    Only those written before a moment (seconds since 1970), which nobody may be writing; empty in an object store.
     """
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:
@@ -93,13 +84,9 @@ def superseded(store: Store, name: str, kept: Collection[int], before: float) ->
 
 
 def log_files(store: Store, name: str, keep_from: int, now: datetime) -> list[Path]:
-    """List the files of a table's log that are older than it has to tell of, with their checksum files.
+    """List the files of a table's log that are older than it has to tell of, the oldest first.
 
-    Args:
-        keep_from: Oldest version that must stay in the log.
-
-    Returns:
-        The files, the oldest first; the log then begins with a checkpoint.
+    The log then begins with a checkpoint, and has the versions from `keep_from` on.
     """
     table, folder = store.table(name), store.folder(name)
     if table is None or folder is None:

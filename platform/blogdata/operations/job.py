@@ -11,8 +11,7 @@ import dagster as dg
 
 from blogdata.orchestration.retries import reported
 from blogdata.orchestration.run_values import values_only
-from blogdata.planning.estimate import estimate
-from blogdata.planning.plan import Plan, Planned
+from blogdata.planning.plan import Plan, Planned, estimate
 from blogdata.planning.snapshot import Snapshot
 
 RUNS = "runs"

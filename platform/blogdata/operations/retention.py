@@ -34,7 +34,7 @@ from blogdata.orchestration.upkeep import Done, Fault, Upkeep, Vacuuming, mainta
 from blogdata.patterns.data_value import lake_views
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.ingestion.readiness_marker import LandingZone
-from blogdata.planning import clock, expired_landings, expiry
+from blogdata.planning import clock, expiry
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.observed import StreamedInput
 from blogdata.planning.reach import landed_input
@@ -87,7 +87,7 @@ class Retention:
             for name, (task, keys) in over.items()
             if keys
         }
-        return Expired(rows_of=rows, landed=expired_landings.landed_over(look, self.graph, self.streams))
+        return Expired(rows_of=rows, landed=expiry.landed_over(look, self.graph, self.streams))
 
     def expire(self, now: datetime) -> Expired:
         """Take the partitions whose retention has ended out of their tables, then remove their landed files."""
@@ -98,7 +98,7 @@ class Retention:
             if (keys := expiry.over(look, self.graph, task, now))
         }
         # Read again: the tables have changed.
-        landed = expired_landings.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
+        landed = expiry.landed_over(Snapshot(self.zone, self.events), self.graph, self.streams)
         sources = {source.table for one in self.graph.contracts.values() if (source := landed_input(one))}
         left_over = [self.zone.folder.glob(f"{table}/{at}{_PREFIX}*") for table in sources for at in ("", "date=*/")]
         for hidden in sorted(chain(*left_over)):

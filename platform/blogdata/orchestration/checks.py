@@ -19,7 +19,7 @@ from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.patterns.observability.reading import SKEW, first
 from blogdata.patterns.quality.online_observer import observed_measures
 from blogdata.planning import detectors
-from blogdata.planning.finality import lookback_of, newest_ended
+from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.publish.audit import warnings
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, coarser

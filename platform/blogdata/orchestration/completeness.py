@@ -16,7 +16,7 @@ import dagster as dg
 
 from blogdata.evidence.events import EventLog
 from blogdata.lake.commit import Entry
-from blogdata.planning.finality import lookback_of, newest_ended
+from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.planning.reach import Within
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, finer

@@ -38,9 +38,9 @@ from blogdata.patterns.data_flow.concurrent_runner import ARRIVING
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner
+from blogdata.planning.selection import Window
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.staleness import Lane, Scope
-from blogdata.planning.window import Window
 from blogdata.publish.contract import Contract
 from blogdata.publish.writes import InOrder
 

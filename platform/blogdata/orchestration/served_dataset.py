@@ -14,7 +14,7 @@ from blogdata.orchestration.refresh import op_failing_after_output
 from blogdata.orchestration.refresh_request import Request
 from blogdata.orchestration.retries import reported
 from blogdata.patterns.data_flow.concurrent_runner import pool_of
-from blogdata.planning.window import Window
+from blogdata.planning.selection import Window
 from blogdata.publish.contract import Contract
 
 

@@ -9,7 +9,7 @@ import dagster as dg
 
 from blogdata.errors import PlatformError
 from blogdata.evidence import ledger
-from blogdata.evidence.appended import appended
+from blogdata.evidence.events import appended
 from blogdata.lake.commit import ROWS, Commit, Entry
 from blogdata.lake.lake import Lake
 from blogdata.orchestration import stream as streams

@@ -22,7 +22,7 @@ from blogdata.lake.lake import Lake
 from blogdata.lake.shares import shared_files
 from blogdata.orchestration import owners
 from blogdata.patterns.ingestion import compactor
-from blogdata.planning.finality import lookback_of, newest_ended
+from blogdata.planning.clock import lookback_of, newest_ended
 from blogdata.publish.contract import Contract
 from blogdata.publish.target import Engine, RunContext, Target
 from blogdata.publish.write_faults import ConcurrentWrite

@@ -6,25 +6,29 @@ from the landing zone and the event log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from blogdata.errors import PlatformError
+from blogdata.evidence.event import COMPARED, Event
 from blogdata.evidence.events import EventLog
+from blogdata.lake.commit import WHOLE_TABLE
+from blogdata.patterns.ingestion import landed_content, landed_partition
 from blogdata.patterns.ingestion.landed_links import StrayLink
-from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, Obstacle, is_published, printable
+from blogdata.patterns.ingestion.landed_partition import Lack, LandedPartition, Obstacle, printable
 from blogdata.patterns.ingestion.log_splitter import refused_logs
 from blogdata.patterns.ingestion.readiness_marker import FLAG, LandingZone, gaps, late_files, overdue, start_of_key
 from blogdata.planning.clock import EARLIEST, is_possible
 from blogdata.planning.reach import Landed, landed_input
 from blogdata.planning.snapshot import Snapshot, usable
-from blogdata.planning.touched import touched_in
 from blogdata.publish.contract import Contract, Look
 from blogdata.publish.partitions import Grain, contiguous
 
 ABSENT = "absent"
+AT_ONCE = 24
+"""Results that are recorded at once: a run that is killed over a copied landing zone has not read all of it in vain."""
 _NAMED = 5
 _WHY = {
     Lack.FLAG.value: f"data without {FLAG}",
@@ -81,11 +85,7 @@ class Overdue:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrivals:
-    """A snapshot of a landed table.
-
-    Args:
-        partitions: All existing partitions, in order.
-    """
+    """A snapshot of a landed table: all of its partitions, in order."""
 
     contract: Contract
     landed: Landed
@@ -100,19 +100,9 @@ class Arrivals:
         return cls(contract=contract, landed=landed, zone=zone, partitions=zone.scan(landed.table, landed.grain))
 
     @property
-    def table(self) -> str:
-        """Folder in the landing zone."""
-        return self.landed.table
-
-    @property
-    def grain(self) -> Grain:
-        """Length of a partition."""
-        return self.landed.grain
-
-    @property
     def ready(self) -> list[LandedPartition]:
         """The complete partitions whose key is a possible time."""
-        return usable(self.partitions, self.grain)
+        return usable(self.partitions, self.landed.grain)
 
     @property
     def with_impossible_key(self) -> list[LandedPartition]:
@@ -121,19 +111,21 @@ class Arrivals:
         return [
             partition
             for partition in self.partitions
-            if not is_possible(partition.key, self.grain)
+            if not is_possible(partition.key, self.landed.grain)
             and (partition.ready or (self.zone.convention != "flag" and partition.files))
         ]
 
     @property
     def astray_warning(self) -> str | None:
         """The warning, with the remedy, that entries of the table lie in no partition; None if none does."""
-        found = self.zone.astray(self.table, self.grain)
-        place = "date=YYYY-MM-DD/hour=HH" if self.grain is Grain.HOUR else "date=YYYY-MM-DD"
+        found = self.zone.astray(self.landed.table, self.landed.grain)
+        place = "date=YYYY-MM-DD/hour=HH" if self.landed.grain is Grain.HOUR else "date=YYYY-MM-DD"
         if not found:
             return None
         entries = "1 entry lies" if len(found) == 1 else f"{len(found)} entries lie"
-        return f"{self.table}: {entries} outside of {place}, and are not read: {_first(found)}; move the data there"
+        return (
+            f"{self.landed.table}: {entries} outside of {place}, and are not read: {_first(found)}; move the data there"
+        )
 
     @property
     def refused(self) -> list[LandedPartition]:
@@ -141,11 +133,9 @@ class Arrivals:
         return [partition for partition in self.partitions if partition.links]
 
     def changed_warnings(self, look: Look) -> Iterator[tuple[str, str]]:
-        """Find complete partitions that changed after completion or hold no data, with a warning for each.
+        """Yield the partitions that changed after completion or hold no data, each with a warning.
 
-        Returns:
-            Pairs of partition key and warning. Every published partition counts as changed: the caller keeps those
-            that are stale.
+        Every published partition counts as changed: the caller keeps those that are stale.
         """
         published = look.published(self.contract.dataset)
         for partition in self.ready:
@@ -161,14 +151,14 @@ class Arrivals:
         entries = [(one, published[one.key]) for one in self.ready if one.key in published]
         # An empty hour expires, too, with no rows.
         expired = [(one, entry) for one, entry in entries if entry.expired is not None]
-        return [one.key for one, entry in expired if not is_published(one, entry.landed)]
+        return [one.key for one, entry in expired if not landed_partition.is_published(one, entry.landed)]
 
     def impossible_key_warning(self, partitions: Sequence[LandedPartition], now: datetime) -> str:
         """Return the warning that misnamed partitions are not ingested, with the remedy."""
         named = [f"{partition.key} ({self._why_impossible(partition.key, now)})" for partition in partitions]
         return (
-            f"{self.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
-            f"give each the name of the {self.grain.value} in which its data arrived"
+            f"{self.landed.table}: {_counted(named, 'folder')} complete and not taken in: {_first(named)}; "
+            f"give each the name of the {self.landed.grain.value} in which its data arrived"
         )
 
     def overdue(self, events: EventLog, now: datetime) -> Overdue:
@@ -176,27 +166,89 @@ class Arrivals:
         assert self.contract.freshness_hours is not None
         deadline = timedelta(hours=self.contract.freshness_hours)
         without: dict[str, list[str]] = {}
-        for partition in overdue(self.partitions, self.grain, now=now, deadline=deadline):
+        for partition in overdue(self.partitions, self.landed.grain, now=now, deadline=deadline):
             assert partition.lacks is not None
             without.setdefault(partition.lacks.value, []).append(partition.key)
         for partition in self.refused:
-            if start_of_key(partition.key, self.grain) is None:
+            if start_of_key(partition.key, self.landed.grain) is None:
                 assert partition.lacks is not None
                 without.setdefault(partition.lacks.value, []).append(partition.key)
         # A table that is written whole is delivered only when something is new: a missing day is not overdue.
         if self.contract.partitioning is not None:
-            absent = gaps(self.partitions, self.grain, now=now, deadline=deadline)
+            absent = gaps(self.partitions, self.landed.grain, now=now, deadline=deadline)
             # A published partition may have been removed from the landing zone since.
             published = events.publications(self.contract.dataset, absent) if absent else {}
             without[ABSENT] = [key for key in absent if key not in published]
         found = {why: keys for why, keys in without.items() if keys}
-        return Overdue(table=self.table, grain=self.grain, deadline=deadline, without=found)
+        return Overdue(table=self.landed.table, grain=self.landed.grain, deadline=deadline, without=found)
 
     def _why_impossible(self, key: str, now: datetime) -> str:
-        start = start_of_key(key, self.grain)
+        start = start_of_key(key, self.landed.grain)
         if start is None:
-            return f"no {self.grain.value}"
+            return f"no {self.landed.grain.value}"
         return "in the future, and taken in when its time has come" if start > now else f"before {EARLIEST}"
+
+
+def touched_in(look: Snapshot, contract: Contract) -> dict[str, LandedPartition]:
+    """Find the published partitions of a dataset whose landed files were changed, by their times alone."""
+    source = landed_input(contract)
+    assert source is not None, f"{contract.dataset} reads nothing that lands"
+    published, found = look.published(contract.dataset), {}
+    for partition in look.landed(source.table, source.grain):
+        entry = published.get(WHOLE_TABLE if contract.partitioning is None else partition.key)
+        # The published lines of what has expired are gone: there is nothing to compare with.
+        if entry is None or entry.expired is not None:
+            continue
+        if landed_partition.is_touched(partition, entry.landed):
+            found[partition.key] = partition
+    return found
+
+
+def compare(look: Snapshot, contracts: Collection[Contract]) -> dict[str, list[str]]:
+    """Compare the content of all touched partitions with what was published, and record the results.
+
+    A time of modification or change moves with the content, but also by a `chmod`, a hard link, or when the landing
+    zone is copied or restored from a backup, so it makes nothing stale by itself. With the same content the files count
+    as published; with another one, or if a file cannot be read, the partition is stale, and its key is returned.
+    """
+    changed: dict[str, list[str]] = {}
+    for contract in contracts:
+        results: list[Event] = []
+        for key, partition in touched_in(look, contract).items():
+            entry = look.published(contract.dataset)[WHOLE_TABLE if contract.partitioning is None else key]
+            same = _is_same(look, contract, partition)
+            if not same:
+                changed.setdefault(contract.dataset, []).append(key)
+            results.append(
+                Event(
+                    kind=COMPARED,
+                    dataset=contract.dataset,
+                    partition=entry.partition,
+                    table_version=entry.version,
+                    payload={"landed": _state(contract, partition) if same else None},
+                )
+            )
+            if len(results) == AT_ONCE:
+                look.events.append(results)
+                results = []
+        look.events.append(results)
+    return changed
+
+
+def _is_same(look: Snapshot, contract: Contract, partition: LandedPartition) -> bool:
+    root = look.zone.folder
+    files = [partition.folder / file.name for file in partition.files]
+    try:
+        there = landed_content.landed_lines(files, root)
+        return landed_content.is_same(there, landed_content.published_lines(look.events.lake, contract, partition.key))
+    except PlatformError:
+        # The run of the partition meets the same error, and reports it.
+        return False
+
+
+def _state(contract: Contract, partition: LandedPartition) -> str:
+    state = landed_partition.state_of(partition)
+    return state if contract.partitioning is not None else f"{partition.key}:{state}"
 
 
 def warnings(contracts: Iterable[Contract], look: Snapshot, now: datetime) -> list[str]:

@@ -1,11 +1,13 @@
-"""The clock that planning reads, and which times are possible by it."""
+"""The clock that planning reads: which times are possible, which periods are final (Static Late Data Integrator)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from functools import lru_cache
 
+from blogdata.lake.commit import Entry
+from blogdata.patterns.error_management.static_late_data_integrator import Lookback
 from blogdata.publish.contract import Contract
 from blogdata.publish.partitions import Grain, key_of, start_of
 
@@ -40,3 +42,24 @@ def newest_end(contract: Contract, partitions: Iterable[str]) -> datetime | None
 def now() -> datetime:
     """Return the current time, UTC; the only clock that planning reads."""
     return datetime.now(timezone.utc)
+
+
+def lookback_of(contract: Contract) -> Lookback | None:
+    """Return a dataset's lookback; None if it integrates late rows without a limit."""
+    if contract.runs.lookback is None or contract.partitioning is None:
+        return None
+    return Lookback(length=contract.runs.lookback, grain=contract.partitioning.grain)
+
+
+def newest_ended(newest: str, grain: Grain) -> str:
+    """Return the period whose lookback decides what is final: the newest one with rows, or the last one that ended."""
+    return min(newest, key_of(now() - grain.length, grain))
+
+
+def open_periods(contract: Contract, keys: Iterable[str], published: Mapping[str, Entry], newest: str) -> list[str]:
+    """Keep the periods that are not final, or were never published."""
+    lookback = lookback_of(contract)
+    if lookback is None:
+        return list(keys)
+    execution = newest_ended(newest, lookback.grain)
+    return [key for key in keys if key not in published or not lookback.is_final(key, execution)]

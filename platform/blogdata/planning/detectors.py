@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 
+from blogdata.evidence.claims import Claims
 from blogdata.evidence.event import DETECTION, Event
 from blogdata.evidence.events import EventLog
 from blogdata.evidence.finding import Finding, Severity
@@ -18,13 +19,19 @@ from blogdata.lake.lake import Lake
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.patterns.observability import flow_interruption_detector, lag_detector, skew_detector, sla_misses_detector
 from blogdata.patterns.observability.reading import DETECTORS, FLOW, LAG, QUIET, SKEW, SLA, Reading, unknown
-from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE
-from blogdata.planning import deliveries, offsets
+from blogdata.patterns.observability.sla_misses_detector import INPUT_LATE, JOB_LATE, Delivery, Job, Running
+from blogdata.planning import offsets
 from blogdata.planning.observed import Observed
-from blogdata.planning.reach import landed_input
-from blogdata.publish.contract import Contract
+from blogdata.planning.offsets import complete_since
+from blogdata.planning.reach import EventsOf, Landed, Same, Within, landed_input
+from blogdata.planning.snapshot import Snapshot
+from blogdata.publish.contract import Contract, Read
+from blogdata.publish.partitions import Grain, key_of, start_of
+from blogdata.publish.schedule import On
 from blogdata.publish.watch import Layer
 
+LATELY = timedelta(days=1)
+"""Partitions due within this time are judged; at least the newest one is."""
 _COMMITS = 500
 """How many of the newest commits of a Delta log are examined for new rows."""
 _INHERITED = {FLOW: {flow_interruption_detector.INTERRUPTED, flow_interruption_detector.ENDED}, SLA: {INPUT_LATE}}
@@ -65,11 +72,7 @@ def findings(deployment: Observed) -> Iterator[Finding]:
 
 
 def record(events: EventLog, found: Iterable[Reading]) -> list[Reading]:
-    """Record the readings whose verdict has changed in the event log, in one append.
-
-    Returns:
-        The changed readings: of what begins, changes or ends.
-    """
+    """Record the readings whose verdict has changed in the event log, in one append; return them."""
     before = {
         (event.payload["detector"], event.dataset): event.payload["verdict"]
         for event in events.notes(DETECTION)
@@ -121,13 +124,9 @@ def flow(deployment: Observed, contract: Contract) -> Reading:
 def skew(
     contract: Contract, published: Mapping[str, Entry], also: Collection[str] = ()
 ) -> tuple[Reading, list[skew_detector.Deviation]]:
-    """Read the Skew Detector of a dataset for its newest partitions, one day of them.
+    """Read the Skew Detector for the newest day of a dataset's partitions, with the deviations of all judged ones.
 
-    Args:
-        published: Partition to its newest publication; reaches back :data:`skew_detector.WEEKS` weeks.
-
-    Returns:
-        The reading, and the deviations of all judged partitions.
+    `published` reaches back :data:`skew_detector.WEEKS` weeks.
     """
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None
@@ -151,9 +150,6 @@ def too_few(
     """Find the partitions that would be published from fewer rows than the contract's tolerance allows.
 
     None is found while too few partitions of the same weekday are published: the check only warns of it.
-
-    Args:
-        published: As for :func:`skew`; only these tell what is usual.
     """
     spec, grain = contract.watch.skew, contract.grain
     assert spec is not None
@@ -184,16 +180,110 @@ def lag(deployment: Observed, contract: Contract) -> Reading:
 def sla(deployment: Observed, contract: Contract) -> Reading:
     """Read the SLA Misses Detector of a dataset."""
     assert contract.promise is not None, f"{contract.dataset} watches its promise, and promises nothing"
-    history = deployment.look.history(contract.dataset)
+    history, lately = deployment.look.history(contract.dataset), deployment.now - LATELY
     return sla_misses_detector.detect(
         contract.dataset,
-        [] if deployment.ended_at else deliveries.due_lately(deployment, contract),
+        [] if deployment.ended_at else due_lately(deployment, contract),
         promise=contract.promise,
         now=deployment.now,
-        jobs=deliveries.jobs(history),
-        newest=deliveries.newest_jobs(history, deployment.now),
-        running=deliveries.running(deployment, contract),
+        jobs=jobs(history),
+        newest=len({one.version for one in history if one.committed_at and one.committed_at > lately}),
+        running=running(deployment, contract),
     )
+
+
+def due_lately(deployment: Observed, contract: Contract) -> list[Delivery]:
+    """List the partitions that became due lately, in order.
+
+    A partition without any input is due only if its producer is regular: none has been missing for a day of hours, or
+    for seven partitions. Otherwise nothing may be meant to come. What was due before the dataset was first published is
+    history that was loaded, and no promise.
+    """
+    grain, promise = contract.grain, contract.promise
+    if grain is None or promise is None:
+        return []
+    inputs, first = (
+        _inputs(deployment.look, contract, grain),
+        first_published(deployment.look.history(contract.dataset)),
+    )
+    begun = min(first.values(), default=deployment.now)
+    regular = max(7, int(timedelta(days=1) / grain.length))
+    judged = int(max(LATELY, grain.length) / grain.length)
+    last = start_of(key_of(deployment.now - promise - grain.length, grain), grain)
+    found, gapless = [], 0
+    for place in range(regular + judged - 1, -1, -1):
+        start = last - place * grain.length
+        key = key_of(start, grain)
+        times = inputs(key)
+        known = key in first or any(at is not None for at, _ in times)
+        # A partition that is expected and has not come leaves the producer regular: it is what is looked for.
+        expected = place < judged and (known or gapless >= regular)
+        if expected and start + grain.length + promise >= begun:
+            by_deadline = contract.runs.on is On.DEADLINE
+            missing = [] if by_deadline else [name for at, name in times if at is None]
+            at, name = max(((at, name) for at, name in times if at is not None), default=(None, ""))
+            found.append(
+                Delivery(
+                    partition=key,
+                    ended=start + grain.length,
+                    input_at=None if missing else at,
+                    published_at=first.get(key),
+                    waits_for=missing[0] if missing else name,
+                )
+            )
+        gapless = gapless + 1 if known or expected else 0
+    return found
+
+
+def jobs(history: Iterable[Entry]) -> list[Job]:
+    """List the publications of a dataset as jobs, oldest first; one commit is one job, whatever it published."""
+    commits: dict[int, list[Entry]] = {}
+    for entry in history:
+        commits.setdefault(entry.version, []).append(entry)
+    return [
+        Job(
+            name=min(entry.partition for entry in entries),
+            rows=sum(entry.rows_in for entry in entries),
+            seconds=entries[0].seconds,
+        )
+        for _, entries in sorted(commits.items())
+    ]
+
+
+def running(deployment: Observed, contract: Contract) -> list[Running]:
+    """List the partitions that were claimed and not published since, whether their owner is alive or not."""
+    published = deployment.look.published(contract.dataset)
+    claims = Claims(deployment.look.events.lake, contract.main, alive=lambda _: True).held()
+    return [
+        Running(partition=key, since=claim.taken_at)
+        for key, claim in sorted(claims.items())
+        if key not in published or (published[key].committed_at or claim.taken_at) <= claim.taken_at
+    ]
+
+
+def first_published(history: Iterable[Entry]) -> dict[str, datetime]:
+    """Map each partition to the time of its first publication."""
+    first: dict[str, datetime] = {}
+    for entry in history:
+        if entry.committed_at is not None:
+            first.setdefault(entry.partition, entry.committed_at)
+    return first
+
+
+def _inputs(look: Snapshot, contract: Contract, grain: Grain) -> Callable[[str], list[tuple[datetime | None, str]]]:
+    """Return a function that lists when each input partition that a partition needs was there, and of what dataset."""
+    reads: list[tuple[Read, Mapping[str, datetime | None]]] = []
+    for read in contract.reads:
+        if isinstance(read.reach, Landed):
+            there = look.landed(read.reach.table, read.reach.grain)
+            reads.append((read, {one.key: complete_since(one) for one in there}))
+        elif isinstance(read.reach, Within | Same | EventsOf) and read.dataset != contract.dataset:
+            reads.append((read, first_published(look.history(read.dataset))))
+    return lambda key: [
+        (times.get(part), read.dataset)
+        for read, times in reads
+        for part in (read.reach.parts(key, grain) if isinstance(read.reach, Within) else [key])
+    ]
 
 
 def _skew(deployment: Observed, contract: Contract) -> Reading:
@@ -248,11 +338,8 @@ def _newest_events(lake: Lake, dataset: str, column: str) -> Iterator[datetime |
     for part in lake.parts(dataset):
         actions = part.table.get_add_actions(flatten=True)
         if name in actions.column_names:
-            yield from (_aware(row[name]) for row in arrow.rows_of(actions, [name]))
-
-
-def _aware(moment: datetime | None) -> datetime | None:
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+            for moment in (row[name] for row in arrow.rows_of(actions, [name])):
+                yield moment if moment is None or moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 def _commits(lake: Lake, dataset: str) -> Iterator[Mapping[str, object]]:

@@ -8,15 +8,20 @@ published without the rows that are gone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Remedy, ShowLedger
+from blogdata.patterns.error_management.checkpointer import checkpoints
+from blogdata.patterns.ingestion import landed_partition
+from blogdata.patterns.ingestion.landed_partition import LandedPartition
 from blogdata.planning.clock import is_key
-from blogdata.planning.events_within import EventsWithin
 from blogdata.planning.graph import Graph, Task
-from blogdata.planning.reach import Whole, Within
+from blogdata.planning.observed import StreamedInput
+from blogdata.planning.reach import Whole, Within, landed_input
+from blogdata.planning.reaches import EventsWithin
 from blogdata.planning.snapshot import Snapshot
 from blogdata.publish.contract import Contract, Edge, Look, Read
 from blogdata.publish.partitions import Grain, coarser, following, start_of
@@ -32,11 +37,7 @@ class InputExpired(PartitionExpired):
 
 
 def over(look: Snapshot, graph: Graph, task: Task, now: datetime) -> tuple[str, ...]:
-    """Find the partitions of a task whose retention has ended and that have not left its tables, in order.
-
-    Raises:
-        ConfigurationError: A companion is to be kept for another time than its main dataset.
-    """
+    """Find the partitions of a task whose retention has ended and that have not left its tables, in order."""
     contract = task.contracts[0]
     if not expires(contract, graph):
         return ()
@@ -72,15 +73,19 @@ def has_ended(contract: Contract, key: str, now: datetime) -> bool:
 def refusals(look: Look, graph: Graph, task: Task, keys: Collection[str]) -> dict[str, PartitionExpired]:
     """Find those of some partitions that cannot be computed again, each with the error."""
     own = {key for contract in task.contracts for key in _expired(look, contract.dataset)}
-    found = {key: _left(task.main, key) for key in keys if key in own}
+    found = {
+        key: _refusal(PartitionExpired, task.main, key, f"{key} has expired: its rows have left the table")
+        for key in keys
+        if key in own
+    }
     for edge, read in graph.edges(task):
         above = graph.contracts.get(edge.above)
         # Other tables are not read for it: they have no partitions that expire.
         gone = _expired(look, edge.above) if above is not None and above.partitioning is not None else {}
         readers = _readers(look, edge, read, gone) if gone else {}
-        found |= {
-            key: _frozen(task.main, key, edge.above, readers[key]) for key in readers.keys() & set(keys) - found.keys()
-        }
+        for key in readers.keys() & set(keys) - found.keys():
+            what = f"{key} stays as it is: {edge.above} {readers[key]}, which it is computed from, has expired"
+            found[key] = _refusal(InputExpired, task.main, key, what)
     return found
 
 
@@ -98,15 +103,6 @@ def _readers(look: Look, edge: Edge, read: Read, gone: Mapping[str, str]) -> Map
     if isinstance(read.reach, Within) and not isinstance(read.reach, EventsWithin):
         return {coarser(key, Grain.HOUR, grain): key for key in gone}
     return read.reach.reached(look, edge, {edge.above: gone}, {})
-
-
-def _left(dataset: str, key: str) -> PartitionExpired:
-    return _refusal(PartitionExpired, dataset, key, f"{key} has expired: its rows have left the table")
-
-
-def _frozen(dataset: str, key: str, above: str, gone: str) -> PartitionExpired:
-    what = f"{key} stays as it is: {above} {gone}, which it is computed from, has expired"
-    return _refusal(InputExpired, dataset, key, what)
 
 
 def _refusal(kind: type[PartitionExpired], dataset: str, key: str, what: str) -> PartitionExpired:
@@ -133,3 +129,33 @@ def _require_one_retention(task: Task) -> None:
             where=f"contract of {other.dataset}",
             next_step="give both the same retention_days",
         )
+
+
+def landed_over(look: Snapshot, graph: Graph, streams: Sequence[StreamedInput]) -> list[LandedPartition]:
+    """Find the landed partitions that no dataset needs any more: what was published of them has expired.
+
+    One whose files have changed since stays, and so does one with files that a stream that ever ran has not read yet.
+    """
+    readers: dict[tuple[str, Grain], list[Contract]] = {}
+    for contract in graph.contracts.values():
+        if (source := landed_input(contract)) is not None:
+            readers.setdefault((source.table, source.grain), []).append(contract)
+    unread = [file for stream in streams for file in _unread(look, stream)]
+    return [
+        partition
+        for (table, grain), contracts in readers.items()
+        for partition in look.zone.scan(table, grain)
+        if partition.ready
+        and all(_has_left(look, contract, partition) for contract in contracts)
+        and not any(partition.folder in file.parents for file in unread)
+    ]
+
+
+def _unread(look: Snapshot, stream: StreamedInput) -> list[Path]:
+    used = [one for one in checkpoints(stream.checkpoints, stream.name) if one.identity]
+    return [file for one in used[-1:] for file in stream.source.unread(one, look.zone.folder)]
+
+
+def _has_left(look: Snapshot, contract: Contract, partition: LandedPartition) -> bool:
+    entry = look.published(contract.dataset).get(partition.key)
+    return entry is not None and entry.expired is not None and landed_partition.is_published(partition, entry.landed)

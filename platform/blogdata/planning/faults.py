@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from blogdata.evidence.events import EventLog
 
 FAULT = "fault"
+_TEXTS = ("what", "where", "next_step")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +32,7 @@ def by_reason(failed: Mapping[str, PlatformError]) -> dict[str, dict[str, Platfo
 
 
 def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], states: Mapping[str, str]) -> None:
-    """Record the failed partitions in the event log, each with the state of its inputs.
-
-    Args:
-        states: Stale partition to the input state it lacked; failed partitions that were not stale are not recorded.
-    """
+    """Record the failed partitions that were stale in the event log, each with the input state that it lacked."""
     from blogdata.evidence.event import Event
 
     events.append(
@@ -44,12 +41,7 @@ def record(events: EventLog, dataset: str, failed: Mapping[str, PlatformError], 
                 kind=FAULT,
                 dataset=dataset,
                 partition=key,
-                payload={
-                    "state": states[key],
-                    "what": error.what,
-                    "where": error.where,
-                    "next_step": error.next_step,
-                },
+                payload={"state": states[key], **{name: getattr(error, name) for name in _TEXTS}},
             )
             for key, error in failed.items()
             if key in states
@@ -62,9 +54,7 @@ def newest_by_partition(events: EventLog, dataset: str) -> dict[str, Fault]:
     return {
         event.partition: Fault(
             state=event.payload["state"],
-            error=PlatformError(
-                what=event.payload["what"], where=event.payload["where"], next_step=event.payload["next_step"]
-            ),
+            error=PlatformError(**{name: event.payload[name] for name in _TEXTS}),
         )
         for event in events.notes(FAULT, dataset=dataset)
         if event.partition is not None and event.payload is not None

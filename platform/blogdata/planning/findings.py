@@ -6,14 +6,13 @@ Alerts, metrics and the report show these findings, so they never disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import MappingProxyType
 
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, ShowLedger, ShowMigrations
 from blogdata.evidence.events import EVENTS, EventLog
 from blogdata.evidence.finding import Finding, Severity
-from blogdata.patterns.data_value.outbox import OutboxLine
 from blogdata.patterns.ingestion import external_trigger, new_fields
 from blogdata.patterns.ingestion.new_fields import NewField
 from blogdata.patterns.quality.offline_observer import (
@@ -67,20 +66,20 @@ def standing(deployment: Observed) -> list[Finding]:
     return sorted(found, key=lambda one: (one.severity is not Severity.CRITICAL, one.identity))
 
 
-def _warning(
+def _finding(
     contract: Contract,
     source: str,
-    *,
     what: str,
     remedy: Remedy,
     partition: str | None = None,
     figures: Mapping[str, float] = MappingProxyType({}),
+    severity: Severity = Severity.WARNING,
 ) -> Finding:
     return Finding(
         source=source,
         dataset=contract.dataset,
         owner=contract.owner,
-        severity=Severity.WARNING,
+        severity=severity,
         what=what,
         remedy=remedy,
         partition=partition,
@@ -95,30 +94,18 @@ def waiting(deployment: Observed) -> Iterator[Finding]:
         for found in by_reason(planner.waiting(task)).values():
             (partition, error), *others = found.items()
             waits = f"it and {len(others)} more, up to {others[-1][0]}, wait" if others else "waits"
-            yield Finding(
-                source="waiting",
-                dataset=task.main,
-                owner=task.contracts[0].owner,
-                severity=Severity.CRITICAL,
-                what=f"{waits} for a person: {error.what}, in {error.where}",
-                remedy=error.remedy,
-                partition=partition or None,
-                figures={"partitions": len(found)},
-            )
+            what = f"{waits} for a person: {error.what}, in {error.where}"
+            main, count = task.contracts[0], {"partitions": len(found)}
+            yield _finding(main, "waiting", what, error.remedy, partition or None, count, Severity.CRITICAL)
 
 
 def lost(deployment: Observed) -> Iterator[Finding]:
     """Find the tables that the lake lost, or has at an older version than what was published."""
     for contract in deployment.graph.contracts.values():
         if (version := deployment.look.events.gone(contract.dataset)) >= 0:
-            yield Finding(
-                source="lost",
-                dataset=contract.dataset,
-                owner=contract.owner,
-                severity=Severity.CRITICAL,
-                what=f"version {version} was published, and the table is gone or older",
-                remedy=Remedy("bring it back from a backup; or compute it again: ", Run()),
-            )
+            what = f"version {version} was published, and the table is gone or older"
+            remedy = Remedy("bring it back from a backup; or compute it again: ", Run())
+            yield _finding(contract, "lost", what, remedy, severity=Severity.CRITICAL)
 
 
 def overdue(deployment: Observed) -> Iterator[Finding]:
@@ -129,13 +116,7 @@ def overdue(deployment: Observed) -> Iterator[Finding]:
         found = Arrivals.of(contract, deployment.look.zone).overdue(deployment.look.events, deployment.now)
         if found.warning is not None:
             what, _, remedy = found.warning.rpartition("; ")
-            yield _warning(
-                contract,
-                "overdue",
-                what=what,
-                remedy=Remedy(remedy),
-                figures={"partitions": len(found.keys)},
-            )
+            yield _finding(contract, "overdue", what, Remedy(remedy), figures={"partitions": len(found.keys)})
 
 
 def published_with_warning(deployment: Observed) -> Iterator[Finding]:
@@ -147,7 +128,7 @@ def published_with_warning(deployment: Observed) -> Iterator[Finding]:
             newest = sorted(deployment.look.published(contract.dataset).items())[-NEWEST:]
             failed = [partition for partition, entry in newest if audit.name in warnings(entry)]
             if failed:
-                yield _warning(
+                yield _finding(
                     contract,
                     "audits",
                     what=f"published with a failed audit, {audit.name}, in {len(failed)} of the newest {len(newest)} "
@@ -170,7 +151,7 @@ def observed(deployment: Observed) -> Iterator[Finding]:
         seen = of_rows_there(observations(deployment.look.events, contract.dataset), published, contract.grain)
         newest = of_newest_period(seen)
         for drift in () if newest is None else newest.drifts:
-            yield _warning(
+            yield _finding(
                 contract,
                 "drift",
                 what=f"the values of {drift.column} on {drift.period} are not distributed as before: {drift.test} "
@@ -180,7 +161,7 @@ def observed(deployment: Observed) -> Iterator[Finding]:
                 figures={"found": drift.found, "limit": drift.limit},
             )
         for above, rows in standing_orphans(seen).items():
-            yield _warning(
+            yield _finding(
                 contract,
                 "references",
                 what=f"{sum(rows.values()):,} rows refer to nothing in {above}, in "
@@ -200,7 +181,7 @@ def unannounced(deployment: Observed) -> Iterator[Finding]:
         for field in still_unannounced(deployment.look.events, contract):
             by_partition.setdefault(field.partition, []).append(field)
         for partition, fields in by_partition.items():
-            yield _warning(
+            yield _finding(
                 contract,
                 "new_fields",
                 what=f"the producer sends what it has not announced: {', '.join(field.name for field in fields)}; "
@@ -216,7 +197,7 @@ def retiring(deployment: Observed) -> Iterator[Finding]:
     for contract in deployment.graph.contracts.values():
         for migration in contract.migrations:
             if migration.ends <= deployment.now.date():
-                yield _warning(
+                yield _finding(
                     contract,
                     "migration",
                     what=f"the time to {migration} is over since {migration.ends}, and every row has both still",
@@ -232,7 +213,7 @@ def unstarted(deployment: Observed) -> Iterator[Finding]:
     contract = next(iter(deployment.contracts.values()))
     for file, written in external_trigger.waiting(landing).items():
         if deployment.now.timestamp() - written >= LONGEST_WAIT.total_seconds():
-            yield _warning(
+            yield _finding(
                 contract,
                 "events",
                 what=f"the event in {external_trigger.FOLDER}/{file.name} has waited for its run for more than an hour",
@@ -241,7 +222,7 @@ def unstarted(deployment: Observed) -> Iterator[Finding]:
             )
     refused = landing / external_trigger.FOLDER / external_trigger.REFUSED
     for file in sorted(refused.glob(f"*{external_trigger.SUFFIX}")):
-        yield _warning(
+        yield _finding(
             contract,
             "events",
             what=f"the event in {file.relative_to(landing)} starts no run; the reason is in the file beside it",
@@ -254,33 +235,17 @@ def unsent(deployment: Observed) -> Iterator[Finding]:
     """Find what does not reach a partner, and what it has and should not."""
     for contract, outbox in deployment.feeds:
         lines = outbox.lines()
-        overdue = [
-            line
-            for line in lines
-            if _is_old(line.partition, deployment.now) and {"waiting", "sending"} & {*line.states}
-        ]
+        before = key_of(deployment.now - LONGEST_WAIT_FOR_PARTNER, Grain.HOUR)
+        old = [line.states for line in lines if line.partition < before]
+        late = sum(states.get("waiting", 0) + states.get("sending", 0) for states in old)
         for name, count, what in (
-            ("waiting", sum(sum(_of(line, "waiting", "sending")) for line in overdue), "wait for the partner"),
+            ("waiting", late, "wait for the partner"),
             ("corrected", sum(line.corrected for line in lines), "were corrected after they were sent"),
             ("withdrawn", sum(line.withdrawn for line in lines), "were withdrawn after they were sent"),
         ):
             if count:
-                yield _warning(
-                    contract,
-                    "feed",
-                    what=f"{count:,} records {what}",
-                    remedy=Remedy("see what the partner has: ", ShowLedger(dataset=contract.dataset)),
-                    partition=name,
-                    figures={"records": count},
-                )
-
-
-def _of(line: OutboxLine, *states: str) -> list[int]:
-    return [line.states.get(state, 0) for state in states]
-
-
-def _is_old(partition: str, now: datetime) -> bool:
-    return partition < key_of(now - LONGEST_WAIT_FOR_PARTNER, Grain.HOUR)
+                remedy = Remedy("see what the partner has: ", ShowLedger(dataset=contract.dataset))
+                yield _finding(contract, "feed", f"{count:,} records {what}", remedy, name, {"records": count})
 
 
 def still_unannounced(events: EventLog, contract: Contract) -> list[NewField]:
@@ -301,19 +266,3 @@ SOURCES: Sequence[Callable[[Observed], Iterator[Finding]]] = (
     unsent,
     detectors.findings,
 )
-
-__all__ = [
-    "SOURCES",
-    "Observed",
-    "lost",
-    "observed",
-    "overdue",
-    "published_with_warning",
-    "retiring",
-    "standing",
-    "still_unannounced",
-    "unannounced",
-    "unsent",
-    "unstarted",
-    "waiting",
-]

@@ -54,11 +54,7 @@ class Graph:
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """All tasks in topological order: every input comes before its readers.
-
-        Raises:
-            ConfigurationError: A dataset reads one that does not exist, or datasets read each other in a cycle.
-        """
+        """All tasks in topological order: every input comes before its readers."""
         sorter: TopologicalSorter[str] = TopologicalSorter()
         for name, contract in self.contracts.items():
             sorter.add(contract.main)
@@ -82,7 +78,8 @@ class Graph:
         inner = [main for wave in waves for main in wave if self._is_read(main)]
         # First the tasks that others read. Then the leaves, which people wait for: those of the longest paths first.
         ends = [main for wave in reversed(waves) for main in wave if not self._is_read(main)]
-        return tuple(self._task(main) for main in (*inner, *ends))
+        others = {main: [one for one in self.contracts.values() if one.appears_with == main] for main in self.contracts}
+        return tuple(Task(contracts=(self.contracts[main], *others[main])) for main in (*inner, *ends))
 
     def task_of(self, dataset: str) -> Task:
         """Find the task that publishes a dataset."""
@@ -106,14 +103,7 @@ class Graph:
         return bool(found) and all(read.optional or read in found for read in reads)
 
     def with_input(self, there: Iterable[str]) -> frozenset[str]:
-        """Find the datasets that can be computed from what a deployment has.
-
-        Args:
-            there: Datasets that are published, and landed tables, as `landing.table`, of which something has landed.
-
-        Returns:
-            Those datasets, and all that can be computed from these and the landed tables.
-        """
+        """Find the datasets that can be computed from published ones and landed tables (`landing.table`), these too."""
         found = set(there)
         for task in self.tasks:
             if found & {*task.datasets} or self.has_input(task, lambda read: read.dataset in found):
@@ -121,11 +111,9 @@ class Graph:
         return frozenset(found & self.contracts.keys())
 
     def awaited(self, dataset: str, there: Iterable[str]) -> Sequence[str]:
-        """List the landed tables that have to come before a dataset can be computed.
+        """List the landed tables (`landing.table`) that have to come before a dataset can be computed.
 
-        Returns:
-            Names as `landing.table`, sorted; empty if it can be computed. A dataset without any input that it cannot do
-            without waits for one of them.
+        A dataset without any input that it cannot do without waits for one of them.
         """
         known = self.with_input(there) | {*there}
         found, look_at = set[str](), [dataset]
@@ -155,10 +143,6 @@ class Graph:
             if found & set(task.datasets):
                 found.update(edge.above for edge, _ in self.edges(task))
         return frozenset(found & self.contracts.keys() - set(datasets))
-
-    def _task(self, main: str) -> Task:
-        others = [each for each in self.contracts.values() if each.appears_with == main]
-        return Task(contracts=(self.contracts[main], *others))
 
     def _is_read(self, main: str) -> bool:
         """Return whether another task reads a dataset of this task."""

@@ -35,24 +35,33 @@ def held(
     if contract.runs.judged_by is None:
         return {}
     letters = graph.contracts[contract.runs.judged_by]
-    return {
-        hour: fault
-        for read in contract.reads
-        if isinstance(read.reach, EventsOf)
-        for hour, fault in _held(
-            look, letters, read.dataset, read.reach, contract.dataset, rerunning.get(read.dataset, ())
-        ).items()
-    }
+    assert letters.max_share is not None
+    waiting: dict[str, TooManyDeadLetters] = {}
+    for read in contract.reads:
+        if not isinstance(read.reach, EventsOf):
+            continue
+        arrivals = look.published(read.dataset)
+        suspect = {
+            hour: seen
+            for hour, entry in sorted(kept(arrivals).items())
+            if hour not in rerunning.get(read.dataset, ())
+            and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
+            and (seen := _unseen(hour, entry, look.published(contract.dataset), read.dataset, read.reach))
+        }
+        for hour, seen in suspect.items():
+            rejected = {hour: (int(entry.measures["dead"]), entry.rows_out) for hour, entry in arrivals.items()}
+            if (fault := dead_letter_error(letters, hour, rejected)) is None:
+                continue
+            for event_hour, version in seen.items():
+                if not _accepted(look.history(read.dataset), arrivals[hour], version):
+                    waiting.setdefault(event_hour, fault)
+    return waiting
 
 
 def dead_letter_error(
     letters: Contract, part: str, rejected: Mapping[str, tuple[int, int]]
 ) -> TooManyDeadLetters | None:
-    """Return an error if a partition has too many dead letters to compute anything from it; else None.
-
-    Args:
-        letters: Contract of the dead-letter dataset; it has a `max_share` and is partitioned.
-    """
+    """Return an error if a partition has too many dead letters to compute anything from it; else None."""
     assert letters.max_share is not None
     assert letters.partitioning is not None
     return dead_letter.error_for_partition(
@@ -63,34 +72,6 @@ def dead_letter_error(
         column=letters.partitioning.column,
         then=GOES_ON,
     )
-
-
-def _held(
-    look: Look, letters: Contract, source: str, reach: EventsOf, dataset: str, rerunning: Collection[str]
-) -> dict[str, TooManyDeadLetters]:
-    assert letters.max_share is not None
-    integrated, arrivals = look.published(dataset), look.published(source)
-    suspect = {
-        hour: entry
-        for hour, entry in sorted(kept(arrivals).items())
-        if hour not in rerunning and int(entry.measures["dead"]) > letters.max_share * entry.rows_out
-    }
-    unseen = {
-        hour: found for hour, entry in suspect.items() if (found := _unseen(hour, entry, integrated, source, reach))
-    }
-    if not unseen:
-        return {}
-    history = look.history(source)
-    rejected = {hour: (int(entry.measures["dead"]), entry.rows_out) for hour, entry in arrivals.items()}
-    waiting: dict[str, TooManyDeadLetters] = {}
-    for hour, seen in unseen.items():
-        fault = dead_letter_error(letters, hour, rejected)
-        if fault is None:
-            continue
-        for event_hour, version in seen.items():
-            if not _accepted(history, suspect[hour], version):
-                waiting.setdefault(event_hour, fault)
-    return waiting
 
 
 def _unseen(

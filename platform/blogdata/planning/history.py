@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,22 +24,14 @@ class Span:
 
 
 def span(landing: Path, events: EventLog, *, configured: str | None = None, to_now: bool = False) -> Span:
-    """Find the days from the oldest delivery or published hour to the newest one; today if there are none.
-
-    Args:
-        configured: A first day that a person configured; used only if it is earlier.
-    """
+    """Find the days from the oldest delivery, published hour or configured day to the newest; today without any."""
     landed = (folder.name.removeprefix(_FOLDER) for folder in landing.glob(f"*/{_FOLDER}*"))
+    keys: set[str] = set()
+    # If it is damaged, whatever needs the log says so.
+    with suppress(LogDamaged):
+        keys = events.outermost()
     # A week begins before the data of its first hour does, and every day is computed from hours.
-    published = (key.partition(_HOUR)[0] for key in _published(events) if _HOUR in key)
+    published = (key.partition(_HOUR)[0] for key in keys if _HOUR in key)
     today = key_of(now(), Grain.DAY)
     days = [day for day in (*landed, *published) if is_possible(day, Grain.DAY)] or [today]
     return Span(first=min([*days, *([configured] if configured else [])]), last=None if to_now else max(days))
-
-
-def _published(events: EventLog) -> set[str]:
-    try:
-        return events.outermost()
-    except LogDamaged:
-        # Whatever needs the log says so.
-        return set()

@@ -21,11 +21,7 @@ from blogdata.publish.partitions import key_of
 
 @dataclass(frozen=True, kw_only=True)
 class StreamedInput:
-    """What a stream reads, and where it notes how far it is.
-
-    Args:
-        contracts: Contracts of the datasets that it appends to, by name; the first one reads the files.
-    """
+    """What a stream reads, and the contracts of what it appends to, by name; the first one reads the files."""
 
     name: str
     source: StreamedFiles
@@ -55,11 +51,7 @@ class Observed:
 
 
 def ended_at(zone: LandingZone, contracts: Iterable[Contract]) -> datetime | None:
-    """Find when the data of a landing zone ended; nothing that would come later is missed.
-
-    Returns:
-        The end that the zone notes; None if it notes none, or if data of a later time have landed.
-    """
+    """Return the end that a landing zone notes, unless data of a later time have landed; None if more data come."""
     end = zone.ended_at
     if end is None:
         return None

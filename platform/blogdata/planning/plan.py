@@ -25,14 +25,16 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from types import MappingProxyType
 
 from blogdata.errors import ConfigurationError, PlatformError
 from blogdata.errors.remedies import Land, Remedy
 from blogdata.evidence.executions import ReplayTooLong
+from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.staleness import Staleness
-from blogdata.publish.contract import Wanted
+from blogdata.publish.contract import Look, Wanted
 from blogdata.publish.partitions import Grain, ends_of, following, parse_keys
 
 ASKED = "asked for"
@@ -47,11 +49,7 @@ LOST = "its table is gone or older than it was"
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """One planned computation.
-
-    Args:
-        keys: Partition keys, sorted; empty for a table that is written whole.
-    """
+    """One planned computation; its keys are sorted, and empty for a table that is written whole."""
 
     task: Task
     keys: tuple[str, ...]
@@ -70,11 +68,7 @@ class Planned:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The computations that will run, and the errors that keep others from running.
-
-    Args:
-        runs: The computations, in order.
-    """
+    """The computations that will run, in order, and the errors that keep others from running."""
 
     runs: Sequence[Planned]
     refused: Sequence[PlatformError] = ()
@@ -89,14 +83,9 @@ class Planner(Staleness):
     """Plans what has to run from one snapshot of a deployment."""
 
     def spread(self, asked: Wanted, *, without: Collection[str] = ()) -> Wanted:
-        """Expand a request to all partitions that it makes stale.
+        """Expand a request (dataset to partitions, each with the reason) to all partitions that it makes stale.
 
-        Args:
-            asked: Dataset to partitions, each with the reason; a companion's partitions are redirected to its main
-                dataset.
-
-        Returns:
-            Main dataset to all partitions that must run, including the requested ones.
+        A companion's partitions are redirected to its main dataset. The result has main datasets only.
 
         Raises:
             ReplayTooLong: More later executions would run again than a contract allows.
@@ -122,12 +111,8 @@ class Planner(Staleness):
     def plan_of_replay(self, asked: Wanted, *, refused: Mapping[str, ReplayTooLong] = MappingProxyType({})) -> Plan:
         """Plan a replay: the requested partitions and everything they make stale.
 
-        Args:
-            refused: Main datasets that must not run, with the error.
-
-        Returns:
-            The plan; datasets whose replay would exceed the contract's limit are refused. A watermark that the replay
-            moves is known only after it ran: the next run finds the hours whose late rows change.
+        Datasets whose replay would exceed the contract's limit are refused. A watermark that the replay moves is known
+        only after it ran: the next run finds the hours whose late rows change.
         """
         known = dict(refused)
         while True:
@@ -154,19 +139,10 @@ class Planner(Staleness):
         return Plan(runs=plan.runs, refused=tuple({str(fault): fault for fault in refused}.values()))
 
     def resolve_keys(self, dataset: str, partitions: str | None) -> Sequence[str]:
-        """Resolve the partitions that a person typed to existing keys.
+        """Resolve the partitions that a person typed to keys, sorted; refuse what does not exist or has expired.
 
-        Args:
-            partitions: Text for :func:`parse_keys`, or `all`; None for a dataset that is written whole. A range
-                `first..last` selects the existing partitions in it; any other key must exist.
-
-        Returns:
-            The partition keys, sorted.
-
-        Raises:
-            ConfigurationError: The dataset has no such partition or none at all, or the text does not fit how it is
-                partitioned.
-            PartitionExpired: A partition that is named, or all of a range, cannot be computed again.
+        The text is that of :func:`parse_keys`, or `all`; None for a dataset that is written whole. A range
+        `first..last` selects the existing partitions in it; any other key must exist.
         """
         task = self.graph.task_of(dataset)
         there = sorted(self.known(task))
@@ -253,3 +229,35 @@ def _keys_in(dataset: str, grain: Grain, partitions: str, there: Sequence[str]) 
             next_step=f"choose from {there[0]} to {there[-1]} ({len(there)} partitions)",
         )
     return sorted(chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Rows and seconds of a computation; None without earlier publications."""
+
+    rows: int | None
+    seconds: float | None
+
+
+def estimate(look: Look, run: Planned) -> Estimate:
+    """Estimate a computation; both figures are None if one of its datasets has never been published."""
+    estimates = [_of_one(look, dataset, run.keys or (WHOLE_TABLE,)) for dataset in run.datasets]
+    rows = [each.rows for each in estimates if each.rows is not None]
+    seconds = [each.seconds for each in estimates if each.seconds is not None]
+    known = len(rows) == len(seconds) == len(estimates)
+    return Estimate(rows=sum(rows) if known else None, seconds=sum(seconds) if known else None)
+
+
+def _of_one(look: Look, dataset: str, keys: Collection[str]) -> Estimate:
+    history = look.history(dataset)
+    if not history:
+        return Estimate(rows=None, seconds=None)
+    newest = {entry.partition: entry.rows_out for entry in history}
+    usual = int(median(newest.values()))
+    rows = sum(newest.get(key, usual) for key in keys)
+    seconds = {entry.version: entry.seconds for entry in history}
+    # Seconds of a commit = a fixed cost + a cost per row.
+    least = min(seconds.values())
+    written = sum(entry.rows_out for entry in history)
+    per_row = sum(each - least for each in seconds.values()) / written if written else 0.0
+    return Estimate(rows=rows, seconds=least + per_row * rows)

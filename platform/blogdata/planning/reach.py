@@ -19,7 +19,7 @@ from blogdata.lake.commit import WHOLE_TABLE, Entry
 from blogdata.patterns.error_management import dynamic_late_data_integrator, late_data_detector
 from blogdata.patterns.error_management.late_data_detector import PartitionReading, Strategy
 from blogdata.patterns.ingestion import landed_partition
-from blogdata.planning.finality import open_periods
+from blogdata.planning.clock import open_periods
 from blogdata.planning.full_deliveries import delivered_on, first_delivery
 from blogdata.publish.contract import Arrival, Contract, Edge, Look, Wanted
 from blogdata.publish.partitions import Grain, coarser, finer
@@ -201,14 +201,7 @@ class Watermarked(Same):
         return {**moved, **super().behind(look, edge)}
 
     def watermarks(self, arrivals: Mapping[str, Entry], keys: Sequence[str]) -> dict[str, datetime | None]:
-        """Compute the watermarks of some partitions.
-
-        Args:
-            arrivals: Partition to its newest publication of the input; covers all partitions before the last key.
-
-        Returns:
-            Partition to its watermark; None if no row can be late.
-        """
+        """Compute the watermarks of some partitions from all before them; None if no row can be late."""
         readings = [
             PartitionReading(key=key, max_event_time=_instant(entry.measures.get(measure)), source=source)
             for key, entry in sorted(arrivals.items())

@@ -12,8 +12,34 @@ from blogdata.planning.expiry import InputExpired, PartitionExpired
 from blogdata.planning.faults import by_reason
 from blogdata.planning.graph import Task
 from blogdata.planning.plan import Planner, spanned
-from blogdata.planning.window import Window
 from blogdata.publish.partitions import Grain, key_of, start_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """A half-open time window: start included, end excluded; None leaves that side open."""
+
+    start: datetime | None
+    end: datetime | None
+
+    @classmethod
+    def parsed(cls, text: str) -> Window:
+        """Parse the text of :meth:`written`."""
+        start, _, end = text.partition("..")
+        return cls(
+            start=datetime.fromisoformat(start) if start else None, end=datetime.fromisoformat(end) if end else None
+        )
+
+    def written(self) -> str:
+        """Format the window as `start..end`, ISO 8601; an open side is empty."""
+        return f"{self.start.isoformat() if self.start else ''}..{self.end.isoformat() if self.end else ''}"
+
+    def holds(self, key: str, grain: Grain | None) -> bool:
+        """Return whether a partition overlaps the window; always true for a table that is written whole."""
+        if grain is None:
+            return True
+        start = start_of(key, grain)
+        return (self.end is None or start < self.end) and (self.start is None or start + grain.length > self.start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +58,7 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The partitions that a person has selected.
-
-    Args:
-        window: Only partitions that overlap it; None: all.
-        select: Only these datasets; empty: all.
-    """
+    """The partitions that a person has selected: those that overlap a window, of some datasets; empty: all."""
 
     window: Window | None = None
     select: Sequence[str] = ()
@@ -58,11 +79,7 @@ class Selection:
         return any(self.holds(task, key) for task in self._tasks(planner) for key in planner.known(task))
 
     def require_kept(self, planner: Planner) -> None:
-        """Refuse a selection of which rows have expired; one without a beginning has what is kept.
-
-        Raises:
-            PartitionExpired: A partition of the span has expired, or nothing that is selected can be computed again.
-        """
+        """Refuse a selection of which rows have expired; one without a beginning has what is kept."""
         found: list[tuple[datetime, PartitionExpired]] = []
         left = False
         for task in self._tasks(planner):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from blogdata.lake.commit import Entry
 from blogdata.patterns.ingestion.landed_partition import LandedPartition
@@ -16,6 +16,9 @@ from blogdata.publish.partitions import Grain, key_of
 
 if TYPE_CHECKING:
     from blogdata.evidence.events import EventLog
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,56 +47,42 @@ class Snapshot:
     def __init__(self, landing: Path | LandingZone, events: EventLog) -> None:
         self.zone = ScannedOnce.of(landing)
         self.events = events
-        self._landed: dict[tuple[str, Grain], list[LandedPartition]] = {}
-        self._published: dict[str, Mapping[str, Entry]] = {}
-        self._history: dict[str, Sequence[Entry]] = {}
-        self._executions: dict[str, Sequence[Entry]] = {}
-        self._ever: dict[str, set[str]] = {}
-        self._faults: dict[str, Mapping[str, Fault]] = {}
+        self._read: dict[tuple[object, ...], Any] = {}
 
     def landed(self, table: str, grain: Grain) -> list[LandedPartition]:
         """List the complete partitions of a landed table, in time order."""
-        if (table, grain) not in self._landed:
-            self._landed[table, grain] = landed(self.zone, table, grain)
-        return self._landed[table, grain]
+        return self._once(landed, self.zone, table, grain)
 
     def published(self, dataset: str) -> Mapping[str, Entry]:
         """Map each partition to its newest publication."""
-        if dataset not in self._published:
-            self._published[dataset] = self.events.publications(dataset)
-        return self._published[dataset]
+        return self._once(self.events.publications, dataset)
 
     def ever_published(self, dataset: str) -> set[str]:
         """Return every partition that was published at any time, those of a lost table included."""
-        if dataset not in self._ever:
-            self._ever[dataset] = self.events.ever_published(dataset)
-        return self._ever[dataset]
+        return self._once(self.events.ever_published, dataset)
 
     def history(self, dataset: str) -> Sequence[Entry]:
         """List all publications of a dataset, by version."""
-        if dataset not in self._history:
-            self._history[dataset] = self.events.history(dataset)
-        return self._history[dataset]
+        return self._once(self.events.history, dataset)
 
     def executions(self, dataset: str) -> Sequence[Entry]:
         """List all executions and restorations of a dataset whose periods are merged in order."""
-        if dataset not in self._executions:
-            self._executions[dataset] = self.events.executions(dataset)
-        return self._executions[dataset]
+        return self._once(self.events.executions, dataset)
 
     def faults(self, dataset: str) -> Mapping[str, Fault]:
         """Map each partition that ever failed permanently to its newest fault."""
-        if dataset not in self._faults:
-            self._faults[dataset] = faults.newest_by_partition(self.events, dataset)
-        return self._faults[dataset]
+        return self._once(faults.newest_by_partition, self.events, dataset)
+
+    def _once(self, read: Callable[..., _T], *of: object) -> _T:
+        key = (read, *of)
+        if key not in self._read:
+            self._read[key] = read(*of)
+        found: _T = self._read[key]
+        return found
 
 
 def landed(landing: Path | LandingZone, table: str, grain: Grain) -> list[LandedPartition]:
-    """List the complete partitions of a landed table, in time order.
-
-    Args:
-        landing: The landing zone; a plain path is a zone whose producers write `_SUCCESS` flags.
-    """
+    """List the complete partitions of a landed table, in order; a plain path is a zone with `_SUCCESS` flags."""
     return usable(LandingZone.of(landing).scan(table, grain), grain)
 
 

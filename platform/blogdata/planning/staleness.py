@@ -16,17 +16,17 @@ from blogdata.lake.commit import WHOLE_TABLE
 from blogdata.patterns.data_flow import single_runner
 from blogdata.patterns.error_management import static_late_data_integrator
 from blogdata.planning import clock
-from blogdata.planning.carried import Carried
+from blogdata.planning.clock import lookback_of
 from blogdata.planning.expiry import PartitionExpired, refusals
-from blogdata.planning.finality import lookback_of
 from blogdata.planning.graph import Graph, Task
 from blogdata.planning.held import DEAD_LETTERS, held
 from blogdata.planning.reach import Landed, Within
+from blogdata.planning.reaches import Carried
 from blogdata.planning.snapshot import Snapshot
 from blogdata.planning.sources import InputNotPublished, input_not_published, is_there
 from blogdata.publish.contract import Contract, Wanted
 from blogdata.publish.partitions import Grain, coarser, following, key_of, previous, start_of
-from blogdata.publish.schedule import Clock, On
+from blogdata.publish.schedule import On
 
 
 class Scope(str, Enum):
@@ -61,11 +61,9 @@ class Staleness:
     scope: Scope = Scope.ALL
 
     def stale(self, task: Task) -> dict[str, str]:
-        """Find the stale partitions of a task that are in scope and not held.
+        """Find the stale partitions of a task that are in scope and not held, each with the input state it lacks.
 
-        Returns:
-            Partition to the input state it lacks; the text changes only if the inputs change. Empty if the replay limit
-            of the task would be exceeded.
+        The text changes only if the inputs change. Empty if the replay limit of the task would be exceeded.
         """
         lacking = self._lacking(task)
         for contract in task.contracts:
@@ -82,10 +80,8 @@ class Staleness:
     def in_lane(self, task: Task, stale: Mapping[str, str], lane: Lane, *, few: int = 0) -> dict[str, str]:
         """Keep those of the stale partitions that a run of a lane computes.
 
-        Args:
-            lane: The lane. A table that is written whole or in order has one next state, so each lane computes it.
-            few: How many of those published before a run of the lane `landed` computes, too: the newest, which the
-                late rows of an hour touch.
+        A table that is written whole or in order has one next state, so each lane computes it. The lane
+        `landed` computes the `few` newest of those published before, too, which the late rows of an hour touch.
         """
         if lane is Lane.ALL or task.grain is None or task.in_order:
             return dict(stale)
@@ -110,11 +106,7 @@ class Staleness:
     def held(
         self, task: Task | None = None, *, rerunning: Mapping[str, Collection[str]] = MappingProxyType({})
     ) -> dict[str, dict[str, PlatformError]]:
-        """Find the held partitions, which do not run until a person decides: dataset to partition to reason.
-
-        Args:
-            task: Only its datasets; None: all.
-        """
+        """Find the held partitions, which do not run until a person decides: dataset to partition to reason."""
         return {
             contract.dataset: dict(found)
             for contract in (self.graph.contracts.values() if task is None else task.contracts)
@@ -247,17 +239,13 @@ class Staleness:
         if contract.runs.on is On.FIRST_ALL_THERE and key in self.look.published(contract.dataset):
             return False
         at_deadline = contract.runs.on is On.DEADLINE
-        if at_deadline and _is_due(contract.runs.at, key, contract.grain):
-            return True
+        if at_deadline and contract.runs.at is not None:
+            due_at = start_of(key, contract.grain) + contract.grain.length + contract.runs.at.after
+            if clock.now() >= due_at:
+                return True
         return all(
             part in self.look.published(read.dataset)
             for read in contract.reads
             if isinstance(read.reach, Within) and not (at_deadline and not self.look.published(read.dataset))
             for part in read.reach.parts(key, contract.grain)
         )
-
-
-def _is_due(at: Clock | None, key: str, grain: Grain) -> bool:
-    """Return whether the deadline of a period has passed."""
-    assert at is not None
-    return clock.now() >= start_of(key, grain) + grain.length + at.after

@@ -72,13 +72,13 @@ class SuppressionList(SqliteStore):
             ListUnusable: It cannot be written.
         """
         # The file comes before the key: a key without a row says that the list was lost, or that this was cut off.
-        with self._file.connected():
+        with self.connected():
             key = self._key()
         until = max(at, at if registered is None else registered)
         addresses = Identifiers(addresses=persons.addresses)
         times = dict.fromkeys((*_hashes(key, persons), _hashed(key, *_CHECK)), until)
         rows = [*(times | dict.fromkeys(_hashes(key, addresses), at)).items()]
-        with self._file.writing() as connection:
+        with self.writing() as connection:
             connection.executemany("INSERT OR REPLACE INTO suppressed VALUES (?, ?, NULL)", rows)
 
     def suppressed(self) -> Suppressed | None:
@@ -87,7 +87,7 @@ class SuppressionList(SqliteStore):
         Raises:
             ListUnusable: It cannot be read, it is gone although its key is there, or it was made with another key.
         """
-        rows = self._file.read("SELECT * FROM suppressed")
+        rows = self.rows("SELECT * FROM suppressed")
         secret = secrets.pointer(self.settings, SECRET)
         has_key = bool(secret.provider.versions(SECRET))
         if not rows and not has_key:
@@ -116,7 +116,7 @@ class SuppressionList(SqliteStore):
             returned: Hash to the time of the registration, seconds since 1970.
         """
         lines = [(at, at, hashed) for hashed, at in returned.items()]
-        with self._file.writing() as connection:
+        with self.writing() as connection:
             connection.executemany(
                 "UPDATE suppressed SET returned = ? WHERE coalesce(returned, 9e99) > ? AND hash = ?", lines
             )

@@ -12,7 +12,7 @@ fragments (one session in one partition), which are few, and only these are join
 
 The trap: the forward dependency. A late row changes what its partition leaves open, and thereby the next partition.
 Replaying all later partitions is right, but costs a year for one row. The digest of the pending sessions is recorded
-with each partition, and the next partition is stale if it has read another one (`blogdata.planning.carried`): a replay
+with each partition, and the next partition is stale if it has read another one (`blogdata.planning.reaches`): a replay
 goes forward, in order, and stops where the pending sessions come out as before. Another trap: consumers that take a
 pending session for the final one.
 

@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 
 from blogdata.errors import PlatformError
 from blogdata.lake import members
-from blogdata.lake.stored import Stored
+from blogdata.lake.lake import Stored
 from blogdata.patterns.data_value import distributed_aggregator
 from blogdata.patterns.data_value.distributed_aggregator import Measure
 

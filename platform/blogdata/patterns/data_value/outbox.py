@@ -144,16 +144,16 @@ class Outbox(SqliteStore):
                     what="another process sends to the partner", where=str(self.path), next_step="try it again later"
                 ) from error
             # While this is open, no other connection is the last one, whose close would write the log back.
-            with self._file.connected():
+            with self.connected():
                 yield
 
     def sources(self) -> dict[str, str]:
         """Return the version of the source that was taken, by partition."""
-        return {row["partition"]: row["source"] for row in self._file.read("SELECT partition, source FROM partitions")}
+        return {row["partition"]: row["source"] for row in self.rows("SELECT partition, source FROM partitions")}
 
     def take(self, partition: str, source: str, rows: Iterable[Row], *, rows_in: int, private: int) -> OutboxLine:
         """Take all rows of a partition that may be sent, in place of what it had before, and return its account."""
-        with self._file.writing() as connection:
+        with self.writing() as connection:
             query = "SELECT id, state, digest FROM records WHERE partition = ?"
             known = {row["id"]: row for row in connection.execute(query, (partition,))}
             seen = {identity for row in rows for identity in [_merge(connection, partition, row, known)]}
@@ -174,13 +174,13 @@ class Outbox(SqliteStore):
 
     def lines(self) -> list[OutboxLine]:
         """Return the account of each partition, in order."""
-        return [_line(row) for row in self._file.read(_LINES, None)]
+        return [_line(row) for row in self.rows(_LINES, None)]
 
     def due(self, *, before: str) -> list[Delivery]:
         """Return the records to send next: those whose outcome is not known, then the others in the order of time."""
         last: dict[str, int] = {}
         found = []
-        for row in self._file.read(_DUE, before, MOST_AT_ONCE):
+        for row in self.rows(_DUE, before, MOST_AT_ONCE):
             before_it = max(row["last"], last.get(row["key"], 0))
             sequence = row["sequence"] or before_it + 1
             last[row["key"]] = max(sequence, before_it)
@@ -191,7 +191,7 @@ class Outbox(SqliteStore):
 
     def number(self, records: Sequence[Delivery]) -> None:
         """Note that records are about to be sent under their numbers."""
-        with self._file.writing() as connection:
+        with self.writing() as connection:
             for one in records:
                 connection.execute(
                     "UPDATE records SET state = 'sending', sequence = ? WHERE id = ?", (one.sequence, one.id)
@@ -204,7 +204,7 @@ class Outbox(SqliteStore):
 
     def refused(self, records: Iterable[Delivery]) -> None:
         """Note what the target has certainly not taken: it waits, and is sent as its row is then."""
-        with self._file.writing() as connection:
+        with self.writing() as connection:
             connection.executemany(
                 "UPDATE records SET state = 'waiting', sequence = NULL WHERE id = ?",
                 [(one.id,) for one in records if not one.again],
@@ -212,7 +212,7 @@ class Outbox(SqliteStore):
 
     def taken(self, records: Iterable[Delivery]) -> None:
         """Note what the target has taken; it is not kept a second time."""
-        with self._file.writing() as connection:
+        with self.writing() as connection:
             connection.executemany(
                 "UPDATE records SET state = 'delivered', payload = NULL WHERE id = ?", [(one.id,) for one in records]
             )
@@ -221,7 +221,7 @@ class Outbox(SqliteStore):
         """Delete all records of some keys, as if their rows had never been taken; `before` is told of it beforehand."""
         if not self.path.exists():
             return Forgotten()
-        with self._file.writing() as connection:
+        with self.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS forgotten (key TEXT PRIMARY KEY)")
             connection.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", [(key,) for key in keys])

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from blogdata.errors.remedies import Remedy
 from blogdata.patterns.observability.reading import LAG, QUIET, Reading, first, span, unknown
@@ -40,19 +39,18 @@ class Position:
     since: datetime | None
 
 
-class Offsets(Protocol):
-    """A source of offsets: an input of a reader."""
+@dataclass(frozen=True, kw_only=True)
+class Offsets:
+    """How far a reader is behind in one of its inputs, by partition.
 
-    @property
-    def unit(self) -> str:
-        """What is counted, in the plural, such as `versions`."""
+    Args:
+        unit: What is counted, in the plural, such as `versions`.
+        remedy: How the reader is made to read on.
+    """
 
-    @property
-    def remedy(self) -> Remedy:
-        """How the reader is made to read on."""
-
-    def positions(self) -> Sequence[Position]:
-        """List how far the reader is behind, by partition."""
+    unit: str
+    remedy: Remedy
+    positions: Sequence[Position]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +85,7 @@ def measure(positions: Iterable[Position], now: datetime) -> Distance:
 
 def detect(dataset: str, sources: Iterable[Offsets], *, within: timedelta, now: datetime) -> Reading:
     """Compare the distance of a reader to its inputs with the bound; the input with the longest wait counts."""
-    measured = [(measure(source.positions(), now), source) for source in sources]
+    measured = [(measure(source.positions, now), source) for source in sources]
     if not measured:
         return unknown(LAG, dataset, "none of its inputs can be measured yet")
     distance, source = max(measured, key=lambda one: one[0].longest)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blogdata.durable import switched_folder
-from blogdata.durable.switched_folder import CURRENT
+from blogdata.durable import whole_file
+from blogdata.durable.whole_file import CURRENT
 from blogdata.errors import ConfigurationError
 from blogdata.lake.lake import Lake
 from blogdata.patterns.security.fine_grained_accessor_for_tables import Shown, Sight
@@ -53,7 +53,7 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[Pat
     home, before = folder / dataset, written(folder, dataset)
     if before == name:
         # Also what a process that died after it had switched the link left of other rights.
-        switched_folder.remove_others(home, keep=_of_same_rights(name, (path.name for path in home.iterdir())))
+        whole_file.remove_others(home, keep=_of_same_rights(name, (path.name for path in home.iterdir())))
         return False
     for each in (folder, home):
         each.mkdir(parents=True, exist_ok=True)
@@ -68,9 +68,9 @@ def write(folder: Path, dataset: str, name: str, group: int, rows: Callable[[Pat
             _give(path, group)
         _give(staged, group)
 
-    switched_folder.appear(home, name, make)
-    switched_folder.switch(home, name)
-    switched_folder.remove_others(home, keep=_of_same_rights(name, (name, before or name)))
+    whole_file.appear(home, name, make)
+    whole_file.switch(home, name)
+    whole_file.remove_others(home, keep=_of_same_rights(name, (name, before or name)))
     return True
 
 
@@ -113,7 +113,7 @@ def remove(folder: Path, dataset: str) -> int:
     home = folder / dataset
     count = sum(1 for path in _within(home) if path.is_file() and not path.is_symlink())
     (home / CURRENT).unlink(missing_ok=True)
-    switched_folder.remove_others(home, keep=())
+    whole_file.remove_others(home, keep=())
     return count
 
 

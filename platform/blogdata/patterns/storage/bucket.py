@@ -36,8 +36,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from blogdata.errors import PlatformError
-from blogdata.lake.lake import TableSlice
-from blogdata.lake.stored import Stored
+from blogdata.lake.lake import Stored, TableSlice
 from blogdata.publish.schema import Buckets
 from blogdata.publish.tables import BUCKETS
 

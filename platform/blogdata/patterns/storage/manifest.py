@@ -36,8 +36,8 @@ from pathlib import Path, PurePosixPath
 
 from deltalake import DeltaTable
 
-from blogdata.durable import switched_folder
-from blogdata.durable.switched_folder import CURRENT
+from blogdata.durable import whole_file
+from blogdata.durable.whole_file import CURRENT
 from blogdata.errors import PlatformError
 from blogdata.errors.remedies import Remedy, Run, WriteViews
 from blogdata.lake import arrow, shares
@@ -86,9 +86,9 @@ def share(lake: Lake, declared: Contract, *, now: datetime | None = None) -> Sha
     if before is not None and before.name == new.name:
         return before
     partitioned = declared.partition_column is not None
-    switched_folder.appear(home, new.name, partial(_write, new=new, listed=listed, partitioned=partitioned))
-    switched_folder.switch(home, new.name)
-    switched_folder.remove_others(home, keep={new.name} if before is None else {new.name, before.name})
+    whole_file.appear(home, new.name, partial(_write, new=new, listed=listed, partitioned=partitioned))
+    whole_file.switch(home, new.name)
+    whole_file.remove_others(home, keep={new.name} if before is None else {new.name, before.name})
     return new
 
 
@@ -96,7 +96,7 @@ def withdraw(lake: Lake, dataset: str) -> Sequence[Share]:
     """End the shares of a dataset: readers find no manifest any more, and its versions are no longer held."""
     home, found = shares.home(lake, dataset), shares.shares(lake, dataset)
     (home / CURRENT).unlink(missing_ok=True)
-    switched_folder.remove_others(home, keep=())
+    whole_file.remove_others(home, keep=())
     return found
 
 

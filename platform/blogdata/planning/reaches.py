@@ -1,0 +1,323 @@
+"""Reaches that few datasets have, beside those of :mod:`blogdata.planning.reach`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+
+from blogdata.lake.commit import WHOLE_TABLE, Entry
+from blogdata.patterns.data_flow import unaligned_fan_in
+from blogdata.planning.reach import Same, Within
+from blogdata.publish.contract import Edge, Look, Wanted
+from blogdata.publish.partitions import Grain, between, coarser, following, key_of, previous, start_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventsWithin(Within):
+    """A period reads every arrival that has rows for its hours, but of some kinds; without rows there is no period."""
+
+    breakdown: str
+    but: frozenset[str]
+
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return the newest version among the arrivals of each period; a higher one if rows disappeared."""
+        arrivals = look.published(edge.above)
+        newest: dict[str, int] = {}
+        rows: dict[str, int] = {}
+        for entry in arrivals.values():
+            for period, count in self._rows(entry, edge).items():
+                newest[period] = max(entry.version, newest.get(period, -1))
+                rows[period] = rows.get(period, 0) + count
+        for arrival, entry in arrivals.items():
+            # An arrival without such rows counts among the hours that are there.
+            own = coarser(arrival, Grain.HOUR, edge.grain)
+            if own in newest:
+                newest[own] = max(entry.version, newest[own])
+        for period, entry in look.published(edge.below.dataset).items():
+            if entry.rows_in != rows.get(period, 0):
+                newest[period] = max(newest.get(period, -1), entry.inputs.get(edge.above, -1) + 1)
+        return newest
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the periods that the newest publications of the arrivals have rows for."""
+        keys = wanted.get(edge.above, {})
+        published = look.published(edge.above)
+        touched: dict[str, str] = {}
+        for key in sorted(keys & published.keys()):
+            for period in self._rows(published[key], edge):
+                touched.setdefault(period, key)
+        return touched
+
+    def _rows(self, entry: Entry, edge: Edge) -> Mapping[str, int]:
+        rows: dict[str, int] = {}
+        for (hour, *_, kind), count in entry.breakdowns[self.breakdown].items():
+            if hour is not None and kind not in self.but:
+                period = coarser(hour, Grain.HOUR, edge.grain)
+                rows[period] = rows.get(period, 0) + count
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Available(Within):
+    """A period reads the hours within it that are there; a period within a short silence of the source has none."""
+
+    delivered: str
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the periods that lack newer hours, and unpublished ones between two with a delivery."""
+        assert edge.below.partitioning is not None
+        grain = edge.below.partitioning.grain
+        delivered = {coarser(hour, Grain.HOUR, grain) for hour in look.published(self.delivered)}
+        published = look.published(edge.below.dataset)
+        silent = {
+            key: f"no hour of {edge.above}" for key in unaligned_fan_in.silent(delivered, grain) if key not in published
+        }
+        return {**silent, **super().behind(look, edge)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Complete(Within):
+    """A period reads the hours within it, once all of them are published; then it stays up to date.
+
+    An hour in which nothing happened is published, too, if its empty delivery is flagged. A period one of whose hours
+    never comes is not computed by itself.
+    """
+
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return the newest version among the hours of each period that is complete or was published."""
+        found, hours = super().required(look, edge), look.published(edge.above).keys()
+        return {key: version for key, version in found.items() if self._is_due(look, edge, key, hours)}
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the periods that contain the hours and are complete, with hours that run before them, or published."""
+        found = super().reached(look, edge, wanted, asked)
+        hours = {*look.published(edge.above), *wanted.get(edge.above, {})}
+        return {key: hour for key, hour in found.items() if self._is_due(look, edge, key, hours)}
+
+    def _is_due(self, look: Look, edge: Edge, key: str, hours: Collection[str]) -> bool:
+        return key in look.published(edge.below.dataset) or all(hour in hours for hour in self.parts(key, edge.grain))
+
+
+COMPLETE = Complete()
+
+
+_NO_TIME = timedelta(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Around(Same):
+    """A partition reads the one with the same key, and the neighbours whose rows may belong to its own.
+
+    Args:
+        before: How long before its begin rows matter.
+        after: How long after its end rows matter.
+        since: Dataset with whose first partition the reader begins; None: with the input's own.
+    """
+
+    grain: Grain
+    before: timedelta = _NO_TIME
+    after: timedelta = _NO_TIME
+    since: str | None = None
+
+    def required(self, look: Look, edge: Edge) -> Mapping[str, int]:
+        """Return the newest version among the input partitions that each partition reads."""
+        above = look.published(edge.above)
+        own = {*self._from_the_first(look, above, {}), *look.published(edge.below.dataset)}
+        read = {key: [above[part].version for part in self.parts(key) if part in above] for key in own}
+        return {key: max(versions) for key, versions in read.items() if versions}
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Find the partitions with the same keys, and the published ones that have them as neighbours."""
+        keys = wanted.get(edge.above, {})
+        published = look.published(edge.below.dataset)
+        readers = Around(grain=self.grain, before=self.after, after=self.before)
+        near = {reader: key for key in keys for reader in readers.parts(key) if reader in published}
+        return near | {key: key for key in self._from_the_first(look, keys, wanted)}
+
+    def parts(self, key: str) -> Sequence[str]:
+        """List the input partitions that a partition reads, itself included."""
+        start = start_of(key, self.grain)
+        last = start + self.grain.length + self.after - timedelta.resolution
+        return between(key_of(start - self.before, self.grain), key_of(last, self.grain), self.grain)
+
+    def _from_the_first(self, look: Look, keys: Mapping[str, object], wanted: Wanted) -> list[str]:
+        if self.since is None:
+            return list(keys)
+        first = min([*look.published(self.since), *wanted.get(self.since, ())], default=None)
+        return [] if first is None else [key for key in keys if key >= first]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The weeks that the table shows."""
+
+    first: str
+    last: str
+    open: str
+    hours: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A table reads the hours of the last weeks that have ended: a week has ended once an hour of a later one has rows.
+
+    The hours of the week that has not ended make the table stale only by ending the week before.
+    """
+
+    weeks: int
+    newest: str
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the table if an hour of an ended week is newer than what it has read, or if another week has ended."""
+        span = self.span(look.published(edge.above))
+        if span is None:
+            return {}
+        version = max(look.published(edge.above)[hour].version for hour in span.hours)
+        entry = look.published(edge.below.dataset).get(WHOLE_TABLE)
+        read = -1 if entry is None else entry.inputs.get(edge.above, -1)
+        if entry is not None and read >= version and entry.measures.get(self.newest) == span.last:
+            return {}
+        return {WHOLE_TABLE: f"{edge.above} version {version} up to the week {span.last}"}
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Return the table if an hour of its weeks runs."""
+        keys = wanted.get(edge.above, {})
+        span = self.span(look.published(edge.above), keys)
+        read = () if span is None else sorted(keys.keys() & span.hours)
+        return {WHOLE_TABLE: read[0]} if read else {}
+
+    def span(self, published: Mapping[str, Entry], running: Iterable[str] = ()) -> Span | None:
+        """Find the weeks that the table shows, and their hours; None if no week has ended."""
+        there = {hour for hour, entry in published.items() if entry.rows_kept} | (set(running) - published.keys())
+        if not there:
+            return None
+        open_week = coarser(max(there), Grain.HOUR, Grain.WEEK)
+        first = key_of(start_of(open_week, Grain.WEEK) - self.weeks * Grain.WEEK.length, Grain.WEEK)
+        ended = [hour for hour in there if first <= hour < open_week]
+        if not ended:
+            return None
+        hours = frozenset(hour for hour in {*published, *there} if first <= hour < open_week)
+        return Span(first=first, last=coarser(max(ended), Grain.HOUR, Grain.WEEK), open=max(there), hours=hours)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A partition repeats some values of a table that is written whole.
+
+    What is compared are the values and no versions: a publication of the table without another value makes nothing
+    stale, and neither does a value that the partition does not show.
+    """
+
+    breakdown: str
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the partitions that show what the table does not say any more."""
+        above = look.published(edge.above).get(WHOLE_TABLE)
+        if above is None:
+            return {}
+        said = above.breakdowns.get(self.breakdown, {}).keys()
+        shown = {
+            key: entry.breakdowns.get(self.breakdown, {}).keys() - said
+            for key, entry in sorted(look.published(edge.below.dataset).items())
+        }
+        return {key: f"{edge.above} no longer says {sorted(map(str, rows))}" for key, rows in shown.items() if rows}
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Return nothing: whether the table says something else is known only after it was computed."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """A partition with rows that lack an answer is stale when the table of answers has more of them."""
+
+    lacking: str
+    answered: str
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the partitions that lack answers, or never read any, and may find some now."""
+        history = look.history(edge.above)
+        counts = [(entry.version, int(entry.measures.get(self.answered) or 0)) for entry in history]
+        # A publication without a new answer makes nothing stale.
+        new = [counts[0][0]] if counts else []
+        new += [version for (_, before), (version, count) in pairwise(counts) if count > before]
+        newest = max(new, default=-1)
+        return {
+            key: f"{edge.above} version {newest}"
+            for key, entry in sorted(look.published(edge.below.dataset).items())
+            if entry.inputs.get(edge.above, -1) < newest
+            and (edge.above not in entry.inputs or int(entry.measures.get(self.lacking) or 0) > 0)
+        }
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Return the partitions that never read any answers, as after an upgrade: the first answers make them stale.
+
+        No other: a given answer does not change, and new ones are found after they are published.
+        """
+        if not wanted.get(edge.above):
+            return {}
+        published = look.published(edge.below.dataset)
+        return {key: "for the first time" for key, entry in published.items() if edge.above not in entry.inputs}
+
+
+TOGETHER = "pending of this commit"
+"""What a partition has read whose previous partition was published by the same commit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """A partition continues from the rows that the one before has left pending (a dataset reads itself).
+
+    What a partition has read is stored with its publication, in `landed`. If a partition runs again and leaves the same
+    rows pending, the later ones are not stale.
+
+    Args:
+        measure: Name of the dataset's measure with a digest of its pending rows; 0 or null if nothing is pending.
+    """
+
+    measure: str
+
+    def behind(self, look: Look, edge: Edge) -> Mapping[str, str]:
+        """Find the partitions that have read other pending rows than are there, and missing ones that must close some.
+
+        The partition after the newest one is not missing: its time has not come.
+        """
+        published, grain = look.published(edge.below.dataset), edge.grain
+        newest = max(published, default="")
+        before = {key: previous(key, grain) for key in published}
+        earlier = {
+            (entry.partition, entry.version): entry
+            for entry in (look.history(edge.below.dataset) if self._any_moved(published, before) else ())
+        }
+        found = {}
+        for key, entry in published.items():
+            there, read = self.left_by(published.get(before[key])), entry.landed or self.left_by(None)
+            if read == TOGETHER:
+                read = self.left_by(earlier.get((before[key], entry.version), published.get(before[key])))
+            if read != there:
+                found[key] = there
+            following_key = following(key, grain)
+            if entry.measures.get(self.measure) and following_key <= newest and following_key not in published:
+                found[following_key] = self.left_by(entry)
+        return found
+
+    def reached(self, look: Look, edge: Edge, wanted: Wanted, asked: Wanted) -> Mapping[str, str]:
+        """Return nothing: whether a later partition changes is known only after the one before has run."""
+        return {}
+
+    def left_by(self, entry: Entry | None) -> str:
+        """Return the text of what a partition has left pending; None stands for a partition that is not published."""
+        return f"pending {(entry.measures.get(self.measure) if entry else None) or 0}"
+
+    def read(self, published: Mapping[str, Entry], keys: frozenset[str], grain: Grain) -> dict[str, str]:
+        """Return, for each of the partitions that one commit publishes, what it has read of the one before."""
+        before = {key: previous(key, grain) for key in keys}
+        return {key: TOGETHER if before[key] in keys else self.left_by(published.get(before[key])) for key in keys}
+
+    def _any_moved(self, published: Mapping[str, Entry], before: Mapping[str, str]) -> bool:
+        return any(
+            entry.landed == TOGETHER and before[key] in published and published[before[key]].version != entry.version
+            for key, entry in published.items()
+        )
