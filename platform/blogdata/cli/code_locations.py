@@ -41,7 +41,6 @@ class CodeLocation:
 
 
 def locations() -> list[CodeLocation]:
-    """List the locations that are set up here."""
     found = [CodeLocation(name=PLATFORM, module="definitions", interpreter=sys.executable)]
     project = ROOT / "analytics"
     if not (project / ".venv" / "bin" / "python").exists():

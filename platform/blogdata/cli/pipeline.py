@@ -54,14 +54,7 @@ class Pipeline:
         due: bool = False,
         lifted: frozenset[str] = frozenset(),
     ) -> None:
-        """Prepare runs of a deployment.
-
-        Args:
-            command: Command that a person typed; it is the trigger recorded in the runs and their commits.
-
-        Raises:
-            ConfigurationError: No guard has that name.
-        """
+        """Prepare runs of a deployment; the command that a person typed is recorded as their trigger."""
         guards = [
             *GUARDS,
             *(guard_of(contract.dataset, audit.name) for contract in CONTRACTS.values() for audit in contract.audits),
@@ -85,14 +78,6 @@ class Pipeline:
             select: Names of the datasets to run again; empty runs all.
             for_: Names of the datasets to bring up to date, with what they are computed from: only what is stale of
                 these runs. Empty: all datasets.
-
-        Returns:
-            What ran, and what failed.
-
-        Raises:
-            ConfigurationError: A dataset does not exist, or `for_` or `due` is combined with what runs again.
-            PartitionExpired: What is to run again has expired.
-            StorageFailed: Dagster's storage failed.
         """
         refuse_unknown(select, [*CONTRACTS, *self._served], where="--select")
         refuse_unknown(for_, [*CONTRACTS, *self._served], where="--for")
@@ -138,12 +123,6 @@ class Pipeline:
 
         The rest of an interrupted plan is not stored, and staleness may not find it: to get it, request the whole plan
         again.
-
-        Returns:
-            What ran, and what failed.
-
-        Raises:
-            StorageFailed: Dagster's storage failed.
         """
         again = {main: keys or [""] for main, keys in plan.wanted().items()}
         return self._execute({"again": again, "only_again": True}, "the plan")
@@ -157,7 +136,6 @@ class Pipeline:
         return Planner(graph=GRAPH, look=look, accepted=self._accepted, scope=self._scope)
 
     def _with_inputs(self, datasets: Sequence[str]) -> list[str]:
-        """Return the datasets with all that they are computed from."""
         read = {read.dataset for name in datasets if name in SERVED for read in SERVED[name].reads}
         return sorted({*datasets, *read, *GRAPH.upstream({*datasets, *read})})
 
@@ -224,12 +202,7 @@ class Pipeline:
         progress: RunProgress,
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Run a job in this process, to its end; its failure is a problem of the outcome.
-
-        Raises:
-            KeyboardInterrupt: The run was interrupted.
-            StorageFailed: Dagster's storage failed.
-        """
+        """Run a job in this process, to its end; its failure is a problem of the outcome."""
         from blogdata.cli.code_locations import PLATFORM
         from blogdata.orchestration import dead_runs
         from blogdata.services.dagster_internals import (

@@ -172,7 +172,6 @@ def show(
     *,
     nothing: str,
 ) -> None:
-    """Print the runs of a plan, with why they run and how long they may take."""
     from blogdata.planning.estimate import estimate
 
     if unsplit:

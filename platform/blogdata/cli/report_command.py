@@ -53,11 +53,7 @@ def report(
 
 
 def made_after_a_run(settings: Settings, outcome: Outcome) -> list[str]:
-    """Write the page at the end of a command that ran what is stale, unless the page is as it would be written.
-
-    Returns:
-        A warning if it could not be made; the data is published in any case.
-    """
+    """Write the page after a run, unless it is current; return a warning if it could not be made."""
     try:
         if outcome.runs or outcome.problems or not _is_current(settings):
             from assets.report import blog_report as core

@@ -157,7 +157,6 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def say(outcome: Outcome, *, nothing: str = EVERYTHING) -> None:
-    """Print what ran, or why nothing did."""
     if outcome.ok and not outcome.runs:
         console.print(f"nothing to do: {nothing}")
         say_warnings(outcome.warnings)

@@ -80,7 +80,6 @@ def ui(
 def _serve(
     settings: Settings, home: Path, listener: socket.socket, web: Sequence[str], *, automatic: bool, opened: bool
 ) -> None:
-    """Serve until the interrupt, or until one of the processes ends by itself, which ends the others."""
     from resources.zone import days_of
 
     folder, running = code_locations.socket_folder(home), Supervisor()

@@ -39,12 +39,7 @@ _SHUTDOWN_SECONDS = 5
 def server(
     settings: Settings, *, workspace: Path, read_only: bool, days: Span | None = None
 ) -> Iterator[uvicorn.Server]:
-    """Open Dagster's storage and the workspace, and build the server over them.
-
-    Args:
-        days: Those that the platform's code server has loaded partitions for, and loads anew when they have changed;
-            None: nobody looks.
-    """
+    """Open Dagster's storage and the workspace, and build the server; partitions follow the days, if they are given."""
     with dagster_home.open_instance(settings) as instance:
         instance.optimize_for_webserver(*_STORAGE_LIMITS)
         target = WorkspaceFileTarget([str(workspace)])
@@ -67,8 +62,6 @@ def server(
 
 
 def _health(instance: dg.DagsterInstance) -> Route:
-    """Answer anyone in one word whether the daemon is at work."""
-
     def health(_: Request) -> Response:
         healthy = heartbeat.is_beating(instance, time.time())
         return PlainTextResponse("ok\n" if healthy else "not ok\n", 200 if healthy else 503)

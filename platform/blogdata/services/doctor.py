@@ -55,7 +55,6 @@ class Diagnosis:
         return "" if self.ok else str(self.remedy)
 
     def as_json(self) -> dict[str, object]:
-        """Return the finding as the command prints it."""
         return {"name": self.name, "ok": self.ok, "detail": self.detail, "next_step": self.next_step}
 
 

@@ -82,7 +82,6 @@ def for_owner(path: str, flags: int) -> int:
 
 
 def sha256_of(path: Path) -> str:
-    """Compute the SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as handle:
         while chunk := handle.read(1 << 20):
@@ -97,11 +96,7 @@ def is_same_folder(recorded: str, folder: Path) -> bool:
 
 @contextmanager
 def locked(path: Path, *, seconds: float = 300.0) -> Iterator[None]:
-    """Hold an exclusive lock between processes; the system releases it when its holder dies.
-
-    Raises:
-        LockTimeout: Another process still holds the lock after so many seconds.
-    """
+    """Hold an exclusive lock between processes; the system releases it when its holder dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

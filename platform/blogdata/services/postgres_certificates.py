@@ -26,17 +26,12 @@ class TlsMissing(PlatformError):
 
 
 def certificates(settings: Settings) -> Certificates:
-    """Return the certificates of the server and of its logins."""
     folder = settings.service_folder("postgres") / "certificates"
     return Certificates(folder=folder, hosts=("127.0.0.1", "localhost"), logins=(SUPERUSER, *LOGINS))
 
 
 def kept(settings: Settings) -> str:
-    """Make, renew and remove certificates as it is time.
-
-    Returns:
-        A digest of the server's files: one that has read others has to read them again.
-    """
+    """Make, renew and remove certificates as it is time; return a digest of the server's files."""
     known = certificates(settings)
     keep(known, datetime.now(timezone.utc))
     files = (known.authorities, *(known.folder / f"{SERVER}.{kind}" for kind in ("key", "pem")))

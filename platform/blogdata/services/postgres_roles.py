@@ -29,21 +29,15 @@ _SERVED = "serving"
 
 
 def passwords(settings: Settings) -> Mapping[str, str]:
-    """Return the password of each login; they are secrets of the deployment, `postgres-writer` and so on."""
     return {login: secrets.read(settings, secret_of(login)).reveal() for login in LOGINS}
 
 
 def secret_of(login: str) -> str:
-    """Return the name of the secret that is the password of a login."""
     return f"postgres-{login.removeprefix(PREFIX)}"
 
 
 def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> None:
-    """Create the roles of a server, or give those that are there the rights and passwords that they should have.
-
-    Args:
-        given: Login to its password; None: it has none.
-    """
+    """Create the roles of a server, or correct their rights and passwords; a login without a password has None."""
     from psycopg import sql
 
     there = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
@@ -73,7 +67,7 @@ def make(connection: psycopg.Connection, given: Mapping[str, str | None]) -> Non
 
 
 def admit(connection: psycopg.Connection) -> None:
-    """Let the roles into a database, and nobody else; served tables of an earlier version become the owner's."""
+    """Let the roles into a database, and nobody else."""
     from psycopg import sql
 
     database = sql.Identifier(connection.info.dbname)

@@ -49,12 +49,7 @@ class SparkServerFailed(PlatformError):
 
 @dataclass(frozen=True, kw_only=True)
 class SparkServer:
-    """A running Spark Connect server.
-
-    Args:
-        process: Its process; None for a remote server.
-        notices: The repairs that were necessary, in order; empty if the server was already usable.
-    """
+    """A running Spark Connect server; a remote one has no process. The notices are the repairs that were necessary."""
 
     url: str
     process: ProcessIdentity | None
@@ -62,7 +57,6 @@ class SparkServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None for a remote server."""
         return None if self.process is None else self.process.pid
 
     def __repr__(self) -> str:
@@ -70,11 +64,7 @@ class SparkServer:
 
 
 def running_server(settings: Settings) -> SparkServer:
-    """Return a server that answers: the running one, or a new one.
-
-    Returns:
-        The server; its notices list the repairs, which are also logged.
-    """
+    """Return a server that answers: the running one, or a new one."""
     if settings.spark.remote is not None:
         spark_probe.probe(settings.spark.remote)
         return SparkServer(url=settings.spark.remote, process=None)
@@ -110,11 +100,7 @@ def of_roles(settings: Settings) -> Settings:
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the deployment's own servers; return whether one was running.
-
-    Raises:
-        LockTimeout: Another process held the lock, starting or stopping a server, until the time ran out.
-    """
+    """Stop the deployment's own servers; return whether one was running."""
     roles = of_roles(settings)
     stopped = daemons.state_file(roles, roles.spark.service).parent.is_dir() and _stop(roles)
     return _stop(settings) or stopped
@@ -132,7 +118,6 @@ def _stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> ServiceStatus:
-    """Return the state of the server without changing anything."""
     remote = settings.spark.remote
     state = daemons.read(settings, settings.spark.service) if remote is None else None
     address = state.url if state is not None else remote
@@ -162,7 +147,6 @@ def ran_out_of_memory(settings: Settings, error: Exception) -> bool:
 
 
 def log_file(settings: Settings) -> Path:
-    """Return the path of the server's log."""
     return settings.service_folder(settings.spark.service) / "server.log"
 
 

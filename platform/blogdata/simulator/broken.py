@@ -79,7 +79,6 @@ def draw_faults(draw: np.random.Generator, rates: FaultRates, events: ChangeEven
 
 
 def break_lines(fault: str, events: ChangeEvents, rows: Ints, draw: np.random.Generator) -> Broken:
-    """Renders some events of an hour with a fault."""
     lines, reason = BREAKERS[fault](events, rows, draw)
     binary = lines.cast(pa.large_binary())
     feed = pa.scalar(b"\n", pa.large_binary())

@@ -15,11 +15,7 @@ from blogdata.simulator.text import Flags, Ints, Texts, join, join_present, lite
 
 @dataclass(frozen=True, kw_only=True)
 class FieldChange:
-    """Replaces the JSON value of a field in some rows.
-
-    Args:
-        value: The new JSON text, one for all rows or a column; None removes the field.
-    """
+    """Replaces the JSON value of a field in some rows by a text, one for all or a column; None removes the field."""
 
     path: str
     mask: Flags

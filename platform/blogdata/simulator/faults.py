@@ -27,9 +27,6 @@ class FaultRates:
     A line carries at most one fault, so the rates of the line faults add up to at most 1. The defaults are those
     of a healthy feed. Lines due in an empty or missing hour arrive in the next landed hour; the last hour of the
     span always lands.
-
-    Raises:
-        ConfigurationError: A rate is outside 0..1, or the rates of the line faults add up to more than 1.
     """
 
     duplicate: float = 0.005
@@ -104,11 +101,7 @@ LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if o
 
 
 def load_faults(path: Path) -> FaultRates:
-    """Reads fault rates from a TOML or JSON file; faults that the file does not name have rate 0.
-
-    Raises:
-        ConfigurationError: The file cannot be read, names an unknown fault, or holds a rate outside 0..1.
-    """
+    """Reads fault rates from a TOML or JSON file; faults that the file does not name have rate 0."""
     rates = _read(path)
     unknown = sorted(set(rates) - {one.name for one in fields(FaultRates)})
     if unknown:

@@ -46,11 +46,7 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class LandedTable:
-    """A landed table of events.
-
-    Args:
-        state_stream: Number of the stream of random choices of which hours are missing or empty.
-    """
+    """A landed table of events, and the numbers of its streams of random choices."""
 
     table: str
     latest_ms: int
@@ -65,8 +61,6 @@ ADS = LandedTable(table="ads", latest_ms=HOUR_MS, late_step_ms=60_000, state_str
 
 @dataclass(kw_only=True)
 class SimulatedFeed:
-    """A landed table while it is written."""
-
     spec: SimulationSpec
     landing: Path
     source: LandedTable
@@ -185,7 +179,6 @@ def _again(draw: np.random.Generator, first_ms: Ints, last_ms: int) -> Ints:
 
 
 def _ordered(arrived: list[Lines]) -> Lines:
-    """Merges the lines of an hour in arrival order."""
     if not arrived:
         nothing = np.zeros(0, np.int64)
         text = pa.array([], pa.large_binary())

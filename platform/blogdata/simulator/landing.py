@@ -38,17 +38,7 @@ def no_progress(done: int, total: int) -> None:
 
 
 def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progress) -> Truth:
-    """Simulates visits, users and devices into a landing zone, and displayed ads if the spec has them.
-
-    Args:
-        landing: The landing zone; created if absent. If it holds the same simulation without ads, ads are added.
-
-    Returns:
-        The truth, also written to `_truth/` in the landing zone.
-
-    Raises:
-        LandingOccupied: The landing zone holds another simulation, or hours that no simulation wrote.
-    """
+    """Simulates into a landing zone; one that holds the same simulation without ads gets the ads."""
     claim = _claim(spec, landing)
     if claim.finished:
         _note_end(claim.spec, landing)
@@ -60,12 +50,6 @@ def add(hours: int, landing: Path, progress: Progress = no_progress, *, now: dat
     """Lands the next hours of the simulation that a landing zone holds; those that have landed keep their bytes.
 
     If it was interrupted, the same call again lands what is left of these hours, and no others.
-
-    Returns:
-        The truth of all that has landed then.
-
-    Raises:
-        ConfigurationError: There is no simulation to add to, or fewer hours have begun.
     """
     found = _stored(landing)
     if found is None:
@@ -90,7 +74,6 @@ def add(hours: int, landing: Path, progress: Progress = no_progress, *, now: dat
 
 
 def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
-    """Simulates the claimed span, and writes the hours of it that have not landed."""
     spec, since = claim.spec, claim.since
     population, vocabulary = Population(spec), pools()
     feed = SimulatedFeed(spec=spec, landing=landing, source=VISITS, since=since)
@@ -129,7 +112,6 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
 
 
 def begin_of(landing: Path) -> date | None:
-    """Reads the first day of the simulation that a landing zone holds; None if it holds none."""
     found = _stored(landing)
     return None if found is None else found.spec.start
 
@@ -152,7 +134,6 @@ class _Ads:
             self._feed.land(done)
 
     def truth(self) -> AdsTruth:
-        """Return the counts of all that landed."""
         counter = self._feed.counter
         return AdsTruth(hours=counter.hours, display_hours=counter.event_hours, matches=self._matches.hours)
 
@@ -166,13 +147,11 @@ class _Claim:
     finished: bool = False
 
     def write(self, landing: Path) -> None:
-        """Write it into the landing zone."""
         claim = {"spec": self.spec.as_json(), "since": self.since, "finished": self.finished}
         write_whole(landing / TRUTH / "spec.json", [json.dumps(claim, indent=1).encode() + b"\n"], synced=True)
 
 
 def _stored(landing: Path) -> _Claim | None:
-    """Reads what a landing zone says about the simulation in it; None if it holds none."""
     path = landing / TRUTH / "spec.json"
     if not path.exists():
         return None

@@ -61,20 +61,16 @@ class Visits:
 
     @property
     def event_ms(self) -> Ints:
-        """When each page was opened, milliseconds since 1970."""
         return self.hour.event_ms
 
     @property
     def arrival_ms(self) -> Ints:
-        """When each event reached the landing zone."""
         return self.hour.arrival_ms
 
     def times(self, rows: Ints, moments: Ints) -> Texts:
-        """Render moments as JSON values in the browsers' time zones."""
         return self.hour.times(rows, moments)
 
     def clean(self) -> Texts:
-        """Render every event as a JSON line with line feed, in the hour's order."""
         at, of = pa.array(self.hour.session), self.hour.sessions
         head = join(literal('{"visit_id":'), of["visit_id"], literal(',"event_time":'))
         middle = join(literal(',"user_id":'), of["user_id"], literal(',"keep_private":'), of["keep_private"])

@@ -71,32 +71,19 @@ class MatchTruth:
 
 @dataclass(frozen=True, kw_only=True)
 class AdsTruth:
-    """All counts of the simulated ad displays.
-
-    Args:
-        hours: Counts of every arrival hour, in order, missing ones included; event hours are those of the displays.
-        display_hours: Counts of every hour with a valid display, in order.
-        matches: How displays and visit events belong together, by hour, in order.
-    """
+    """All counts of the simulated ad displays, each by hour, in order; `hours` has the missing ones, too."""
 
     hours: tuple[ArrivalTruth, ...]
     display_hours: tuple[EventTruth, ...]
     matches: tuple[MatchTruth, ...]
 
     def total(self, figure: str) -> int:
-        """Sums a figure over all arrival hours, or over all display hours if arrival hours do not have it."""
         return _total(figure, self.hours, self.display_hours)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """All counts of a simulated landing zone.
-
-    Args:
-        hours: Counts of every arrival hour, in order, missing ones included.
-        event_hours: Counts of every event hour with a valid line, in order.
-        ads: Counts of the ad displays; None if none are simulated.
-    """
+    """All counts of a simulated landing zone, each by hour, in order; `ads` is None if none are simulated."""
 
     spec: Mapping[str, Any]
     hours: tuple[ArrivalTruth, ...]
@@ -127,7 +114,6 @@ class Counter:
 
     @property
     def hours(self) -> tuple[ArrivalTruth, ...]:
-        """Counts of the arrival hours so far."""
         return tuple(self._hours)
 
     @property
@@ -146,13 +132,7 @@ class Counter:
         )
 
     def arrived(self, hour: int, state: str, size: int, event_ms: Ints, reason: Ints, copy: Ints) -> None:
-        """Counts the lines of one arrival hour.
-
-        Args:
-            state: `landed`, `empty` or `missing`.
-            size: Size of the lines in bytes.
-            reason: Code of each line's rejection reason, 0 for a valid line.
-        """
+        """Counts the lines of one arrival hour; a reason of 0 is a valid line."""
         good = reason == VALID
         times = event_ms[good]
         late = 0 if self._newest_ms is None else int((times < self._newest_ms - ALLOWED_LATENESS_MS).sum())
@@ -189,7 +169,6 @@ class MatchCounter:
 
     @property
     def hours(self) -> tuple[MatchTruth, ...]:
-        """Counts of all hours of the span."""
         return tuple(
             MatchTruth(
                 hour=self._spec.hour_key(hour),
@@ -202,7 +181,6 @@ class MatchCounter:
         )
 
     def shown(self, shown: Shown) -> None:
-        """Counts the displays and events of the visits that start in one hour."""
         displays = shown.displays
         moments = (
             displays.event_ms,
@@ -216,7 +194,6 @@ class MatchCounter:
 
 
 def store(landing: Path, truth: Truth) -> None:
-    """Writes the truth into the folder `_truth` of the landing zone."""
     rows: dict[str, Iterable[Any]] = {
         "visits": truth.hours,
         "event_hours": truth.event_hours,
@@ -238,7 +215,6 @@ def store(landing: Path, truth: Truth) -> None:
 
 
 def load(landing: Path, *, already_there: bool = True) -> Truth:
-    """Reads the stored truth of a simulated landing zone."""
     folder = landing / TRUTH
     return Truth(
         spec=json.loads((folder / "spec.json").read_text())["spec"],

@@ -81,11 +81,7 @@ def events_per_hour(spec: SimulationSpec, hours: int) -> Ints:
 
 
 def visits_of(spec: SimulationSpec, hour: int, rows: int, population: Population, pools: Pools) -> Hour:
-    """Simulates the sessions that start in an hour of the span.
-
-    Args:
-        hour: Hour of the span, 0 being its first.
-    """
+    """Simulates the sessions that start in an hour of the span, 0 being its first."""
     draw = np.random.default_rng([spec.seed, 2, hour])
     end_ms = spec.end_ms(hour)
     sizes = _sizes(draw, rows)
