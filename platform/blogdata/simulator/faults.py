@@ -95,8 +95,6 @@ class FaultRates:
         return cls(**{**dict.fromkeys((one.name for one in fields(cls)), 0.0), **rates})
 
 
-SINCE_FIRST_STORED = ("minutes_late",)
-"""Faults that older simulations do not know: their stored parameters name them only if they have a rate."""
 LINE_FAULTS: tuple[str, ...] = tuple(one.name for one in fields(FaultRates) if one.name not in HOUR_FAULTS)
 
 
@@ -116,17 +114,11 @@ def load_faults(path: Path) -> FaultRates:
 def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-        rates = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
+        rates: dict[str, Any] = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
+        return rates
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             what=f"the faults file cannot be read: {error}",
             where=str(path),
             next_step="write `fault = rate` lines (TOML) or one JSON object of rates",
         ) from error
-    if not isinstance(rates, dict):
-        raise ConfigurationError(
-            what="the faults file holds no table of rates",
-            where=str(path),
-            next_step="write `fault = rate` lines",
-        )
-    return rates

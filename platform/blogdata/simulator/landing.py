@@ -33,11 +33,7 @@ class LandingOccupied(PlatformError):
     """Raised when the landing zone already holds data other than this simulation's."""
 
 
-def no_progress(done: int, total: int) -> None:
-    """Ignores the progress; the default of :func:`simulate`."""
-
-
-def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progress) -> Truth:
+def simulate(spec: SimulationSpec, landing: Path, progress: Progress = lambda done, total: None) -> Truth:
     """Simulates into a landing zone; one that holds the same simulation without ads gets the ads."""
     claim = _claim(spec, landing)
     if claim.finished:
@@ -46,7 +42,7 @@ def simulate(spec: SimulationSpec, landing: Path, progress: Progress = no_progre
     return _land(claim, landing, progress)
 
 
-def add(hours: int, landing: Path, progress: Progress = no_progress, *, now: datetime) -> Truth:
+def add(hours: int, landing: Path, progress: Progress = lambda done, total: None, *, now: datetime) -> Truth:
     """Lands the next hours of the simulation that a landing zone holds; those that have landed keep their bytes.
 
     If it was interrupted, the same call again lands what is left of these hours, and no others.
@@ -91,15 +87,19 @@ def _land(claim: _Claim, landing: Path, progress: Progress) -> Truth:
         feed.add(hour, Visits(hour=visits))
         feed.land(hour)
         if hour % 24 == 23:
-            folder = landing if hour >= since else None
-            devices.append(_land_devices(spec, folder, hour // 24))
-            users.append(_land_users(folder, population))
+            table, counts = device_snapshot(spec, hour // 24)
+            devices.append(counts)
+            lines, counts = population.snapshot()
+            users.append(counts)
+            if hour >= since:
+                _land_snapshot(landing / "devices" / f"date={counts.date}", "devices.csv", table)
+                _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
             if hour + 1 < spec.hours + ahead:
                 population.next_day()
         progress(hour + 1, spec.hours)
     truth = Truth(
         spec=spec.as_json(),
-        hours=feed.counter.hours,
+        hours=tuple(feed.counter.hours),
         event_hours=feed.counter.event_hours,
         users=tuple(users),
         devices=tuple(devices),
@@ -135,7 +135,7 @@ class _Ads:
 
     def truth(self) -> AdsTruth:
         counter = self._feed.counter
-        return AdsTruth(hours=counter.hours, display_hours=counter.event_hours, matches=self._matches.hours)
+        return AdsTruth(hours=tuple(counter.hours), display_hours=counter.event_hours, matches=self._matches.hours)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,20 +208,6 @@ def _note_end(spec: SimulationSpec, landing: Path) -> None:
     note, content = landing / ENDED, end.isoformat().encode() + b"\n"
     if not note.exists() or note.read_bytes() != content:
         write_whole(note, [content])
-
-
-def _land_users(landing: Path | None, population: Population) -> DayCounts:
-    lines, counts = population.snapshot()
-    if landing is not None:
-        _land_snapshot(landing / "users" / f"date={counts.date}", "users.json", data(lines, 0, len(lines)))
-    return counts
-
-
-def _land_devices(spec: SimulationSpec, landing: Path | None, day: int) -> DayCounts:
-    content, counts = device_snapshot(spec, day)
-    if landing is not None:
-        _land_snapshot(landing / "devices" / f"date={counts.date}", "devices.csv", content)
-    return counts
 
 
 def _land_snapshot(folder: Path, name: str, content: object) -> None:

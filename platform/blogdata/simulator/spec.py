@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from blogdata.errors import ConfigurationError
-from blogdata.simulator.faults import SINCE_FIRST_STORED, FaultRates
+from blogdata.simulator.faults import FaultRates
 from blogdata.simulator.text import HOUR_MS
 
 FORMAT = 1
@@ -93,20 +93,7 @@ class SimulationSpec:
 
     def as_json(self) -> dict[str, Any]:
         """Returns all parameters that determine the bytes, as JSON to be stored beside them."""
-        rates = asdict(self.faults)
-        return {
-            "format": FORMAT,
-            "days": self.days,
-            "visits_per_day": self.visits_per_day,
-            "seed": self.seed,
-            "start": self.start.isoformat(),
-            "gzip": self.gzip,
-            "part_lines": self.part_lines,
-            "faults": {name: rate for name, rate in rates.items() if rate or name not in SINCE_FIRST_STORED},
-            # A landing zone from before there were ads is one without them.
-            **({"ads": True} if self.ads else {}),
-            **({"added_hours": self.added_hours} if self.added_hours else {}),
-        }
+        return {"format": FORMAT, **asdict(self), "start": self.start.isoformat()}
 
     @property
     def fingerprint(self) -> str:

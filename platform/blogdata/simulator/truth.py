@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from blogdata.simulator.population import DayCounts
 from blogdata.simulator.spec import SimulationSpec
 from blogdata.simulator.text import HOUR_MS, Ints
 
+Row = TypeVar("Row")
 TRUTH = "_truth"
 ALLOWED_LATENESS_MS = 15 * 60_000
 ORIGINAL, DUPLICATE, CONFLICT = 0, 1, 2
@@ -108,13 +109,9 @@ class Counter:
 
     def __init__(self, spec: SimulationSpec) -> None:
         self._spec = spec
-        self._hours: list[ArrivalTruth] = []
+        self.hours: list[ArrivalTruth] = []
         self._newest_ms: int | None = None
         self._events = np.zeros((3, spec.hours), np.int64)
-
-    @property
-    def hours(self) -> tuple[ArrivalTruth, ...]:
-        return tuple(self._hours)
 
     @property
     def event_hours(self) -> tuple[EventTruth, ...]:
@@ -143,7 +140,7 @@ class Counter:
             self._events[kind] += np.bincount(event_hour[copy[good] == kind], minlength=self._spec.hours)
         if len(times):
             self._newest_ms = max(int(times.max()), self._newest_ms or 0)
-        self._hours.append(
+        self.hours.append(
             ArrivalTruth(
                 arrival_hour=self._spec.hour_key(hour),
                 state=state,
@@ -199,41 +196,33 @@ def store(landing: Path, truth: Truth) -> None:
         "event_hours": truth.event_hours,
         "users": truth.users,
         "devices": truth.devices,
-        **(
-            {}
-            if truth.ads is None
-            else {
-                "ads": truth.ads.hours,
-                "display_hours": truth.ads.display_hours,
-                "displays_and_events": truth.ads.matches,
-            }
-        ),
     }
+    if ads := truth.ads:
+        rows |= {"ads": ads.hours, "display_hours": ads.display_hours, "displays_and_events": ads.matches}
     for name, entries in rows.items():
         lines = (json.dumps(asdict(entry)).encode() + b"\n" for entry in entries)
         write_whole(landing / TRUTH / f"{name}.jsonl", lines)
 
 
-def load(landing: Path, *, already_there: bool = True) -> Truth:
+def load(landing: Path) -> Truth:
+    """Reads what was stored before: of this truth nothing has landed now."""
     folder = landing / TRUTH
+    ads = AdsTruth(
+        hours=_rows(folder / "ads.jsonl", ArrivalTruth),
+        display_hours=_rows(folder / "display_hours.jsonl", EventTruth),
+        matches=_rows(folder / "displays_and_events.jsonl", MatchTruth),
+    )
     return Truth(
         spec=json.loads((folder / "spec.json").read_text())["spec"],
-        hours=tuple(ArrivalTruth(**row) for row in _rows(folder / "visits.jsonl")),
-        event_hours=tuple(EventTruth(**row) for row in _rows(folder / "event_hours.jsonl")),
-        users=tuple(DayCounts(**row) for row in _rows(folder / "users.jsonl")),
-        devices=tuple(DayCounts(**row) for row in _rows(folder / "devices.jsonl")),
-        ads=_ads(folder) if (folder / "ads.jsonl").exists() else None,
-        already_there=already_there,
+        hours=_rows(folder / "visits.jsonl", ArrivalTruth),
+        event_hours=_rows(folder / "event_hours.jsonl", EventTruth),
+        users=_rows(folder / "users.jsonl", DayCounts),
+        devices=_rows(folder / "devices.jsonl", DayCounts),
+        ads=ads if ads.hours else None,
+        already_there=True,
     )
 
 
-def _ads(folder: Path) -> AdsTruth:
-    return AdsTruth(
-        hours=tuple(ArrivalTruth(**row) for row in _rows(folder / "ads.jsonl")),
-        display_hours=tuple(EventTruth(**row) for row in _rows(folder / "display_hours.jsonl")),
-        matches=tuple(MatchTruth(**row) for row in _rows(folder / "displays_and_events.jsonl")),
-    )
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def _rows(path: Path, kind: Callable[..., Row]) -> tuple[Row, ...]:
+    lines = path.read_text().splitlines() if path.exists() else ()
+    return tuple(kind(**json.loads(line)) for line in lines)
